@@ -1,0 +1,14 @@
+"""A tool as models and turns know it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """What the model is told of a tool. `schema` is the JSON Schema of its input object."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]

@@ -1,0 +1,190 @@
+"""The error tree. Every error a client can see has a stable `code`; `server/errors.py` alone knows the statuses.
+
+LongboatError
+├── BadInput                  the request is wrong                                     400
+│   ├── EmptyPrompt
+│   ├── SessionMissing
+│   └── ConfigInvalid
+├── Unauthorized              no token, or a wrong one                                 401
+├── ForeignOrigin             a page from elsewhere                                    403
+├── NotFound                                                                           404
+│   ├── WorkspaceNotFound
+│   ├── SessionNotFound
+│   └── RunNotFound
+├── Conflict                  valid, but not now                                       409
+│   ├── WorkspaceClosing
+│   ├── SessionClosing
+│   ├── RunIdTaken
+│   ├── RunNotEditable
+│   ├── TooLate
+│   └── ServerBusy
+├── BodyTooLarge                                                                       413
+├── ForeignHost                                                                        421
+├── Unavailable               try again later                                          503
+│   ├── ServerLeaving
+│   └── StoreUnavailable
+├── DataDirError              the server cannot start on this data directory
+├── ModelError                a model request failed: `retryable` tells whether to try again
+└── ServerUnreachable         seen by clients only: nothing answers where the server should be
+"""
+
+
+class LongboatError(Exception):
+    """Base of all errors that Longboat raises on purpose."""
+
+    code = "internal_error"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+
+
+class BadInput(LongboatError):
+    code = "bad_input"
+
+
+class EmptyPrompt(BadInput):
+    code = "empty_prompt"
+
+    def __init__(self) -> None:
+        super().__init__("The prompt is empty: give it text, or a text attachment.")
+
+
+class SessionMissing(BadInput):
+    code = "session_missing"
+
+    def __init__(self) -> None:
+        super().__init__("session_id is missing: create a session with POST …/sessions and pass its id.")
+
+
+class ConfigInvalid(BadInput):
+    code = "config_invalid"
+
+
+class Unauthorized(LongboatError):
+    code = "unauthorized"
+
+
+class ForeignOrigin(LongboatError):
+    code = "foreign_origin"
+
+
+class NotFound(LongboatError):
+    code = "not_found"
+
+
+class WorkspaceNotFound(NotFound):
+    code = "workspace_not_found"
+
+    def __init__(self, workspace_id: str) -> None:
+        super().__init__(f"No workspace {workspace_id!r} was ever opened here: POST /v1/workspaces with its path.")
+
+
+class SessionNotFound(NotFound):
+    code = "session_not_found"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"No session {session_id!r} in this workspace: GET …/sessions lists them.")
+
+
+class RunNotFound(NotFound):
+    code = "run_not_found"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"No run {run_id!r} in this workspace: GET …/runs lists them.")
+
+
+class Conflict(LongboatError):
+    code = "conflict"
+
+
+class WorkspaceClosing(Conflict):
+    code = "workspace_closing"
+
+    def __init__(self) -> None:
+        super().__init__("This workspace is closing: try again in a moment and it opens anew.")
+
+
+class SessionClosing(Conflict):
+    code = "session_closing"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"Session {session_id!r} is being deleted.")
+
+
+class RunIdTaken(Conflict):
+    code = "run_id_taken"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"Run {run_id!r} exists with another session or prompt: choose another run_id.")
+
+
+class RunNotEditable(Conflict):
+    code = "run_not_editable"
+
+    def __init__(self, run_id: str, state: str) -> None:
+        super().__init__(f"Run {run_id!r} is {state}: only accepted and queued runs can be edited.")
+
+
+class TooLate(Conflict):
+    code = "too_late"
+
+    def __init__(self, run_id: str, host: str) -> None:
+        super().__init__(f"Run {run_id!r} was folded into {host!r} and already sent to the model: cancel {host!r}.")
+
+
+class ServerBusy(Conflict):
+    code = "server_busy"
+
+
+class BodyTooLarge(LongboatError):
+    code = "body_too_large"
+
+
+class ForeignHost(LongboatError):
+    code = "foreign_host"
+
+
+class Unavailable(LongboatError):
+    code = "unavailable"
+
+
+class ServerLeaving(Unavailable):
+    code = "server_leaving"
+
+    def __init__(self) -> None:
+        super().__init__("The server is stopping and takes no new prompts: start it again and resend.")
+
+
+class StoreUnavailable(Unavailable):
+    code = "store_unavailable"
+
+
+class DataDirError(LongboatError):
+    code = "data_dir"
+
+
+class ModelError(LongboatError):
+    """A model request failed. `title` is a few words for a person; `message` is the detail."""
+
+    code = "model_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        title: str = "The model request failed",
+        code: str = "model_error",
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message, code=code)
+        self.title = title
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+
+
+class ServerUnreachable(LongboatError):
+    code = "server_unreachable"

@@ -1,0 +1,94 @@
+"""The seam between a turn and a language model.
+
+Owns what a turn asks and what it hears back. Must not know any provider. An adapter turns our messages into the
+provider's wire and its stream into these events; it raises `ModelError` and nothing else, with `retryable` set for what
+may pass (429, 5xx, a dropped or truncated stream) and clear for what will not (401, unknown model, quota).
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from longboat.core.tool import ToolSpec
+from longboat.wire.models import Message, Usage
+
+
+class StopReason(StrEnum):
+    END_TURN = "end_turn"
+    TOOL_USE = "tool_use"
+    MAX_TOKENS = "max_tokens"
+    CONTENT_FILTER = "content_filter"
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    text: str
+    signature: str | None = None
+    """Comes once, with the last (perhaps empty) piece, where a provider signs its reasoning."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStart:
+    """The calls of a step are told apart by `index`, in order of appearance from 0."""
+
+    index: int
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Always the last event of a step. A stream that ends without it is broken: the adapter raises instead."""
+
+    reason: StopReason
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Something a person should see while waiting, such as a model being loaded."""
+
+    message: str
+
+
+ModelEvent = TextDelta | ReasoningDelta | ToolCallStart | ToolCallDelta | Finished | Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One step. `messages` is a transcript that any provider accepts: every tool call has its result."""
+
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    max_output_tokens: int | None = None
+
+
+class Model(Protocol):
+    """A configured language model. One object serves many turns at once."""
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def context_window(self) -> int: ...
+
+    def stream(self, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+        """Send the request. Leaving the context early, by cancel too, closes the provider's stream at once."""
+        ...

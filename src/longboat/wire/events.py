@@ -1,0 +1,111 @@
+"""The events on the stream: `EVENTS` is the manifest that code, docs and clients share.
+
+Owns the envelope `{"type": T, "payload": {"type": created|updated|deleted, "payload": {…}}}`. Must not know cursors'
+storage or who listens.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from longboat.wire import models
+
+
+class Change(StrEnum):
+    CREATED = "created"
+    UPDATED = "updated"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class EventSpec:
+    """One row of the manifest."""
+
+    payload: type[msgspec.Struct]
+    changes: tuple[Change, ...]
+    meaning: str
+
+
+_ANY = (Change.CREATED, Change.UPDATED, Change.DELETED)
+
+EVENTS: dict[str, EventSpec] = {
+    "session": EventSpec(models.Session, _ANY, "A session was created, renamed, became busy or idle, or was deleted."),
+    "message": EventSpec(
+        models.Message,
+        _ANY,
+        "A whole message (new, restructured, withdrawn, finished); it replaces the client's copy.",
+    ),
+    "message_delta": EventSpec(models.MessageDelta, (Change.UPDATED,), "Text was added to one part of a message."),
+    "run": EventSpec(models.Run, (Change.CREATED, Change.UPDATED), "A run was accepted, changed or edited."),
+    "run_complete": EventSpec(models.RunComplete, (Change.CREATED,), "The one terminal event of a run."),
+    "agent_event": EventSpec(models.AgentEvent, (Change.CREATED,), "A notice from the agent; nothing depends on it."),
+    "client": EventSpec(
+        models.ClientInfo, (Change.CREATED, Change.DELETED), "A client attached (created) or detached (deleted)."
+    ),
+}
+
+UNLOGGED = {"snapshot": models.Snapshot, "resync": models.Resync}
+"""Sent to one connection as `{type, payload}`, without an id: they are not part of the log."""
+
+EVENT_TYPES: dict[type[msgspec.Struct], str] = {spec.payload: name for name, spec in EVENTS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A typed event as clients see it. `cursor` is None for snapshot and resync."""
+
+    type: str
+    change: Change | None
+    payload: Any
+    cursor: str | None = None
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode_body(change: Change, payload: msgspec.Struct) -> bytes:
+    """The frame of a logged event but for its `id:` line, which only the log can give."""
+    name = EVENT_TYPES[type(payload)]
+    return b'event: %b\ndata: {"type":"%b","payload":{"type":"%b","payload":%b}}\n\n' % (
+        name.encode(),
+        name.encode(),
+        change.value.encode(),
+        _encoder.encode(payload),
+    )
+
+
+def encode_unlogged(payload: models.Snapshot | models.Resync) -> bytes:
+    """A whole frame for one connection."""
+    name = type(payload).__name__.lower().encode()
+    return b'event: %b\ndata: {"type":"%b","payload":%b}\n\n' % (name, name, _encoder.encode(payload))
+
+
+class _Inner(msgspec.Struct):
+    type: Change
+    payload: msgspec.Raw
+
+
+class _Outer(msgspec.Struct):
+    type: str
+    payload: msgspec.Raw
+
+
+_outer = msgspec.json.Decoder(_Outer)
+_inner = msgspec.json.Decoder(_Inner)
+_payloads = {name: msgspec.json.Decoder(spec.payload) for name, spec in EVENTS.items()} | {
+    name: msgspec.json.Decoder(payload) for name, payload in UNLOGGED.items()
+}
+
+
+def decode_event(data: bytes, cursor: str | None = None) -> Event | None:
+    """The event in a frame's data, or None for a type this client is too old to know."""
+    outer = _outer.decode(data)
+    decoder = _payloads.get(outer.type)
+    if decoder is None:
+        return None
+    if outer.type in UNLOGGED:
+        return Event(outer.type, None, decoder.decode(outer.payload))
+    inner = _inner.decode(outer.payload)
+    return Event(outer.type, inner.type, decoder.decode(inner.payload), cursor)

@@ -1,0 +1,48 @@
+"""Ids: opaque strings. We mint UUIDv7; clients may bring their own run_id and client_id."""
+
+import re
+from dataclasses import dataclass
+
+import uuid_utils
+
+from longboat.errors import BadInput
+
+_OWN_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+def new_id() -> str:
+    """A fresh opaque id."""
+    return str(uuid_utils.uuid7())
+
+
+def check_own_id(value: str, *, field: str) -> str:
+    """Return the id a client chose for itself, or refuse it by name."""
+    if not _OWN_ID.fullmatch(value):
+        raise BadInput(
+            f"{field} must be 1 to 128 characters of A-Z a-z 0-9 . _ : - (got {value[:140]!r}).", code=f"bad_{field}"
+        )
+    return value
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cursor:
+    """A place in one workspace's log: just after event `number`, written by the server's start `epoch`."""
+
+    workspace_id: str
+    epoch: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.workspace_id}/{self.epoch}/{self.number}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Cursor | None":
+        """The cursor that `text` spells, or None: a cursor this log never issued is answered with a resync, not an error."""
+        match text.split("/"):
+            case [workspace_id, epoch, number] if _digits(epoch) and _digits(number):
+                return cls(workspace_id, int(epoch), int(number))
+        return None
+
+
+def _digits(text: str) -> bool:
+    return 1 <= len(text) <= 18 and text.isascii() and text.isdigit()

@@ -1,0 +1,322 @@
+"""The shapes on the wire (http.md, "Shapes"). One definition serves requests, responses, events, storage and OpenAPI.
+
+Must not know how any of them is stored or sent. Instants are RFC 3339 UTC strings with microseconds; nothing is ever
+ordered by them.
+"""
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class RunState(StrEnum):
+    """Where a run is in its life. There is no "canceling": see `Run.cancel_requested`."""
+
+    ACCEPTED = "accepted"
+    """Durable and answered 202; not yet entered into its session."""
+    QUEUED = "queued"
+    """Waiting behind the active run."""
+    ACTIVE = "active"
+    """Its turn is under way."""
+    FOLDED = "folded"
+    """Taken into another run's turn; ends with it."""
+    FINISHED = "finished"
+    """Over: `outcome` tells how, and its one terminal event is in the log."""
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    END_TURN = "end_turn"
+    CANCELED = "canceled"
+    ERROR = "error"
+    INTERRUPTED = "interrupted"
+    """The server stopped or crashed while the run was active."""
+
+
+class Delivery(StrEnum):
+    """What becomes of a prompt that finds its session busy."""
+
+    STEER = "steer"
+    """Folded into the running turn at its next step."""
+    QUEUE = "queue"
+    """Runs as a turn of its own when the earlier ones are done."""
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class FinishReason(StrEnum):
+    """Why a turn's last message is complete; a message that goes on to tool calls has no finish part.
+
+    `max_tokens` and `content_filter` are outcome end_turn.
+    """
+
+    END_TURN = "end_turn"
+    CANCELED = "canceled"
+    ERROR = "error"
+    INTERRUPTED = "interrupted"
+    MAX_TOKENS = "max_tokens"
+    CONTENT_FILTER = "content_filter"
+
+
+class _Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of what the server sends: clients ignore fields they do not know."""
+
+
+class TextPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    text: str
+
+
+class ReasoningPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="reasoning"):
+    text: str
+    signature: str | None = None
+    """What the provider wants back with it, if anything."""
+
+
+class ToolCallPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_call"):
+    id: str
+    name: str
+    input: str
+    """The arguments as the model wrote them: JSON text, complete when `finished`."""
+    finished: bool = False
+
+
+class ToolResultPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
+    tool_call_id: str
+    content: str
+    is_error: bool = False
+
+
+class FilePart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="file"):
+    name: str
+    media_type: str
+    text: str | None = None
+    data: str | None = None
+    """Base64."""
+
+
+class FinishPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="finish"):
+    reason: FinishReason
+    title: str = ""
+    detail: str = ""
+
+
+Part = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | FilePart | FinishPart
+
+
+class Message(_Shape, frozen=True, kw_only=True):
+    id: str
+    session_id: str
+    run_id: str
+    seq: int
+    role: Role
+    parts: tuple[Part, ...]
+    model: str | None = None
+    provider: str | None = None
+    created_at: str
+    finished_at: str | None = None
+
+
+class Attachment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file sent along with a prompt: `text`, or `data` in base64."""
+
+    name: str
+    media_type: str
+    text: str | None = None
+    data: str | None = None
+
+
+class Usage(_Shape, frozen=True, kw_only=True):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost=self.cost + other.cost,
+        )
+
+
+class Session(_Shape, frozen=True, kw_only=True):
+    id: str
+    workspace_id: str
+    parent_id: str | None = None
+    title: str
+    created_at: str
+    updated_at: str
+    busy: bool = False
+    usage: Usage = Usage()
+
+
+class Run(_Shape, frozen=True, kw_only=True):
+    run_id: str
+    seq: int
+    session_id: str
+    state: RunState
+    outcome: Outcome | None = None
+    delivery: Delivery
+    prompt: str
+    position: int | None = None
+    """How many unfinished runs of the session go first; 0 is the active one; null once folded or finished."""
+    cancel_requested: bool = False
+    folded_into: str | None = None
+    error: str | None = None
+    accepted_at: str
+    started_at: str | None = None
+    finished_at: str | None = None
+    client_id: str | None = None
+
+
+class RunComplete(_Shape, frozen=True, kw_only=True):
+    """The terminal event of a run. `message_id` and `text` are those of its turn's last assistant message."""
+
+    run_id: str
+    session_id: str
+    message_id: str | None = None
+    text: str = ""
+    error: str = ""
+    cancelled: bool = False
+    outcome: Outcome
+    folded_into: str | None = None
+
+
+class MessageDelta(_Shape, frozen=True, kw_only=True):
+    """Text that was added to a part. `offset` counts characters: a gap or a repeat shows."""
+
+    message_id: str
+    session_id: str
+    run_id: str
+    part: int
+    offset: int
+    text: str
+
+
+class AgentEventType(StrEnum):
+    AGENT_FINISHED = "agent_finished"
+    """A turn is over; the terminal events tell how."""
+    ERROR = "error"
+    """A notice for people; waiting clients need only the terminal event."""
+    RETRYING = "retrying"
+    """A model request failed and is tried again."""
+    SUMMARIZING = "summarizing"
+    """The context window is nearly full; the same run goes on after the summary."""
+    LOADING = "loading"
+    """The local model is being fetched or loaded."""
+
+
+class AgentEvent(_Shape, frozen=True, kw_only=True):
+    type: AgentEventType
+    session_id: str
+    run_id: str
+    message: str = ""
+    detail: str = ""
+
+
+class ClientInfo(_Shape, frozen=True, kw_only=True):
+    """A client that holds the workspace open."""
+
+    client_id: str
+    attached_at: str
+
+
+class Workspace(_Shape, frozen=True, kw_only=True):
+    id: str
+    path: str
+    created_at: str
+    ready: bool
+    busy: bool
+    clients: tuple[ClientInfo, ...] = ()
+
+
+class Snapshot(_Shape, frozen=True, kw_only=True):
+    """The committed state of a workspace exactly at `cursor`; what `permissions` and `questions` hold is still open."""
+
+    cursor: str
+    sessions: tuple[Session, ...]
+    runs: tuple[Run, ...]
+    messages: tuple[Message, ...]
+    permissions: tuple[dict[str, Any], ...] = ()
+    questions: tuple[dict[str, Any], ...] = ()
+    clients: tuple[ClientInfo, ...] = ()
+
+
+class Resync(_Shape, frozen=True, kw_only=True):
+    """The cursor the client brought is not in the log: a snapshot follows."""
+
+    reason: str
+
+
+class Accepted(_Shape, frozen=True, kw_only=True):
+    """The answer to an accepted prompt."""
+
+    run_id: str
+    seq: int
+    state: RunState
+    position: int | None
+
+
+class AgentInfo(_Shape, frozen=True, kw_only=True):
+    model: str | None
+    provider: str | None
+    ready: bool
+    busy: bool
+    problem: str | None = None
+    """What to do before a prompt can be answered, when `ready` is false."""
+
+
+class SessionStatus(_Shape, frozen=True, kw_only=True):
+    session_id: str
+    busy: bool
+    active_run_id: str | None
+    queued: int
+
+
+class Canceled(_Shape, frozen=True, kw_only=True):
+    canceled: tuple[str, ...]
+
+
+class Health(_Shape, frozen=True, kw_only=True):
+    status: str
+    """`ok`, `degraded` (the store fails; writes are being retried) or `leaving`."""
+    detail: str = ""
+
+
+class Version(_Shape, frozen=True, kw_only=True):
+    version: str
+    protocol: int
+
+
+class ErrorBody(_Shape, frozen=True, kw_only=True):
+    code: str
+    message: str
+
+
+class WorkspacePage(_Shape, frozen=True, kw_only=True):
+    items: tuple[Workspace, ...]
+    next: str | None = None
+
+
+class SessionPage(_Shape, frozen=True, kw_only=True):
+    items: tuple[Session, ...]
+    next: str | None = None
+
+
+class MessagePage(_Shape, frozen=True, kw_only=True):
+    items: tuple[Message, ...]
+    next: str | None = None
+
+
+class RunPage(_Shape, frozen=True, kw_only=True):
+    items: tuple[Run, ...]
+    next: str | None = None
+
+
+PROTOCOL = 1
+"""Raised when a client of the former number could not talk to this server."""
