@@ -4,10 +4,10 @@ LongboatError
 ├── BadInput                  the request is wrong                                     400
 │   ├── EmptyPrompt
 │   ├── SessionMissing
-│   └── ConfigInvalid
+│   └── ConfigInvalid         a config that cannot be used: names the file, the line and what was expected
 ├── Unauthorized              no token, or a wrong one                                 401
 ├── ForeignOrigin             a page from elsewhere                                    403
-├── NotFound                                                                           404
+├── NotFound                  nothing has this name or id                              404
 │   ├── WorkspaceNotFound
 │   ├── SessionNotFound
 │   └── RunNotFound
@@ -17,13 +17,14 @@ LongboatError
 │   ├── RunIdTaken
 │   ├── RunNotEditable
 │   ├── TooLate
-│   └── ServerBusy
-├── BodyTooLarge                                                                       413
-├── ForeignHost                                                                        421
+│   └── ServerBusy            asked to stop only if idle, and it is not
+├── BodyTooLarge              more than the server takes in one request                413
+├── ForeignHost               a Host header that this server does not answer to        421
 ├── Unavailable               try again later                                          503
 │   ├── ServerLeaving
-│   └── StoreUnavailable
+│   └── StoreUnavailable      the disk is full, locked or read-only; nothing was half-accepted
 ├── DataDirError              the server cannot start on this data directory
+├── ListenError               the server cannot listen where it was told to
 ├── ModelError                a model request failed: `retryable` tells whether to try again
 └── ServerUnreachable         seen by clients only: nothing answers where the server should be
 """
@@ -164,6 +165,10 @@ class StoreUnavailable(Unavailable):
 
 class DataDirError(LongboatError):
     code = "data_dir"
+
+
+class ListenError(LongboatError):
+    code = "listen"
 
 
 class ModelError(LongboatError):

@@ -310,8 +310,8 @@ def decide(state: SessionState, command: Command) -> Decision:  # noqa: C901 —
 def _accept(state: SessionState, command: Accept) -> Decision:
     if state.leaving:
         raise WorkspaceClosing
-    if any(run.seq >= command.seq for run in state.runs):
-        raise InvalidTransition(f"seq {command.seq} of {command.run_id} was handed out before")
+    if any(run.seq >= command.seq or run.run_id == command.run_id for run in state.runs):
+        raise InvalidTransition(f"seq {command.seq} or run_id {command.run_id} was handed out before")
     run = RunView(run_id=command.run_id, seq=command.seq, delivery=command.delivery)
     return replace(state, runs=(*state.runs, run)), (RunAccepted(run_id=run.run_id),)
 
@@ -441,6 +441,8 @@ def _restore_active(state: SessionState, active: RunView, *, resume: bool) -> De
     if active.cancel_requested:
         return _finish_turn(state, active, Outcome.CANCELED)
     if resume and active.tries < MAX_TRIES:
+        # The disk does not say whether a folded prompt's step was sent: withdrawing an answered one is the worse error.
+        state, _ = _send_step(state, active.run_id)
         return _put(state, replace(active, tries=active.tries + 1)), (RunResumed(run_id=active.run_id),)
     return _finish_turn(state, active, Outcome.INTERRUPTED)
 

@@ -37,7 +37,7 @@ class Cursor:
 
     @classmethod
     def parse(cls, text: str) -> "Cursor | None":
-        """The cursor that `text` spells, or None: a cursor this log never issued is answered with a resync, not an error."""
+        """The cursor that `text` spells, or None: a cursor never issued is answered with a resync, not an error."""
         match text.split("/"):
             case [workspace_id, epoch, number] if _digits(epoch) and _digits(number):
                 return cls(workspace_id, int(epoch), int(number))

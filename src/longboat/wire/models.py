@@ -29,8 +29,11 @@ class Outcome(StrEnum):
     """How a run ended."""
 
     END_TURN = "end_turn"
+    """The turn came to its end."""
     CANCELED = "canceled"
+    """A cancel stopped it, or kept it from starting."""
     ERROR = "error"
+    """It failed, and `error` says how."""
     INTERRUPTED = "interrupted"
     """The server stopped or crashed while the run was active."""
 

@@ -21,7 +21,9 @@ class Decoder:
         self._lines = _Lines()
         self._event = ""
         self._data: list[bytes] = []
+        self._id: str | None = None
         self.last_id: str | None = None
+        """Where to go on after a break: the id of what was dispatched, never that of a frame cut off half-way."""
 
     def decode(self, chunk: bytes) -> list[Frame]:
         frames = []
@@ -40,14 +42,15 @@ class Decoder:
             case b"data":
                 self._data.append(value)
             case b"event":
-                self._event = value.decode()
+                self._event = value.decode(errors="replace")
             case b"id" if b"\0" not in value:
-                self.last_id = value.decode()
+                self._id = value.decode(errors="replace")
         return None
 
     def _dispatch(self) -> Frame | None:
         event, data = self._event, self._data
         self._event, self._data = "", []
+        self.last_id = self._id
         if not data:
             return None
         return Frame(event or "message", b"\n".join(data), self.last_id)

@@ -1,0 +1,5 @@
+"""`python -m longboat`."""
+
+from longboat.cli.main import main
+
+main()

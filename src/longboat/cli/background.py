@@ -1,0 +1,180 @@
+"""A server for commands that need one: found if it runs, started in the background if not.
+
+Owns the start lock, so that two commands starting at once end with one server. Must not know what the server does.
+"""
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from longboat.cli.connection import Connection
+from longboat.cli.main import Failure
+from longboat.client import calls
+from longboat.errors import LongboatError, ServerBusy, ServerUnreachable
+from longboat.wire.discovery import data_dir, runtime_dir
+from longboat.wire.models import PROTOCOL, Version
+
+IDLE_EXIT_S = 600
+START_S = 60.0
+STOP_S = 30.0
+POLL_S = 0.02
+LOG_NAME = "server.log"
+LOG_LIMIT = 5_000_000
+
+
+def ensure_server() -> Connection:
+    """A connection to a server of our protocol. Starts one unless the user named another address."""
+    connection = Connection()
+    running = probe(connection)
+    if running is not None and running.protocol == PROTOCOL:
+        return connection
+    if connection.address.named:
+        raise _foreign(running) if running else _nobody(connection)
+    with _start_lock():
+        return _settled_start()
+
+
+def probe(connection: Connection) -> Version | None:
+    """The version of the server that answers there; None if nobody does."""
+    try:
+        return connection.send(calls.version())
+    except ServerUnreachable as error:
+        if isinstance(error.__cause__, TimeoutError):
+            raise  # somebody holds the address but hangs: a second server would not help
+        return None
+
+
+def log_file() -> Path:
+    return data_dir(os.environ, Path.home()) / LOG_NAME
+
+
+def private_dir(path: Path) -> Path:
+    """The directory, made for this user alone; refused if another user made it first."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.stat().st_uid != os.getuid():
+        raise Failure(f"{path} belongs to another user.", "Set LONGBOAT_RUNTIME_DIR to a directory of your own.")
+    return path
+
+
+def wait_until_gone(connection: Connection, seconds: float) -> bool:
+    """Whether nobody answers any more within that time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if probe(connection) is None:
+            return True
+        time.sleep(POLL_S)
+    return False
+
+
+@contextmanager
+def _start_lock() -> Iterator[None]:
+    directory = private_dir(runtime_dir(os.environ, os.getuid()))
+    with open(directory / "start.lock", "w") as file:
+        end = time.monotonic() + START_S
+        while not _locked(file.fileno()):
+            if time.monotonic() > end:
+                raise Failure("Another command has been starting the server for a minute.", "Try `longboat doctor`.")
+            time.sleep(POLL_S)
+        yield
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _settled_start() -> Connection:
+    """With the lock held: whoever had it before us may have started a server already."""
+    connection = Connection()
+    running = probe(connection)
+    if running is not None and running.protocol == PROTOCOL:
+        return connection
+    if running is not None:
+        _retire(connection, running)
+    click.echo("Starting a Longboat server in the background …", err=True)
+    began = time.monotonic()
+    connection = _wait_healthy(_spawn())
+    click.echo(f"It is ready after {time.monotonic() - began:.1f} s (`longboat stop` ends it).", err=True)
+    return connection
+
+
+def _retire(connection: Connection, running: Version) -> None:
+    """Stop an idle server of another protocol, so that one of ours can take its place."""
+    click.echo(f"Replacing the server of version {running.version} …", err=True)
+    try:
+        connection.send(calls.shutdown(if_idle=True))
+    except ServerBusy:
+        raise _foreign(running) from None
+    if not wait_until_gone(connection, STOP_S):
+        raise Failure(f"The server of version {running.version} does not stop.", "Try `longboat stop --force`.")
+
+
+def _spawn() -> subprocess.Popen[bytes]:
+    log = log_file()
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if log.exists() and log.stat().st_size > LOG_LIMIT:
+        log.replace(log.with_suffix(".log.1"))
+    # -P and its own directory: the user's directory may hold modules that would be taken for ours.
+    command = [sys.executable, "-P", "-m", "longboat", "serve", "--idle-exit", str(IDLE_EXIT_S)]
+    with open(log, "ab") as output:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=log.parent,
+            start_new_session=True,
+        )
+
+
+def _wait_healthy(process: subprocess.Popen[bytes]) -> Connection:
+    end = time.monotonic() + START_S
+    while time.monotonic() < end:
+        # Looked at before the probe: when it has ended because another server won, the probe finds the winner.
+        ended = process.poll()
+        connection = Connection()
+        if _answers(connection):
+            return connection
+        if ended is not None:
+            raise Failure(f"The server did not start: {_last_line()}", f"Its log is {log_file()}.")
+        time.sleep(POLL_S)
+    raise Failure(f"The server did not answer within {START_S:g} s.", f"Its log is {log_file()}.")
+
+
+def _answers(connection: Connection) -> bool:
+    """A server that starts takes connections before it answers them: being slow is no failure yet."""
+    try:
+        return probe(connection) is not None
+    except ServerUnreachable:
+        return False
+
+
+def _last_line() -> str:
+    try:
+        lines = log_file().read_text(errors="replace").splitlines()
+    except OSError as error:
+        return f"no log ({error.strerror})"
+    said = [line for line in lines if line.startswith("longboat: ")]
+    return (said or lines or ["it said nothing"])[-1].removeprefix("longboat: ")
+
+
+def _nobody(connection: Connection) -> LongboatError:
+    return ServerUnreachable(f"No answer from the Longboat server at {connection.address}.")
+
+
+def _foreign(running: Version) -> Failure:
+    return Failure(
+        f"The running server is of another version ({running.version}, protocol {running.protocol}; "
+        f"this command speaks protocol {PROTOCOL}) and is busy or was named by you.",
+        "Let its runs finish, or stop it with `longboat stop --force`.",
+    )

@@ -1,0 +1,58 @@
+"""`longboat cancel`."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from longboat.cli.options import cwd_option
+from longboat.wire.models import RunPage, RunState
+
+if TYPE_CHECKING:
+    from longboat.cli.connection import Connection
+
+
+@click.command(short_help="Cancel a run, a session's runs, or all.")
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("-s", "--session", "session_id", metavar="ID", help="Cancel everything accepted in this session.")
+@click.option("--all", "everything", is_flag=True, help="Cancel every unfinished run of this directory.")
+@cwd_option
+def cancel(run_id: str | None, session_id: str | None, everything: bool, cwd: str) -> None:
+    """Cancel one run, in whatever state it is; or all runs of a session; or all.
+
+    \b
+    longboat cancel 0198c2f4-…
+    longboat cancel --session 0198c2f0-…
+    longboat cancel --all
+    """
+    if [run_id is not None, session_id is not None, everything].count(True) != 1:
+        raise click.UsageError("Name a RUN, or give --session ID, or --all.")
+    from longboat.cli.background import ensure_server
+    from longboat.client import calls
+
+    connection = ensure_server()
+    workspace_id = connection.join(cwd).id
+    if run_id is not None:
+        run = connection.send(calls.cancel_run(workspace_id, run_id))
+        finished = run.state is RunState.FINISHED
+        click.echo(f"{run.run_id} {run.outcome if finished else 'is stopping'}")
+        return
+    canceled: list[str] = []
+    for session in [session_id] if session_id is not None else _busy_sessions(connection, workspace_id):
+        canceled += connection.send(calls.cancel_session(workspace_id, session)).canceled
+    if not canceled:
+        click.echo("Nothing to cancel.")
+    for each in canceled:
+        click.echo(f"{each} canceled")
+
+
+def _busy_sessions(connection: "Connection", workspace_id: str) -> list[str]:
+    """The sessions that have unfinished runs, each once."""
+    from longboat.client import calls
+
+    def pages(state: RunState) -> Iterator[RunPage]:
+        return connection.pages(lambda after: calls.runs(workspace_id, state=state, limit=500, after=after))
+
+    unfinished = (RunState.ACCEPTED, RunState.QUEUED, RunState.ACTIVE, RunState.FOLDED)
+    runs = (run for state in unfinished for page in pages(state) for run in page.items)
+    return list(dict.fromkeys(run.session_id for run in runs))

@@ -1,0 +1,153 @@
+"""How a run looks while it goes on: live on a terminal, once at the end in a pipe, or one JSON line per event (R2).
+
+Takes typed events; must not know where they come from. Answers go to `out`, everything else to stderr.
+"""
+
+from collections.abc import Callable
+from typing import Protocol, TextIO
+
+import msgspec
+
+from longboat.cli.console import notice, safe
+from longboat.wire.events import Event
+from longboat.wire.models import (
+    AgentEvent,
+    AgentEventType,
+    Message,
+    MessageDelta,
+    Role,
+    Run,
+    RunComplete,
+    RunState,
+    TextPart,
+)
+
+
+class Display(Protocol):
+    def show(self, event: Event) -> None:
+        """Take in one event of the run; the last is its run_complete."""
+
+
+class JsonLines:
+    """Each event as it was on the wire."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def show(self, event: Event) -> None:
+        inner = {"type": event.change, "payload": event.payload}
+        line = msgspec.json.encode({"type": event.type, "payload": inner}).decode()
+        self._out.write(line + "\n")
+        self._out.flush()
+
+
+class FinalText:
+    """Nothing but the answer, once."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._notices = Notices()
+
+    def show(self, event: Event) -> None:
+        if not isinstance(event.payload, RunComplete):
+            self._notices.show(event)
+        elif event.payload.text:
+            self._out.write(event.payload.text.removesuffix("\n") + "\n")
+            self._out.flush()
+
+
+class LiveText:
+    """The answer as it is written. A terminal cannot take text back: what is withdrawn is begun again below."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._notices = Notices()
+        self._shown: dict[tuple[str, int], str] = {}
+        """What was shown of each text part: by message and index."""
+        self._last: tuple[str, int] | None = None
+        self._line_open = False
+
+    def show(self, event: Event) -> None:
+        match event.payload:
+            case Message(role=Role.ASSISTANT) as message:
+                for index, part in enumerate(message.parts):
+                    if isinstance(part, TextPart):
+                        self._replace((message.id, index), part.text)
+            case MessageDelta() as delta:
+                self._add(delta)
+            case RunComplete() as complete:
+                self._end(complete)
+            case _:
+                self._notices.show(event, self._close_line)
+        self._out.flush()
+
+    def _add(self, delta: MessageDelta) -> None:
+        key = (delta.message_id, delta.part)
+        shown = self._shown.get(key)
+        if shown is None or delta.offset > len(shown):
+            return  # not a part for people, or a gap: the whole message will come
+        fresh = delta.text[len(shown) - delta.offset :]
+        self._shown[key] = shown + fresh
+        self._write(key, fresh)
+
+    def _replace(self, key: tuple[str, int], text: str) -> None:
+        shown = self._shown.get(key, "")
+        self._shown[key] = text
+        if text.startswith(shown):
+            self._write(key, text[len(shown) :])
+            return
+        self._close_line()
+        notice("(the answer is begun again)")
+        self._write(key, text)
+
+    def _end(self, complete: RunComplete) -> None:
+        seen = any(text for (message_id, _), text in self._shown.items() if message_id == complete.message_id)
+        if complete.text and not seen:
+            self._write((complete.message_id or "", 0), complete.text)
+        self._close_line()
+
+    def _write(self, key: tuple[str, int], text: str) -> None:
+        if not text:
+            return
+        if self._last not in (None, key):
+            self._close_line()
+            self._out.write("\n")
+        self._last = key
+        self._out.write(safe(text))
+        self._line_open = not text.endswith("\n")
+
+    def _close_line(self) -> None:
+        if self._line_open:
+            self._out.write("\n")
+            self._out.flush()
+            self._line_open = False
+
+
+class Notices:
+    """What a person should know while waiting. The error of a run comes with its terminal event, not here."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def show(self, event: Event, before: Callable[[], None] = lambda: None) -> None:
+        text = _notice_of(event)
+        if text and text != self._said:
+            before()
+            notice(text)
+            self._said = text
+
+
+def _notice_of(event: Event) -> str:
+    match event.payload:
+        case Run(state=RunState.QUEUED, position=int(position)):
+            return f"queued: {position} before it" if position > 1 else "queued: runs next"
+        case Run(state=RunState.FOLDED):
+            return "taken into the running turn"
+        case AgentEvent(type=AgentEventType.RETRYING | AgentEventType.LOADING) as told:
+            return safe(told.message or told.type.value)
+        case AgentEvent(type=AgentEventType.SUMMARIZING) as told:
+            return safe(told.message or "The context window is nearly full: summarizing …")
+        case AgentEvent(type=AgentEventType.ERROR, run_id="") as told:
+            return safe(told.message)
+        case _:
+            return ""

@@ -1,0 +1,191 @@
+"""`longboat doctor`: what is configured, reachable and wrong."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from longboat.cli.options import cwd_option
+from longboat.errors import LongboatError
+
+if TYPE_CHECKING:
+    from longboat.models.registry import ProviderInfo
+
+LOW_DISK = 200_000_000
+SOCKET_PATH_MAX = 107
+"""What a unix socket's address has room for."""
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    NOTE = "note"
+    """Worth knowing; nothing is wrong."""
+    WRONG = "WRONG"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    verdict: Verdict
+    subject: str
+    detail: str
+
+
+@click.command(short_help="Check what is configured, reachable and wrong.")
+@cwd_option
+@click.pass_context
+def doctor(ctx: click.Context, cwd: str) -> None:
+    """Check the installation, the data directory, the server, the configuration and the models.
+
+    Exit code 1 if something is wrong.
+
+    \b
+    longboat doctor
+    """
+    wrong = 0
+    for finding in examine(Path(cwd)):
+        color = {Verdict.OK: "green", Verdict.NOTE: "yellow", Verdict.WRONG: "red"}[finding.verdict]
+        click.echo(f"{click.style(f'{finding.verdict:<5}', fg=color)}  {finding.subject:<14}  {finding.detail}")
+        wrong += finding.verdict is Verdict.WRONG
+    if wrong:
+        click.echo(f"\n{wrong} {'thing is' if wrong == 1 else 'things are'} wrong.", err=True)
+        ctx.exit(1)
+
+
+def examine(cwd: Path) -> Iterator[Finding]:
+    """All findings, in the order in which a person would look."""
+    yield from _installation()
+    yield from _data_directory()
+    yield from _socket()
+    yield from _server()
+    yield from _models(cwd)
+
+
+def _installation() -> Iterator[Finding]:
+    import sqlite3
+
+    from longboat import __version__
+
+    yield Finding(Verdict.OK, "longboat", f"{__version__}, Python {sys.version.split()[0]}, {sys.executable}")
+    # 3.35 brought RETURNING, the newest thing that the store's statements use.
+    fit = sqlite3.sqlite_version_info >= (3, 35)
+    yield Finding(Verdict.OK if fit else Verdict.WRONG, "sqlite", sqlite3.sqlite_version)
+
+
+def _data_directory() -> Iterator[Finding]:
+    from longboat.wire.discovery import data_dir
+
+    path = data_dir(os.environ, Path.home()).absolute()
+    there = path
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        yield Finding(Verdict.WRONG, "data", f"{there} cannot be written: set LONGBOAT_DATA_DIR to a place that can.")
+        return
+    free = shutil.disk_usage(there).free
+    detail = f"{path}{'' if there == path else ' (not made yet)'}, {free / 1e9:.1f} GB free"
+    yield Finding(Verdict.OK if free > LOW_DISK else Verdict.WRONG, "data", detail)
+
+
+def _socket() -> Iterator[Finding]:
+    from longboat.wire.discovery import SOCKET_NAME, runtime_dir
+
+    path = runtime_dir(os.environ, os.getuid()).absolute() / SOCKET_NAME
+    if len(os.fsencode(path)) > SOCKET_PATH_MAX:
+        yield Finding(Verdict.WRONG, "socket", f"{path} is too long a name: set LONGBOAT_RUNTIME_DIR to a shorter one.")
+    elif path.parent.exists() and path.parent.stat().st_uid != os.getuid():
+        yield Finding(Verdict.WRONG, "socket", f"{path.parent} belongs to another user: set LONGBOAT_RUNTIME_DIR.")
+    else:
+        yield Finding(Verdict.OK, "socket", str(path))
+
+
+def _server() -> Iterator[Finding]:
+    from longboat.cli.background import probe
+    from longboat.cli.connection import Connection
+    from longboat.client import calls
+    from longboat.wire.models import PROTOCOL
+
+    connection = Connection()
+    try:
+        running = probe(connection)
+        if running is None:
+            verdict = Verdict.WRONG if connection.address.named else Verdict.NOTE
+            yield Finding(verdict, "server", f"none answers at {connection.address}; `longboat run` starts one")
+            return
+        health = connection.send(calls.health())
+    except LongboatError as error:
+        yield Finding(Verdict.WRONG, "server", error.message)
+        return
+    told = f"{running.version} at {connection.address}: {health.status} {health.detail}".rstrip()
+    if running.protocol != PROTOCOL:
+        yield Finding(Verdict.WRONG, "server", f"{told}; it speaks another protocol: `longboat stop` it")
+    else:
+        yield Finding(Verdict.OK if health.status == "ok" else Verdict.WRONG, "server", told)
+
+
+def _models(cwd: Path) -> Iterator[Finding]:
+    from longboat.cli.models import describe
+    from longboat.config.load import FILE_NAME, user_config_file
+
+    for file in (user_config_file(os.environ, Path.home()), cwd / FILE_NAME):
+        yield Finding(Verdict.OK if file.exists() else Verdict.NOTE, "config", f"{file}{_absent(file)}")
+    try:
+        overview = describe(str(cwd))
+    except LongboatError as error:
+        yield Finding(Verdict.WRONG, "config", error.message)
+        return
+    in_use = {(name or "").partition("/")[0] for name in (overview.large, overview.small)}
+    for provider in overview.providers:
+        yield from _provider(provider, in_use=provider.name in in_use)
+    if overview.problem is not None:
+        yield Finding(Verdict.WRONG, "models", overview.problem)
+    else:
+        yield Finding(Verdict.OK, "models", f"prompts: {overview.large}, titles: {overview.small}")
+    yield from _local_model(in_use="local" in in_use)
+
+
+def _provider(provider: "ProviderInfo", *, in_use: bool) -> Iterator[Finding]:
+    if provider.problem is not None:
+        if provider.source == "config":
+            yield Finding(Verdict.WRONG, provider.name, provider.problem)
+        return
+    yield Finding(Verdict.OK, provider.name, f"{provider.type}, key {provider.key}, from {provider.source}")
+    if in_use and provider.base_url is not None and (failure := _unreachable(provider.base_url)):
+        yield Finding(Verdict.WRONG, provider.name, f"{provider.base_url} cannot be reached: {failure}")
+
+
+def _unreachable(url: str) -> str:
+    """Why nobody can be reached at the URL, or nothing."""
+    import socket
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        socket.create_connection((parts.hostname or "", port), timeout=3).close()
+    except (OSError, ValueError) as error:
+        return str(getattr(error, "strerror", None) or error)
+    return ""
+
+
+def _local_model(*, in_use: bool) -> Iterator[Finding]:
+    from longboat.models.local import runtime_installed
+    from longboat.models.weights import present
+    from longboat.wire.discovery import data_dir
+
+    if not runtime_installed():
+        yield Finding(Verdict.NOTE, "local model", "not installed (pip install 'longboat[local]')")
+    elif not present(data_dir(os.environ, Path.home())):
+        when = "fetched at the first prompt" if in_use else "not used"
+        yield Finding(Verdict.NOTE, "local model", f"weights not here, {when} (`longboat models pull` fetches them)")
+    else:
+        yield Finding(Verdict.OK, "local model", "installed, weights here")
+
+
+def _absent(file: Path) -> str:
+    return "" if file.exists() else " (not there)"

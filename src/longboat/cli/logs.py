@@ -1,0 +1,43 @@
+"""`longboat logs`."""
+
+import time
+from pathlib import Path
+from typing import IO
+
+import click
+
+POLL_S = 0.25
+
+
+@click.command(short_help="Show the background server's log.")
+@click.option("-f", "--follow", is_flag=True, help="Go on as the log grows, until Ctrl-C.")
+@click.option("-n", "--lines", type=click.IntRange(0), default=50, show_default=True, help="How many last lines.")
+def logs(follow: bool, lines: int) -> None:
+    """Show the log of the server that runs in the background.
+
+    \b
+    longboat logs
+    longboat logs -f
+    """
+    from longboat.cli.background import log_file
+
+    path = log_file()
+    if not path.exists():
+        click.echo(f"No log yet: {path} does not exist. (A server in the foreground logs to its terminal.)", err=True)
+        return
+    with open(path, errors="replace") as file:
+        click.echo("".join(file.readlines()[-lines:] if lines else []), nl=False)
+        if follow:
+            _follow(path, file)
+
+
+def _follow(path: Path, file: IO[str]) -> None:
+    """Print what is added; a log that was moved away or cut is opened anew."""
+    while True:
+        if text := file.read():
+            click.echo(text, nl=False)
+            continue
+        time.sleep(POLL_S)
+        if path.exists() and path.stat().st_size < file.tell():
+            with open(path, errors="replace") as anew:
+                return _follow(path, anew)

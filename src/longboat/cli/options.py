@@ -1,0 +1,28 @@
+"""Options that many commands share, and the workspace that they name."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def cwd_option(command: Command) -> Command:
+    return click.option(
+        "--cwd",
+        type=click.Path(exists=True, file_okay=False, resolve_path=True),
+        default=".",
+        metavar="DIR",
+        help="The directory to work in.  [default: the current one]",
+    )(command)
+
+
+def format_option(command: Command) -> Command:
+    return click.option(
+        "--format",
+        "style",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        help="text for people, json for programs.  [default: text]",
+    )(command)

@@ -1,0 +1,89 @@
+"""`longboat serve`: the server in the foreground (and, with --idle-exit, what `longboat run` starts behind itself)."""
+
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from longboat.config.settings import Settings
+    from longboat.wire.discovery import Discovery
+
+
+@click.command(short_help="Run a server in the foreground.")
+@click.option("--socket", metavar="PATH|none", help="The unix socket.  [default: the user's own]")
+@click.option("--host", help="Also listen on TCP at this address.")
+@click.option("--port", type=click.IntRange(0, 65535), help="The TCP port; 0 takes a free one.  [default: 0]")
+@click.option("--data-dir", type=click.Path(file_okay=False), metavar="DIR", help="Where everything is kept.")
+@click.option("--idle-exit", type=click.FloatRange(0), metavar="SECONDS", hidden=True)
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    *,
+    socket: str | None,
+    host: str | None,
+    port: int | None,
+    data_dir: str | None,
+    idle_exit: float | None,
+) -> None:
+    """Run a server until Ctrl-C. `longboat run` does not need this: it starts one in the background.
+
+    TCP always needs the token, which is LONGBOAT_TOKEN or made at start.
+
+    \b
+    longboat serve
+    longboat serve --host 127.0.0.1 --port 8911
+    longboat serve --socket none --host 0.0.0.0 --port 8911 --data-dir /srv/longboat
+    """
+    if port is not None and host is None:
+        host = "127.0.0.1"
+    settings = _settings(socket=socket, host=host, port=port or 0, data_dir=data_dir, idle_exit_s=idle_exit)
+    from longboat.server.main import serve as serve_until_told
+
+    ctx.exit(serve_until_told(settings, ready=_announce if idle_exit is None else None))
+
+
+def _settings(
+    *, socket: str | None, host: str | None, port: int, data_dir: str | None, idle_exit_s: float | None
+) -> "Settings":
+    from longboat.config.load import load_user_config
+    from longboat.config.settings import Settings
+    from longboat.wire import discovery
+
+    runtime = discovery.runtime_dir(os.environ, os.getuid()).absolute()
+    data = Path(data_dir) if data_dir else discovery.data_dir(os.environ, Path.home())
+    path = runtime / discovery.SOCKET_NAME if socket is None else Path(socket).absolute()
+    return Settings(
+        data_dir=data.absolute(),
+        runtime_dir=runtime,
+        socket=None if socket == "none" else path,
+        host=host,
+        port=port,
+        token=os.environ.get("LONGBOAT_TOKEN") or secrets.token_urlsafe(32),
+        idle_exit_s=idle_exit_s,
+        server=load_user_config(environ=os.environ, user_dir=Path.home()).server,
+    )
+
+
+def _announce(found: "Discovery") -> None:
+    from longboat.wire.discovery import SOCKET_NAME, runtime_dir
+
+    default = str(runtime_dir(os.environ, os.getuid()).absolute() / SOCKET_NAME)
+    click.echo(f"Longboat {found.version} is ready (Ctrl-C stops it; data in {found.data_dir}).")
+    if found.socket is not None:
+        click.echo(f"  socket {found.socket}")
+        own = "" if found.socket == default else f"LONGBOAT_SOCKET={found.socket} "
+        click.echo(f'  attach {own}longboat run "…"')
+    if found.url is not None:
+        click.echo(f"  url    {found.url}")
+        click.echo(f'  attach LONGBOAT_URL={found.url} LONGBOAT_TOKEN={_shown_token(found)} longboat run "…"')
+
+
+def _shown_token(found: "Discovery") -> str:
+    """A token goes to a terminal, where its user asked for it, and into no log."""
+    if os.environ.get("LONGBOAT_TOKEN"):
+        return "$LONGBOAT_TOKEN"
+    return found.token if sys.stdout.isatty() else "(see the discovery file)"

@@ -1,0 +1,39 @@
+"""`longboat status`."""
+
+import click
+
+from longboat.cli.options import format_option
+
+
+@click.command(short_help="Show the server and what it is doing.")
+@format_option
+@click.pass_context
+def status(ctx: click.Context, style: str) -> None:
+    """Show whether a server runs, where, and which workspaces it has open. Exit code 1 if none runs.
+
+    \b
+    longboat status
+    longboat status --format json
+    """
+    from longboat.cli.background import probe
+    from longboat.cli.connection import Connection
+    from longboat.cli.console import json_line, table
+    from longboat.client import calls
+
+    connection = Connection()
+    running = probe(connection)
+    if running is None:
+        if style == "json":
+            json_line({"running": False})
+        else:
+            click.echo('No server runs: longboat run "…" starts one.')
+        ctx.exit(1)
+    health = connection.send(calls.health())
+    workspaces = connection.send(calls.workspaces()).items
+    if style == "json":
+        json_line({"running": True, "version": running, "health": health, "workspaces": workspaces})
+        return
+    click.echo(f"server {running.version} at {connection.address}: {health.status} {health.detail}".rstrip())
+    if workspaces:
+        rows = [("busy" if each.busy else "idle", str(len(each.clients)), each.path) for each in workspaces]
+        table(("STATE", "CLIENTS", "WORKSPACE"), rows)

@@ -1,0 +1,24 @@
+"""`longboat version`."""
+
+import click
+
+
+@click.command(short_help="Show the versions of this command and of the server.")
+def version() -> None:
+    """Show the versions of this command and of the server, if one runs.
+
+    \b
+    longboat version
+    """
+    from longboat import __version__
+    from longboat.cli.background import probe
+    from longboat.cli.connection import Connection
+    from longboat.wire.models import PROTOCOL
+
+    connection = Connection()
+    click.echo(f"longboat {__version__} (protocol {PROTOCOL})")
+    running = probe(connection)
+    if running is None:
+        click.echo("no server runs")
+    else:
+        click.echo(f"server   {running.version} (protocol {running.protocol}) at {connection.address}")

@@ -1,0 +1,310 @@
+"""The async client. Owns connections; what to say and what answers mean is in `calls`, `tail` and `following`."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from functools import partial
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx2
+import msgspec
+
+from longboat.client import calls, transport
+from longboat.client.address import find
+from longboat.client.answers import error_from, may_pass
+from longboat.client.calls import Call
+from longboat.client.following import Next, follow
+from longboat.client.patience import Patience
+from longboat.client.tail import Tail
+from longboat.errors import LongboatError, ServerUnreachable, WorkspaceClosing
+from longboat.wire import models
+from longboat.wire.events import Event
+from longboat.wire.ids import new_id
+from longboat.wire.requests import Approve, EditRun, Submit
+
+T = TypeVar("T")
+
+
+class Client:
+    """Talks to a Longboat server from asyncio: `async with Client() as client: …`.
+
+    Without arguments it finds the user's own server (LONGBOAT_URL, LONGBOAT_SOCKET, or the discovery file). One client
+    serves many tasks and streams at once. Every refusal is raised as its class in `longboat.errors`.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str | None = None,
+        token: str | None = None,
+        socket: str | os.PathLike[str] | None = None,
+        client_id: str | None = None,
+    ) -> None:
+        self.client_id = client_id or new_id()
+        self._find = partial(find, url=url, token=token, socket=socket)
+        self.address = self._find()
+        self._http = transport.open_async(self.address)
+        self._reached = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections. Runs go on without us (B2)."""
+        await self._http.aclose()
+
+    # -- watching
+
+    async def run(
+        self,
+        prompt: str,
+        *,
+        session_id: str | None = None,
+        workspace_id: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        run_id: str | None = None,
+        delivery: models.Delivery | None = None,
+        model: str | None = None,
+        attachments: Sequence[models.Attachment] = (),
+        approve: Approve = Approve.ASK,
+        give_up_after_s: float | None = 60.0,
+    ) -> AsyncGenerator[Event, None]:
+        """Submit a prompt and yield the events of its run; the last one is its `run_complete`.
+
+        Without `session_id` a session is created; without `workspace_id` the workspace is that of `path`, by default
+        the working directory. A lost stream is taken up again; a server gone for `give_up_after_s` raises
+        ServerUnreachable. Leaving early does not cancel the run: `cancel_run` does.
+        """
+        if workspace_id is None:
+            workspace_id = (await self._insist(calls.join(path or ".", self.client_id), give_up_after_s)).id
+        if session_id is None:
+            session_id = (await self._insist(calls.create_session(workspace_id), give_up_after_s)).id
+        submit = Submit(
+            session_id=session_id,
+            prompt=prompt,
+            run_id=run_id or new_id(),
+            delivery=delivery,
+            model=model,
+            attachments=tuple(attachments),
+            approve=approve,
+            client_id=self.client_id,
+        )
+        async with aclosing(self._follow(workspace_id, submit, give_up_after_s)) as events:
+            async for event in events:
+                yield event
+
+    async def _follow(
+        self, workspace_id: str, submit: Submit, give_up_after_s: float | None
+    ) -> AsyncGenerator[Event, None]:
+        script, answer = follow(workspace_id, submit), None
+        stream = self.events(workspace_id, submit.session_id, give_up_after_s=give_up_after_s)
+        async with aclosing(stream) as events:
+            while True:
+                try:
+                    step = script.send(answer)
+                except StopIteration:
+                    return
+                answer = None
+                match step:
+                    case Event():
+                        yield step
+                    case Next():
+                        answer = await anext(events)
+                    case _:
+                        answer = await self._insist(step, give_up_after_s)
+
+    async def events(
+        self,
+        workspace_id: str,
+        session_id: str | None = None,
+        after: str | None = None,
+        *,
+        give_up_after_s: float | None = None,
+    ) -> AsyncGenerator[Event, None]:
+        """The workspace's events, for ever: a lost stream is taken up again exactly where it broke.
+
+        Starts with a `snapshot`, or right after the cursor `after`. `resync` says that the cursor is no longer in the
+        log; a `snapshot` follows it.
+        """
+        tail, patience = Tail(after), Patience(give_up_after_s)
+        while True:
+            try:
+                async with aclosing(self._connection(workspace_id, session_id, tail)) as chunks:
+                    async for chunk in chunks:
+                        patience.heard()
+                        for event in tail.feed(chunk):
+                            yield event
+                lost: LongboatError = ServerUnreachable(f"The event stream of {self.address} ended.")
+            except ServerUnreachable as error:
+                lost = error
+            await self._pause(patience, lost)
+
+    async def _connection(self, workspace_id: str, session_id: str | None, tail: Tail) -> AsyncGenerator[bytes, None]:
+        call = calls.events(workspace_id, self.client_id, session_id)
+        try:
+            async with self._http.stream(
+                "GET", call.target, headers=tail.headers, timeout=transport.STREAM_TIMEOUT
+            ) as response:
+                self._reached = True
+                if response.status_code != 200:
+                    error = error_from(response.status_code, await response.aread())
+                    raise ServerUnreachable(error.message) if may_pass(response.status_code, error) else error
+                tail.connected()
+                async for chunk in response.aiter_raw():
+                    yield chunk
+        except httpx2.TransportError as lost:
+            raise transport.unreachable(self.address, lost) from lost
+
+    # -- asking
+
+    async def _send(self, call: Call[T]) -> T:
+        try:
+            response = await self._http.request(
+                call.method, call.target, content=call.body, headers=call.headers, timeout=transport.timeout(call)
+            )
+        except httpx2.TransportError as lost:
+            raise transport.unreachable(self.address, lost) from lost
+        self._reached = True
+        return call.read(response.status_code, response.content)
+
+    async def _insist(self, call: Call[T], give_up_after_s: float | None) -> T:
+        """Send, and send again while the server is away, if the call bears it."""
+        patience = Patience(give_up_after_s)
+        while True:
+            try:
+                return await self._send(call)
+            except (ServerUnreachable, WorkspaceClosing) as lost:
+                if not call.repeatable:
+                    raise
+                await self._pause(patience, lost)
+
+    async def _pause(self, patience: Patience, lost: LongboatError) -> None:
+        """Wait before the next try. A server that was discovered may have come back at another address."""
+        if not self._reached:  # more likely a wrong address than an outage
+            raise lost
+        await asyncio.sleep(patience.lost(lost))
+        found = self._find()
+        if found != self.address:
+            old, self.address, self._http = self._http, found, transport.open_async(found)
+            await old.aclose()
+
+    # -- the server
+
+    async def health(self) -> models.Health:
+        return await self._send(calls.health())
+
+    async def version(self) -> models.Version:
+        return await self._send(calls.version())
+
+    async def shutdown(self, *, if_idle: bool = False) -> None:
+        """Stop the server; with `if_idle`, only if no run is unfinished (ServerBusy otherwise)."""
+        await self._send(calls.shutdown(if_idle=if_idle))
+
+    # -- workspaces
+
+    async def workspaces(self) -> models.WorkspacePage:
+        return await self._send(calls.workspaces())
+
+    async def join(self, path: str | os.PathLike[str]) -> models.Workspace:
+        """Create the workspace of a directory, or join it."""
+        return await self._send(calls.join(path, self.client_id))
+
+    async def workspace(self, workspace_id: str) -> models.Workspace:
+        return await self._send(calls.workspace(workspace_id))
+
+    async def release(self, workspace_id: str) -> None:
+        """Give up this client's claim on the workspace."""
+        await self._send(calls.release(workspace_id, self.client_id))
+
+    async def drop_client(self, client_id: str) -> None:
+        """Drop every claim of a client, this one's or another's."""
+        await self._send(calls.drop_client(client_id))
+
+    async def agent(self, workspace_id: str) -> models.AgentInfo:
+        return await self._send(calls.agent(workspace_id))
+
+    # -- sessions
+
+    async def create_session(self, workspace_id: str, title: str = "") -> models.Session:
+        return await self._send(calls.create_session(workspace_id, title))
+
+    async def sessions(self, workspace_id: str, *, limit: int = 100, after: str | None = None) -> models.SessionPage:
+        """Newest first; `after` is the `next` of the former page."""
+        return await self._send(calls.sessions(workspace_id, limit=limit, after=after))
+
+    async def session(self, workspace_id: str, session_id: str) -> models.Session:
+        return await self._send(calls.session(workspace_id, session_id))
+
+    async def rename_session(self, workspace_id: str, session_id: str, title: str) -> models.Session:
+        return await self._send(calls.rename_session(workspace_id, session_id, title))
+
+    async def delete_session(self, workspace_id: str, session_id: str) -> None:
+        """Cancel its runs, then delete it."""
+        await self._send(calls.delete_session(workspace_id, session_id))
+
+    async def messages(
+        self, workspace_id: str, session_id: str, *, limit: int = 100, after: str | None = None
+    ) -> models.MessagePage:
+        """The transcript, oldest first."""
+        return await self._send(calls.messages(workspace_id, session_id, limit=limit, after=after))
+
+    async def session_status(self, workspace_id: str, session_id: str) -> models.SessionStatus:
+        return await self._send(calls.session_status(workspace_id, session_id))
+
+    async def queued(self, workspace_id: str, session_id: str) -> models.RunPage:
+        return await self._send(calls.queued(workspace_id, session_id))
+
+    async def clear_queue(self, workspace_id: str, session_id: str) -> models.Canceled:
+        """Cancel what is queued; the active run goes on."""
+        return await self._send(calls.clear_queue(workspace_id, session_id))
+
+    async def cancel_session(self, workspace_id: str, session_id: str) -> models.Canceled:
+        """Cancel everything accepted so far in the session."""
+        return await self._send(calls.cancel_session(workspace_id, session_id))
+
+    # -- runs
+
+    async def submit(self, workspace_id: str, request: Submit) -> models.Accepted:
+        """Hand in a prompt and return as soon as it is durable."""
+        if request.client_id is None:
+            request = msgspec.structs.replace(request, client_id=self.client_id)
+        return await self._send(calls.submit(workspace_id, request))
+
+    async def runs(
+        self,
+        workspace_id: str,
+        *,
+        state: models.RunState | None = None,
+        session_id: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> models.RunPage:
+        """The ledger, newest first."""
+        call = calls.runs(workspace_id, state=state, session_id=session_id, limit=limit, after=after)
+        return await self._send(call)
+
+    async def get_run(self, workspace_id: str, run_id: str, *, wait_s: float = 0) -> models.Run:
+        """One run; with `wait_s`, answered when it is finished or that time has passed."""
+        return await self._send(calls.get_run(workspace_id, run_id, wait_s=wait_s))
+
+    async def cancel_run(self, workspace_id: str, run_id: str) -> models.Run:
+        """Cancel one run in whatever state it is; TooLate if it was folded and already sent to the model."""
+        return await self._send(calls.cancel_run(workspace_id, run_id))
+
+    async def edit_run(
+        self,
+        workspace_id: str,
+        run_id: str,
+        *,
+        prompt: str | None = None,
+        delivery: models.Delivery | None = None,
+    ) -> models.Run:
+        """Change a run that has not started."""
+        return await self._send(calls.edit_run(workspace_id, run_id, EditRun(prompt=prompt, delivery=delivery)))

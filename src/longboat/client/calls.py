@@ -1,0 +1,204 @@
+"""Every route as a value: how to ask and how to read the answer. Pure; whoever has a connection sends it.
+
+Must not know httpx, sockets or event loops: the async client, the sync client and the command line share this.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import Generic, TypeVar, cast
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from longboat.client.answers import error_from
+from longboat.errors import LongboatError
+from longboat.wire import models, requests
+
+T = TypeVar("T")
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[T]):
+    """One request. `repeatable`: sending it twice does no more than sending it once."""
+
+    method: str
+    path: str
+    answer: type[T]
+    params: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    repeatable: bool = True
+    timeout_s: float = 30.0
+
+    @property
+    def target(self) -> str:
+        """Path and query, as the request line has them."""
+        return f"{self.path}?{urlencode(self.params)}" if self.params else self.path
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {} if self.body is None else {"content-type": "application/json"}
+
+    def read(self, status: int, content: bytes) -> T:
+        """The answer, or the error that it tells of. Any 2xx is success (R5)."""
+        if not 200 <= status < 300:
+            raise error_from(status, content)
+        if self.answer is NoneType:
+            return cast(T, None)
+        try:
+            return msgspec.json.decode(content, type=self.answer)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise LongboatError(
+                f"The server answered {self.method} {self.path} with something else than was asked for: "
+                "is it a Longboat server, of this version?",
+                code="bad_answer",
+            ) from None
+
+
+def _path(*segments: str) -> str:
+    return "/v1/" + "/".join(quote(segment, safe="") for segment in segments)
+
+
+def _in(workspace_id: str, *segments: str) -> str:
+    return _path("workspaces", workspace_id, *segments)
+
+
+def _page(limit: int, after: str | None, **filters: str | None) -> dict[str, str]:
+    params = {"limit": str(limit), "after": after} | filters
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def health() -> Call[models.Health]:
+    return Call(method="GET", path=_path("health"), answer=models.Health, timeout_s=5)
+
+
+def version() -> Call[models.Version]:
+    return Call(method="GET", path=_path("version"), answer=models.Version, timeout_s=5)
+
+
+def shutdown(*, if_idle: bool) -> Call[None]:
+    body = _encode(requests.Control(command="shutdown", if_idle=if_idle))
+    return Call(method="POST", path=_path("control"), answer=NoneType, body=body)
+
+
+def workspaces() -> Call[models.WorkspacePage]:
+    return Call(method="GET", path=_path("workspaces"), answer=models.WorkspacePage)
+
+
+def join(path: str | os.PathLike[str], client_id: str | None) -> Call[models.Workspace]:
+    """The server resolves links; only we know what a relative path is relative to."""
+    body = _encode(requests.CreateWorkspace(path=os.path.abspath(path), client_id=client_id))
+    return Call(method="POST", path=_path("workspaces"), answer=models.Workspace, body=body)
+
+
+def workspace(workspace_id: str) -> Call[models.Workspace]:
+    return Call(method="GET", path=_in(workspace_id), answer=models.Workspace)
+
+
+def release(workspace_id: str, client_id: str) -> Call[None]:
+    return Call(method="DELETE", path=_in(workspace_id), answer=NoneType, params={"client_id": client_id})
+
+
+def drop_client(client_id: str) -> Call[None]:
+    return Call(method="DELETE", path=_path("clients", client_id), answer=NoneType)
+
+
+def agent(workspace_id: str) -> Call[models.AgentInfo]:
+    return Call(method="GET", path=_in(workspace_id, "agent"), answer=models.AgentInfo)
+
+
+def create_session(workspace_id: str, title: str = "") -> Call[models.Session]:
+    body = _encode(requests.CreateSession(title=title))
+    return Call(method="POST", path=_in(workspace_id, "sessions"), answer=models.Session, body=body, repeatable=False)
+
+
+def sessions(workspace_id: str, *, limit: int = 100, after: str | None = None) -> Call[models.SessionPage]:
+    params = _page(limit, after)
+    return Call(method="GET", path=_in(workspace_id, "sessions"), answer=models.SessionPage, params=params)
+
+
+def session(workspace_id: str, session_id: str) -> Call[models.Session]:
+    return Call(method="GET", path=_in(workspace_id, "sessions", session_id), answer=models.Session)
+
+
+def rename_session(workspace_id: str, session_id: str, title: str) -> Call[models.Session]:
+    body = _encode(requests.UpdateSession(title=title))
+    return Call(method="PATCH", path=_in(workspace_id, "sessions", session_id), answer=models.Session, body=body)
+
+
+def delete_session(workspace_id: str, session_id: str) -> Call[None]:
+    return Call(method="DELETE", path=_in(workspace_id, "sessions", session_id), answer=NoneType, repeatable=False)
+
+
+def messages(
+    workspace_id: str, session_id: str, *, limit: int = 100, after: str | None = None
+) -> Call[models.MessagePage]:
+    path = _in(workspace_id, "sessions", session_id, "messages")
+    return Call(method="GET", path=path, answer=models.MessagePage, params=_page(limit, after))
+
+
+def submit(workspace_id: str, request: requests.Submit) -> Call[models.Accepted]:
+    """Repeatable only with a run_id: the server takes the same run_id once."""
+    return Call(
+        method="POST",
+        path=_in(workspace_id, "agent"),
+        answer=models.Accepted,
+        body=_encode(request),
+        repeatable=request.run_id is not None,
+    )
+
+
+def runs(
+    workspace_id: str,
+    *,
+    state: models.RunState | None = None,
+    session_id: str | None = None,
+    limit: int = 100,
+    after: str | None = None,
+) -> Call[models.RunPage]:
+    params = _page(limit, after, state=state, session_id=session_id)
+    return Call(method="GET", path=_in(workspace_id, "runs"), answer=models.RunPage, params=params)
+
+
+def get_run(workspace_id: str, run_id: str, *, wait_s: float = 0) -> Call[models.Run]:
+    params = {"wait": f"{wait_s:g}"} if wait_s else {}
+    path = _in(workspace_id, "runs", run_id)
+    return Call(method="GET", path=path, answer=models.Run, params=params, timeout_s=30 + wait_s)
+
+
+def cancel_run(workspace_id: str, run_id: str) -> Call[models.Run]:
+    return Call(method="POST", path=_in(workspace_id, "runs", run_id, "cancel"), answer=models.Run)
+
+
+def edit_run(workspace_id: str, run_id: str, request: requests.EditRun) -> Call[models.Run]:
+    return Call(method="PATCH", path=_in(workspace_id, "runs", run_id), answer=models.Run, body=_encode(request))
+
+
+def cancel_session(workspace_id: str, session_id: str) -> Call[models.Canceled]:
+    """Not repeatable: a second one would also catch prompts accepted in between."""
+    path = _in(workspace_id, "agent", "sessions", session_id, "cancel")
+    return Call(method="POST", path=path, answer=models.Canceled, repeatable=False)
+
+
+def clear_queue(workspace_id: str, session_id: str) -> Call[models.Canceled]:
+    path = _in(workspace_id, "agent", "sessions", session_id, "prompts", "clear")
+    return Call(method="POST", path=path, answer=models.Canceled, repeatable=False)
+
+
+def queued(workspace_id: str, session_id: str) -> Call[models.RunPage]:
+    path = _in(workspace_id, "agent", "sessions", session_id, "prompts", "queued")
+    return Call(method="GET", path=path, answer=models.RunPage)
+
+
+def session_status(workspace_id: str, session_id: str) -> Call[models.SessionStatus]:
+    path = _in(workspace_id, "agent", "sessions", session_id)
+    return Call(method="GET", path=path, answer=models.SessionStatus)
+
+
+def events(workspace_id: str, client_id: str, session_id: str | None) -> Call[None]:
+    """The event stream: its answer is read frame by frame."""
+    params = {"client_id": client_id} | ({"session_id": session_id} if session_id is not None else {})
+    return Call(method="GET", path=_in(workspace_id, "events"), answer=NoneType, params=params)

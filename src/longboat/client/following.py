@@ -1,0 +1,141 @@
+"""How to see one run through to its end, as a script that asks for I/O and never does any.
+
+`follow()` yields steps; the async and the sync client carry them out and send the answers back in. So the order of
+things (hear the stream first, then submit; read the run after a resync) is written once and tested without a server.
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from longboat.client import calls
+from longboat.client.calls import Call
+from longboat.wire.events import Change, Event
+from longboat.wire.models import (
+    AgentEvent,
+    Message,
+    MessageDelta,
+    Outcome,
+    Role,
+    Run,
+    RunComplete,
+    RunState,
+    Snapshot,
+    TextPart,
+)
+from longboat.wire.requests import Submit
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """Wait for the next event of the stream; the answer is that event."""
+
+
+Step = Call[Any] | Next | Event
+Script = Generator[Step, Any, T]
+
+
+def follow(workspace_id: str, submit: Submit) -> Script[None]:
+    """Submit and yield the events that concern the run; the last is its terminal event (R1)."""
+    own = _Own(run_id=submit.run_id or "", session_id=submit.session_id)
+    submitted = False
+    while True:
+        event: Event = yield Next()
+        if event.type != "snapshot":
+            if own.concerned_by(event):
+                yield event
+            if own.ended_by(event):
+                return
+            continue
+        yield from own.restored(event.payload)
+        if not submitted:
+            # The stream is open and its place known: from here on nothing of this run can be missed.
+            over = (yield from _ask(calls.submit(workspace_id, submit))).state is RunState.FINISHED
+            submitted = True
+        else:
+            over = not own.unfinished_in(event.payload)
+        if over and (complete := (yield from _result(workspace_id, own.run_id))) is not None:
+            yield Event("run_complete", Change.CREATED, complete)
+            return
+
+
+def _ask(call: Call[T]) -> Script[T]:
+    answer: T = yield call
+    return answer
+
+
+def _result(workspace_id: str, run_id: str) -> Script[RunComplete | None]:
+    """The terminal event as the ledger and the transcript tell it, or None while the run is unfinished."""
+    run = yield from _ask(calls.get_run(workspace_id, run_id))
+    if run.state is not RunState.FINISHED:
+        return None
+    last = yield from _last_message(workspace_id, run)
+    return RunComplete(
+        run_id=run.run_id,
+        session_id=run.session_id,
+        message_id=last.id if last else None,
+        text="".join(part.text for part in last.parts if isinstance(part, TextPart)) if last else "",
+        error=run.error or "",
+        cancelled=run.outcome is Outcome.CANCELED,
+        outcome=run.outcome or Outcome.INTERRUPTED,
+        folded_into=run.folded_into,
+    )
+
+
+def _last_message(workspace_id: str, run: Run) -> Script[Message | None]:
+    last, after = None, None
+    turns = {run.run_id, run.folded_into}
+    while True:
+        page = yield from _ask(calls.messages(workspace_id, run.session_id, limit=500, after=after))
+        for message in page.items:
+            if message.role is Role.ASSISTANT and message.run_id in turns:
+                last = message
+        after = page.next
+        if after is None:
+            return last
+
+
+@dataclass(slots=True, kw_only=True)
+class _Own:
+    """Tells a run's own events from all others; a run that was folded shares the turn of its host."""
+
+    run_id: str
+    session_id: str
+    turns: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.turns.add(self.run_id)
+
+    def concerned_by(self, event: Event) -> bool:
+        match event.payload:
+            case Run() as run:
+                if run.run_id == self.run_id and run.folded_into:
+                    self.turns.add(run.folded_into)
+                return run.run_id == self.run_id
+            case RunComplete() as complete:
+                return complete.run_id == self.run_id
+            case Message() | MessageDelta() as part:
+                return part.run_id in self.turns
+            case AgentEvent() as notice:
+                return notice.run_id in self.turns or (not notice.run_id and notice.session_id == self.session_id)
+            case _:
+                return False
+
+    def ended_by(self, event: Event) -> bool:
+        return isinstance(event.payload, RunComplete) and event.payload.run_id == self.run_id
+
+    def unfinished_in(self, snapshot: Snapshot) -> bool:
+        return any(run.run_id == self.run_id for run in snapshot.runs)
+
+    def restored(self, snapshot: Snapshot) -> Iterator[Event]:
+        """What the snapshot knows of the run, told as events: a whole message replaces the reader's copy."""
+        for run in snapshot.runs:
+            event = Event("run", Change.UPDATED, run)
+            if self.concerned_by(event):
+                yield event
+        for message in snapshot.messages:
+            event = Event("message", Change.UPDATED, message)
+            if self.concerned_by(event):
+                yield event

@@ -1,0 +1,45 @@
+"""How long and how often to try again. Pure but for the clock and the dice, which are given."""
+
+import random
+import time
+from collections.abc import Callable
+
+from longboat.errors import LongboatError, ServerUnreachable
+
+FIRST_DELAY_S = 0.05
+LONGEST_DELAY_S = 2.0
+
+
+class Patience:
+    """Counts one outage: each loss gives the wait before the next try, until `give_up_after_s` have passed.
+
+    None waits for ever. The waits double and are jittered, so that many clients do not come back in step.
+    """
+
+    def __init__(
+        self,
+        give_up_after_s: float | None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        dice: Callable[[], float] = random.random,
+    ) -> None:
+        self._give_up_after_s = give_up_after_s
+        self._clock = clock
+        self._dice = dice
+        self._tries = 0
+        self._since: float | None = None
+
+    def heard(self) -> None:
+        """The server is there: the outage is over."""
+        self._tries, self._since = 0, None
+
+    def lost(self, cause: LongboatError) -> float:
+        """Seconds to wait before the next try. Raises when it is not worth waiting any longer (R3)."""
+        now = self._clock()
+        if self._since is None:
+            self._since = now
+        if self._give_up_after_s is not None and now - self._since >= self._give_up_after_s:
+            raise ServerUnreachable(f"Gave up after {self._give_up_after_s:g} s: {cause.message}") from cause
+        delay = min(FIRST_DELAY_S * 2.0 ** min(self._tries, 10), LONGEST_DELAY_S)
+        self._tries += 1
+        return delay * (0.5 + self._dice() / 2)

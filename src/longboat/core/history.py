@@ -1,0 +1,141 @@
+"""The transcript: how a broken-off one is repaired (T3), and what of it a model is shown.
+
+Pure. A transcript that went through here is one that the next model request accepts: every tool call has its result.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from longboat.wire.models import (
+    FinishPart,
+    FinishReason,
+    Message,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+SUMMARY_LEAD = "This conversation was longer. Its summary so far:\n\n"
+
+
+def text_of(message: Message) -> str:
+    """What a person reads as the message's answer."""
+    return "".join(part.text for part in message.parts if isinstance(part, TextPart))
+
+
+def calls_of(message: Message) -> list[ToolCallPart]:
+    return [part for part in message.parts if isinstance(part, ToolCallPart)]
+
+
+def close_message(message: Message, finish: FinishPart | None, *, at: str) -> Message:
+    """The message complete: open calls are closed, and `finish` says why it ends if the turn ends with it."""
+    parts = [_closed(part) for part in message.parts if not isinstance(part, FinishPart)]
+    if finish is not None:
+        parts.append(finish)
+    return msgspec.structs.replace(message, parts=tuple(parts), finished_at=message.finished_at or at)
+
+
+def _closed(part: Part) -> Part:
+    if not isinstance(part, ToolCallPart):
+        return part
+    return msgspec.structs.replace(part, finished=True, input=part.input if is_object(part.input) else "{}")
+
+
+def is_object(text: str) -> bool:
+    """Whether the text is one whole JSON object, as every provider demands of a tool call's input."""
+    try:
+        msgspec.json.decode(text, type=dict)
+    except (msgspec.MsgspecError, UnicodeError):
+        return False
+    return True
+
+
+def missing_results(messages: Iterable[Message], content: str) -> list[ToolResultPart]:
+    """An error result for every call that has none."""
+    open_calls: dict[str, None] = {}
+    for message in messages:
+        for part in message.parts:
+            match part:
+                case ToolCallPart():
+                    open_calls[part.id] = None
+                case ToolResultPart():
+                    open_calls.pop(part.tool_call_id, None)
+    return [ToolResultPart(tool_call_id=call_id, content=content, is_error=True) for call_id in open_calls]
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How a turn's messages end: its last answer, and every message that is new (True) or changed (False)."""
+
+    answer: Message
+    changes: tuple[tuple[Message, bool], ...]
+
+
+def close_turn(
+    messages: Sequence[Message], finish: FinishPart, *, at: str, lost: str, blank: Callable[[Role], Message]
+) -> Closing:
+    """End a turn with `finish`, whatever it was doing (T2, T3).
+
+    `messages` are the assistant and tool messages of the turn so far; `blank` makes a new one; `lost` is what the model
+    is told of a call that got no result.
+    """
+    answers = [message for message in messages if message.role is Role.ASSISTANT]
+    if not answers:
+        answer = close_message(blank(Role.ASSISTANT), finish, at=at)
+        return Closing(answer, ((answer, True),))
+    answer = close_message(answers[-1], finish, at=at)
+    changes = [(answer, False)]
+    missing = missing_results(messages, lost)
+    last = messages[-1]
+    if last.role is Role.TOOL and (missing or last.finished_at is None):
+        changes.append((_with_results(last, missing, at), False))
+    elif missing:
+        changes.append((_with_results(blank(Role.TOOL), missing, at), True))
+    return Closing(answer, tuple(changes))
+
+
+def _with_results(message: Message, results: Sequence[ToolResultPart], at: str) -> Message:
+    return msgspec.structs.replace(message, parts=(*message.parts, *results), finished_at=at)
+
+
+def for_model(messages: Sequence[Message], summary_seq: int) -> tuple[Message, ...]:
+    """What the model is shown: from the summary on, without what says nothing to it."""
+    shown: list[Message] = []
+    for message in messages:
+        if message.seq == summary_seq:
+            lead = TextPart(text=SUMMARY_LEAD + text_of(message))
+            shown.append(msgspec.structs.replace(message, role=Role.USER, parts=(lead,)))
+        elif message.seq > summary_seq:
+            visible = _visible(message)
+            if visible.parts:
+                shown.append(visible)
+    return tuple(shown)
+
+
+def _visible(message: Message) -> Message:
+    """Without bookkeeping, nor the thoughts of a broken-off message: providers refuse what they did not sign."""
+    broken = any(
+        isinstance(part, FinishPart) and part.reason not in (FinishReason.END_TURN, FinishReason.MAX_TOKENS)
+        for part in message.parts
+    )
+    parts = tuple(part for part in message.parts if not _hidden(part, broken))
+    if not any(not isinstance(part, ReasoningPart) for part in parts):
+        parts = ()
+    return msgspec.structs.replace(message, parts=parts)
+
+
+def _hidden(part: Part, broken: bool) -> bool:
+    match part:
+        case FinishPart():
+            return True
+        case ReasoningPart():
+            return broken
+        case TextPart():
+            return not part.text
+        case _:
+            return False

@@ -1,0 +1,46 @@
+"""What a turn decides without I/O: when the window is nearly full, and when it goes round in circles."""
+
+from collections import deque
+from collections.abc import Iterable
+
+from longboat.wire.models import FilePart, FinishPart, Message, ToolCallPart, ToolResultPart
+
+LOOP_WINDOW = 10
+LOOP_REPEATS = 5
+
+
+class LoopGuard:
+    """T9: notices a turn that repeats the same call with the same result."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[str, str, str]] = deque(maxlen=LOOP_WINDOW)
+
+    def is_loop(self, call: ToolCallPart, result: ToolResultPart) -> bool:
+        signature = (call.name, call.input, result.content)
+        self._seen.append(signature)
+        return self._seen.count(signature) >= LOOP_REPEATS
+
+
+def nearly_full(used_tokens: int, window: int) -> bool:
+    """A7: 20 % of the window is left, or 20k tokens of one above 200k."""
+    reserve = 20_000 if window > 200_000 else window // 5
+    return window - used_tokens <= reserve
+
+
+def estimate_tokens(messages: Iterable[Message]) -> int:
+    """A rough count where no provider has told: four characters a token, and a little for each message."""
+    return sum(8 + sum(_length(part) for part in message.parts) // 4 for message in messages)
+
+
+def _length(part: object) -> int:
+    match part:
+        case ToolCallPart():
+            return len(part.name) + len(part.input)
+        case ToolResultPart():
+            return len(part.content)
+        case FilePart():
+            return len(part.text) if part.text is not None else 6_000
+        case FinishPart():
+            return 0
+        case _:
+            return len(getattr(part, "text", ""))

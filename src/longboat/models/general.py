@@ -1,0 +1,76 @@
+"""The general adapter: providers with a wire of their own (Anthropic, OpenAI, Google, Mistral), through pydantic-ai.
+
+Owns when the library is loaded: on first use and on a thread, because it and a provider's SDK take seconds to import
+and other clients' streams must go on meanwhile. Must not know the library itself: that is `pydantic_ai.py`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from longboat.models.seam import ModelEvent, ModelRequest
+
+if TYPE_CHECKING:
+    from longboat.models.pydantic_ai import Backend
+
+Wire = Literal["anthropic", "openai", "google", "mistral"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where and as whom a model is asked. `provider` and `name` are ours: what messages are labeled with."""
+
+    provider: str
+    name: str
+    wire: Wire
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    max_output_tokens: int | None = None
+
+
+class GeneralModel:
+    """A model behind pydantic-ai. Close it to close its connections; it opens them again when asked again."""
+
+    def __init__(self, endpoint: Endpoint, *, context_window: int) -> None:
+        self._endpoint = endpoint
+        self._context_window = context_window
+        self._backend: Backend | None = None
+        self._loading = asyncio.Lock()
+
+    @property
+    def provider(self) -> str:
+        return self._endpoint.provider
+
+    @property
+    def name(self) -> str:
+        return self._endpoint.name
+
+    @property
+    def context_window(self) -> int:
+        return self._context_window
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
+        backend = await self._load()
+        async with backend.stream(request) as events:
+            yield events
+
+    async def aclose(self) -> None:
+        backend, self._backend = self._backend, None
+        if backend is not None:
+            await backend.aclose()
+
+    async def _load(self) -> "Backend":
+        async with self._loading:
+            if self._backend is None:
+                self._backend = await asyncio.to_thread(_open_backend, self._endpoint)
+            return self._backend
+
+
+def _open_backend(endpoint: Endpoint) -> "Backend":
+    from longboat.models.pydantic_ai import Backend
+
+    return Backend(endpoint)

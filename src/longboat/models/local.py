@@ -1,0 +1,223 @@
+"""The local model: a small language model on this machine, no key and no network once its weights are here.
+
+Owns the process that runs it: started on first use, shared by all turns, started again if it died. Must not know the
+wire it speaks: that is `openai_chat.py`. It talks, but it cannot use tools, so it is told of none.
+"""
+
+import asyncio
+import contextlib
+import importlib.util
+import secrets
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from longboat.errors import ModelError
+from longboat.models import weights
+from longboat.models.local_server import MAX_OUTPUT_TOKENS, Job, Ready
+from longboat.models.seam import ModelEvent, ModelRequest, Progress
+from longboat.wire.models import FilePart, Message, TextPart
+
+if TYPE_CHECKING:
+    from longboat.models.openai_chat import OpenAIChatModel
+
+PROVIDER = "local"
+NAME = "smollm2-135m"
+CONTEXT_WINDOW = 8192
+"""What the model was trained on."""
+
+_SLOTS = 2
+_LOAD_TIMEOUT_S = 120.0
+_STOP_TIMEOUT_S = 2.0
+_INSTALL = "pip install 'longboat[local]'"
+
+
+def runtime_installed() -> bool:
+    """Whether the local model could be run here; its weights may still have to be fetched."""
+    return importlib.util.find_spec("xllamacpp") is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Server:
+    process: asyncio.subprocess.Process
+    chat: "OpenAIChatModel"
+
+    @property
+    def alive(self) -> bool:
+        return self.process.returncode is None
+
+
+class LocalModel:
+    """The model of a data directory. One object, hence one process, serves the whole server: close it at the end."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._server: _Server | None = None
+        self._starting = asyncio.Lock()
+
+    @property
+    def provider(self) -> str:
+        return PROVIDER
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def context_window(self) -> int:
+        return CONTEXT_WINDOW
+
+    @property
+    def pid(self) -> int | None:
+        """The process that runs the model, if one does."""
+        return self._server.process.pid if self._server is not None and self._server.alive else None
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
+        async with aclosing(self._events(request)) as events:
+            yield events
+
+    async def aclose(self) -> None:
+        async with self._starting:
+            server, self._server = self._server, None
+            if server is not None:
+                await _stop(server)
+
+    async def _events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if self._starting.locked():
+            yield Progress("Waiting for the local model.")
+        async with self._starting:
+            if self._server is None or not self._server.alive:
+                async with aclosing(self._start()) as steps:
+                    async for step in steps:
+                        yield step
+            server = self._server
+        assert server is not None
+        async with server.chat.stream(_simplified(request)) as events:
+            async for event in events:
+                yield event
+
+    async def _start(self) -> AsyncGenerator[Progress, None]:
+        if not runtime_installed():
+            raise ModelError(
+                f"The local model's runtime is not installed: run `{_INSTALL}`, or set another provider's key.",
+                title="The local model is not installed",
+                code="model_not_configured",
+            )
+        if self._server is not None:
+            await _stop(self._server)
+            self._server = None
+        async with aclosing(_pulled(self._data_dir)) as reports:
+            async for report in reports:
+                yield Progress(str(report))
+        yield Progress("Loading the local model.")
+        self._server = await _launch(self._data_dir)
+
+
+async def _pulled(data_dir: Path) -> AsyncGenerator[weights.FetchProgress, None]:
+    """Fetch the weights if they are missing and tell every stage and tenth of it."""
+    reports: asyncio.Queue[weights.FetchProgress | None] = asyncio.Queue()
+    pull = asyncio.create_task(weights.pull(data_dir, reports.put_nowait))
+    pull.add_done_callback(lambda _: reports.put_nowait(None))
+    told: weights.FetchProgress | None = None
+    try:
+        while (report := await reports.get()) is not None:
+            if told is None or told.stage != report.stage or report.done - told.done >= report.total / 10:
+                told = report
+                yield report
+        await pull
+    finally:
+        pull.cancel()
+        await asyncio.gather(pull, return_exceptions=True)
+
+
+async def _launch(data_dir: Path) -> _Server:
+    from longboat.models.openai_chat import OpenAIChatModel
+
+    job = Job(
+        weights=str(weights.path_of(data_dir)),
+        alias=NAME,
+        api_key=secrets.token_urlsafe(24),
+        context_window=CONTEXT_WINDOW,
+        slots=_SLOTS,
+    )
+    log = data_dir / "models" / "local_server.log"
+    with log.open("wb") as sink:
+        process = await asyncio.create_subprocess_exec(
+            # -P: a directory the server happens to be in must not supply modules.
+            *(sys.executable, "-P", "-m", "longboat.models.local_server"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=sink,
+            # Ctrl-C in the terminal is for the server, which still needs the model while it drains.
+            start_new_session=True,
+        )
+    ready = await _ready(process, job, log)
+    chat = OpenAIChatModel(
+        provider=PROVIDER,
+        name=NAME,
+        base_url=f"{ready.url}/v1",
+        api_key=job.api_key,
+        context_window=CONTEXT_WINDOW,
+        max_output_tokens=MAX_OUTPUT_TOKENS,
+    )
+    return _Server(process=process, chat=chat)
+
+
+async def _ready(process: asyncio.subprocess.Process, job: Job, log: Path) -> Ready:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(msgspec.json.encode(job) + b"\n")
+        async with asyncio.timeout(_LOAD_TIMEOUT_S):
+            line = await process.stdout.readline()
+        return msgspec.json.decode(line, type=Ready)
+    except (TimeoutError, msgspec.DecodeError):
+        raise ModelError(
+            f"The local model did not start: see {log}. If its weights are damaged, delete {job.weights} and run "
+            "`longboat models pull`.",
+            title="The local model did not start",
+            code="local_model_failed",
+        ) from None
+    finally:
+        if sys.exc_info()[0] is not None:
+            await _kill(process)
+
+
+async def _stop(server: _Server) -> None:
+    await server.chat.aclose()
+    assert server.process.stdin is not None
+    server.process.stdin.close()
+    try:
+        async with asyncio.timeout(_STOP_TIMEOUT_S):
+            await server.process.wait()
+    except TimeoutError:
+        await _kill(server.process)
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
+
+
+def _simplified(request: ModelRequest) -> ModelRequest:
+    """The request as this model can take it: text only, and not for ever."""
+    spoken = [_spoken(message) for message in request.messages]
+    limit = min(request.max_output_tokens or MAX_OUTPUT_TOKENS, MAX_OUTPUT_TOKENS)
+    kept = tuple(message for message in spoken if message.parts)
+    return replace(request, messages=kept, tools=(), max_output_tokens=limit)
+
+
+def _spoken(message: Message) -> Message:
+    readable = tuple(
+        part
+        for part in message.parts
+        if isinstance(part, TextPart) or (isinstance(part, FilePart) and part.text is not None)
+    )
+    return msgspec.structs.replace(message, parts=readable)

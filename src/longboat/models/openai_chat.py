@@ -1,0 +1,212 @@
+"""The native adapter for servers that speak OpenAI's chat wire: OpenRouter, vLLM, llama.cpp, Ollama and most others.
+
+Owns the HTTP of a model request: connect, time out, close. Must not know turns or retries. What goes out is made in
+`openai_request`, what comes back is read in `openai_stream`, refusals are explained in `openai_refusal`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+
+import httpx2
+
+from longboat.errors import ModelError
+from longboat.models.openai_refusal import MAX_DETAIL, Addressee, Complaint, read_body, refusal, retry_after
+from longboat.models.openai_request import encode_request
+from longboat.models.openai_stream import StreamReader
+from longboat.models.seam import ModelEvent, ModelRequest
+
+CONNECT_TIMEOUT_S = 10.0
+IDLE_TIMEOUT_S = 120.0
+REST_TIMEOUT_S = 1.0
+"""How long the end of a finished answer may take before its connection is given up instead of kept for the next."""
+
+_MAX_ERROR_BODY = 64 * 1024
+_SHORTEST_SECRET = 4
+"""A shorter "key" is a stand-in for servers that want none; hiding each "x" would only garble messages."""
+
+
+class OpenAIChatModel:
+    """A model behind an OpenAI-chat-compatible URL. Give it a shared client, or `aclose` it when done."""
+
+    def __init__(
+        self,
+        *,
+        provider: str,
+        name: str,
+        base_url: str,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        context_window: int = 128_000,
+        max_output_tokens: int | None = None,
+        send_reasoning: bool = False,
+        idle_timeout_s: float = IDLE_TIMEOUT_S,
+        client: httpx2.AsyncClient | None = None,
+    ) -> None:
+        self.provider = provider
+        self.name = name
+        self.context_window = context_window
+        self._url = base_url.rstrip("/") + "/chat/completions"
+        self._to = Addressee(provider=provider, model=name, url=_shown(base_url), has_key=bool(api_key))
+        # Compressed streams arrive in blocks, long after they were said.
+        self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **(headers or {})}
+        if api_key:
+            self._headers["Authorization"] = f"Bearer {api_key.strip()}"
+        self._secrets = [
+            text.strip() for text in (api_key or "", *(headers or {}).values()) if len(text.strip()) >= _SHORTEST_SECRET
+        ]
+        self._max_output_tokens = max_output_tokens
+        self._send_reasoning = send_reasoning
+        self._timeout = httpx2.Timeout(idle_timeout_s, connect=CONNECT_TIMEOUT_S, pool=None)
+        self._client = client
+        self._own_client: httpx2.AsyncClient | None = None
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
+        """Send the request. Leaving the context before the end closes the connection at once."""
+        response = await self._send(request)
+        try:
+            if response.status_code != 200 or _is_whole_document(response):
+                raise await self._refusal(response)
+            async with aclosing(self._events(response)) as events:
+                yield events
+        finally:
+            await response.aclose()
+
+    async def aclose(self) -> None:
+        """Close the client, if it is our own."""
+        if self._own_client is not None:
+            await self._own_client.aclose()
+            self._own_client = None
+
+    async def _send(self, request: ModelRequest) -> httpx2.Response:
+        body = encode_request(
+            request,
+            model=self.name,
+            max_output_tokens=self._max_output_tokens,
+            send_reasoning=self._send_reasoning,
+        )
+        client = self._client or self._make_client()
+        try:
+            post = client.build_request("POST", self._url, content=body, headers=self._headers, timeout=self._timeout)
+            return await client.send(post, stream=True)
+        except (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError):
+            # The library's own message would quote the header, which may be the key.
+            raise ModelError(
+                f"The request to {self._to.provider} cannot be sent: its base_url {self._to.url}, its key or one of its"
+                " headers holds characters that HTTP does not allow. Check them in longboat.json.",
+                title="The provider's settings are wrong",
+                code="bad_request",
+            ) from None
+        except (httpx2.HTTPError, OSError) as error:
+            raise self._unreachable(error) from None
+
+    def _make_client(self) -> httpx2.AsyncClient:
+        if self._own_client is None:
+            self._own_client = httpx2.AsyncClient(limits=httpx2.Limits(max_connections=None))
+        return self._own_client
+
+    async def _events(self, response: httpx2.Response) -> AsyncGenerator[ModelEvent, None]:
+        reader = StreamReader(self._to)
+        async with aclosing(response.aiter_bytes()) as pieces:
+            try:
+                async for piece in pieces:
+                    for event in reader.feed(piece):
+                        yield event
+                    if reader.done:
+                        break
+            except (httpx2.HTTPError, OSError) as error:
+                if not reader.answered:
+                    raise self._cut_off(error, reader) from None
+            except ModelError as error:
+                raise self._redacted(error) from None
+            for event in reader.finish():
+                yield event
+            await _read_rest(pieces)
+
+    async def _refusal(self, response: httpx2.Response) -> ModelError:
+        complaint = read_body(await _bounded_body(response))
+        if response.status_code == 200 and complaint.status is None:
+            kind = response.headers.get("content-type")
+            said = complaint.message or f"It sent {kind}; is {self._to.url} the base_url of a chat API?"
+            complaint = Complaint(message=f"no event stream. {said}", kind=complaint.kind)
+        wait_s = retry_after(response.headers)
+        status = complaint.status if response.status_code == 200 and complaint.status else response.status_code
+        return self._redacted(refusal(status, complaint, self._to, retry_after_s=wait_s))
+
+    def _unreachable(self, error: Exception) -> ModelError:
+        if isinstance(error, httpx2.ReadTimeout):
+            return self._silent()
+        reason = str(error) or type(error).__name__
+        return self._redacted(
+            ModelError(
+                f"{self._to.provider} at {self._to.url} cannot be reached: {reason[:MAX_DETAIL]}",
+                title="The provider cannot be reached",
+                code="unreachable",
+                retryable=True,
+            )
+        )
+
+    def _cut_off(self, error: Exception, reader: StreamReader) -> ModelError:
+        if isinstance(error, httpx2.ReadTimeout):
+            return self._silent()
+        reason = str(error) or type(error).__name__
+        return self._redacted(reader.broken(f"dropped the connection in mid-answer ({reason[:MAX_DETAIL]})"))
+
+    def _silent(self) -> ModelError:
+        return ModelError(
+            f"{self._to.provider} sent nothing for {self._timeout.read:g} s.",
+            title="The provider went silent",
+            code="timeout",
+            retryable=True,
+        )
+
+    def _redacted(self, error: ModelError) -> ModelError:
+        """The same error without our key and headers, which some servers quote back."""
+        message = error.message
+        for secret in self._secrets:
+            message = message.replace(secret, "***")
+        return ModelError(
+            message,
+            title=error.title,
+            code=error.code,
+            retryable=error.retryable,
+            retry_after_s=error.retry_after_s,
+        )
+
+
+def _shown(base_url: str) -> str:
+    """The URL as errors may show it: a user, a password or a query may hold secrets."""
+    try:
+        return str(httpx2.URL(base_url).copy_with(userinfo=b"", query=None))
+    except httpx2.InvalidURL:
+        return "(not a URL)"
+
+
+def _is_whole_document(response: httpx2.Response) -> bool:
+    """Some servers refuse with status 200, and a wrong base_url often leads to a web page."""
+    kind = response.headers.get("content-type", "")
+    return kind.startswith(("application/json", "text/html"))
+
+
+async def _bounded_body(response: httpx2.Response) -> bytes:
+    body = b""
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S), aclosing(response.aiter_bytes()) as pieces:
+            async for piece in pieces:
+                body += piece
+                if len(body) > _MAX_ERROR_BODY:
+                    break
+    except (httpx2.HTTPError, OSError, TimeoutError):
+        pass  # the status alone has to do
+    return body[:_MAX_ERROR_BODY]
+
+
+async def _read_rest(pieces: AsyncIterator[bytes]) -> None:
+    """Read to the end, so that the connection can serve the next request; a server that dawdles loses it."""
+    try:
+        async with asyncio.timeout(REST_TIMEOUT_S):
+            async for _ in pieces:
+                pass
+    except (httpx2.HTTPError, OSError, TimeoutError):
+        pass

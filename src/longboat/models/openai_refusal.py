@@ -1,0 +1,138 @@
+"""What an OpenAI-compatible server's refusal means: a `ModelError` that says whether to try again and what to do.
+
+Owns the table of statuses and the many spellings of the same complaint. Must not know HTTP clients or keys.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import msgspec
+
+from longboat.errors import ModelError
+
+MAX_DETAIL = 500
+"""How many characters of a server's own words go into an error."""
+
+_QUOTA = re.compile(r"insufficient_(quota|credits|balance|funds)|billing")
+_OVERFLOW = re.compile(
+    r"context.?length|context.?window|context.?size|maximum context|max_model_len|(prompt|input|request) is too long"
+    r"|too many (input )?tokens|input length .*exceed|reduce the length|exceeds? the (maximum|model).*tokens",
+    re.IGNORECASE | re.DOTALL,
+)
+_STATUS_OF_WORD = {
+    "rate_limit": 429,
+    "authentication": 401,
+    "invalid_api_key": 401,
+    "permission": 403,
+    "model_not_found": 404,
+    "invalid_request": 400,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complaint:
+    """An error body, whichever of the usual shapes it came in."""
+
+    message: str = ""
+    kind: str = ""
+    """Its `code` and `type`, for matching."""
+    status: int | None = None
+    """A status that the body itself tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addressee:
+    """Whom the request went to, as errors name it."""
+
+    provider: str
+    model: str
+    url: str
+    has_key: bool
+
+
+def read_body(body: bytes) -> Complaint:
+    """The complaint in the body of a refused request; plain text is taken as it is, a web page is not."""
+    try:
+        return read_value(msgspec.json.decode(body))
+    except msgspec.DecodeError:
+        text = body.decode(errors="replace").strip()
+        return Complaint() if text.startswith("<") else Complaint(message=text[:MAX_DETAIL])
+
+
+def read_value(value: Any) -> Complaint:
+    """The complaint in `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}` or a list of one such."""
+    if isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, dict):
+        return Complaint(message=str(value or "")[:MAX_DETAIL])
+    if value.get("error"):
+        return read_value(value["error"])
+    message = value.get("message") or value.get("detail") or ""
+    text = message if isinstance(message, str) else msgspec.json.encode(message).decode()
+    code = str(value.get("code") or "")
+    return Complaint(
+        message=text[:MAX_DETAIL],
+        kind=f"{code} {value.get('type') or ''}".lower(),
+        status=int(code) if re.fullmatch("[45][0-9][0-9]", code) else None,
+    )
+
+
+def status_in_stream(complaint: Complaint) -> int:
+    """The status an error inside a stream would have had. One that tells nothing is the server's own trouble."""
+    if complaint.status is not None:
+        return complaint.status
+    if _QUOTA.search(complaint.kind) or _OVERFLOW.search(f"{complaint.kind} {complaint.message}"):
+        return 400
+    return next((status for word, status in _STATUS_OF_WORD.items() if word in complaint.kind), 500)
+
+
+def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: float | None = None) -> ModelError:
+    """The error for a status and a complaint."""
+    said = f"{to.provider} answered {status}" + (f": {complaint.message}" if complaint.message else ".")
+    if status in (408, 409) or status >= 500:
+        return ModelError(
+            said,
+            title="The provider has trouble",
+            code="server_error",
+            retryable=True,
+            retry_after_s=retry_after_s,
+        )
+    if status == 402 or _QUOTA.search(complaint.kind):
+        return ModelError(f"{said} Check the account's credit and plan.", title="The quota is used up", code="quota")
+    if status == 429:
+        return ModelError(
+            said, title="Too many requests", code="rate_limited", retryable=True, retry_after_s=retry_after_s
+        )
+    return _final(status, complaint, to, said)
+
+
+def _final(status: int, complaint: Complaint, to: Addressee, said: str) -> ModelError:
+    """The refusals that a second try cannot change."""
+    if status in (401, 403):
+        setting = f"providers.{to.provider}.api_key"
+        cause = f"Check {setting} in longboat.json." if to.has_key else f"No key is set: give {setting}."
+        return ModelError(f"{said} {cause}", title="The API key was refused", code="auth")
+    if status == 404:
+        advice = f"Check the model id {to.model!r} and the base_url {to.url}."
+        return ModelError(f"{said} {advice}", title="No such model", code="model_not_found")
+    if status in (400, 413, 422) and _OVERFLOW.search(f"{complaint.kind} {complaint.message}"):
+        return ModelError(said, title="The context window is full", code="context_overflow")
+    return ModelError(said, title="The request was refused", code="bad_request")
+
+
+def retry_after(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
+    """How many seconds the server asks us to wait, from `Retry-After` in seconds or as a date."""
+    value = headers.get("retry-after", "").strip()
+    if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
+        return float(value)
+    try:
+        at = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    return max(0.0, (at - (now or datetime.now(UTC))).total_seconds())

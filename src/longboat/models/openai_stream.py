@@ -1,0 +1,200 @@
+"""The OpenAI chat stream, from bytes to our events. Pure: bytes in, events out; must not know HTTP.
+
+Every chunk of every answer passes here, so it decodes only the fields it needs and keeps the common case, one piece of
+text, on the shortest path.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from longboat.errors import ModelError
+from longboat.models.openai_refusal import Addressee, read_value, refusal, status_in_stream
+from longboat.models.seam import (
+    Finished,
+    ModelEvent,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+from longboat.wire.ids import new_id
+from longboat.wire.models import Usage
+
+MAX_LINE = 32 * 1024 * 1024
+"""A line that is still open after so many bytes is no answer of a chat model."""
+
+_STOP_REASONS = {
+    "length": StopReason.MAX_TOKENS,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "content_filter": StopReason.CONTENT_FILTER,
+}
+
+
+class _Function(msgspec.Struct, gc=False):
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class _ToolCall(msgspec.Struct, gc=False):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(msgspec.Struct, gc=False):
+    content: str | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Choice(msgspec.Struct, gc=False):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct, gc=False):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+
+
+class _Chunk(msgspec.Struct, gc=False):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
+_decode = msgspec.json.Decoder(_Chunk).decode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    index: int
+    """Ours, in order of appearance."""
+    call_id: str
+    """The server's, or empty if it gave none."""
+    wire_index: int | None
+
+
+class StreamReader:
+    """Feed it what comes; it gives the events that became whole. `finish` gives the last one, or raises."""
+
+    def __init__(self, to: Addressee) -> None:
+        self._to = to
+        self._rest = b""
+        self._calls: list[_Call] = []
+        self._reason: str | None = None
+        self._usage = Usage()
+        self.done = False
+        """The server said `[DONE]`: nothing more comes."""
+
+    @property
+    def answered(self) -> bool:
+        """The answer is whole, though usage may still come."""
+        return self._reason is not None
+
+    def feed(self, piece: bytes) -> Iterator[ModelEvent]:
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        if len(self._rest) > MAX_LINE:
+            raise self.broken("sent a line without end")
+        for line in lines:
+            if not line.startswith(b"data:") or self.done:
+                continue
+            chunk = self._chunk(line[5:])
+            if chunk.error:
+                raise self._error(chunk.error)
+            if chunk.usage is not None:
+                self._note_usage(chunk.usage)
+            if chunk.choices:
+                yield from self._choice(chunk.choices[0])
+
+    def finish(self) -> Iterator[ModelEvent]:
+        """Call it when the stream has ended."""
+        if self._reason is None:
+            yield from self.feed(b"\n")  # the last line may lack its end
+        if self._reason is None:
+            raise self.broken("ended the stream in mid-answer, without a finish_reason")
+        yield Finished(self._stop_reason(self._reason), self._usage)
+
+    def broken(self, what: str) -> ModelError:
+        """The stream is of no use any more; another try may bring a whole one."""
+        return ModelError(
+            f"{self._to.provider} {what}.", title="The model's stream broke", code="stream_broken", retryable=True
+        )
+
+    def _chunk(self, data: bytes) -> _Chunk:
+        try:
+            return _decode(data)
+        except msgspec.DecodeError as error:
+            text = data.strip()
+            if text == b"[DONE]":
+                self.done = True
+            elif text:
+                raise self.broken(f"sent a chunk that cannot be read ({error})") from None
+            return _Chunk()
+
+    def _choice(self, choice: _Choice) -> Iterator[ModelEvent]:
+        delta = choice.delta
+        if delta is not None:
+            if delta.content:
+                yield TextDelta(delta.content)
+            if reasoning := delta.reasoning_content or delta.reasoning:
+                yield ReasoningDelta(reasoning)
+            if delta.refusal:
+                yield TextDelta(delta.refusal)
+            for piece in delta.tool_calls or ():
+                yield from self._tool_call(piece)
+        if choice.finish_reason:
+            if choice.finish_reason == "error":
+                raise self._error({"message": "the model failed in mid-answer"})
+            self._reason = choice.finish_reason
+
+    def _tool_call(self, piece: _ToolCall) -> Iterator[ModelEvent]:
+        function = piece.function or _Function()
+        call = self._open_call(piece, function)
+        if call is None:
+            if not function.name:
+                raise self.broken("sent a tool call without a name")
+            call = _Call(index=len(self._calls), call_id=piece.id or "", wire_index=piece.index)
+            self._calls.append(call)
+            yield ToolCallStart(call.index, call.call_id or f"call_{new_id()}", function.name)
+        arguments = function.arguments
+        if isinstance(arguments, dict):
+            arguments = msgspec.json.encode(arguments).decode()
+        if arguments:
+            yield ToolCallDelta(call.index, arguments)
+
+    def _open_call(self, piece: _ToolCall, function: _Function) -> _Call | None:
+        """The call that a piece goes on with, or None if it begins one.
+
+        Servers differ: some repeat the id with every piece, some leave out the index, and some send each call whole,
+        all of them with index 0. An id, where there is one, decides; then the index; then whether it has a name.
+        """
+        if piece.id:
+            known = next((call for call in self._calls if call.call_id == piece.id), None)
+            if known is not None or function.name:
+                return known
+        if piece.index is not None:
+            return next((call for call in reversed(self._calls) if call.wire_index == piece.index), None)
+        return self._calls[-1] if self._calls and not function.name else None
+
+    def _note_usage(self, usage: _Usage) -> None:
+        self._usage = Usage(
+            input_tokens=usage.prompt_tokens or 0, output_tokens=usage.completion_tokens or 0, cost=usage.cost or 0.0
+        )
+
+    def _stop_reason(self, reason: str) -> StopReason:
+        # Some servers say "stop" after tool calls, and a few say "tool_calls" after none: what came decides.
+        if reason in _STOP_REASONS:
+            return _STOP_REASONS[reason]
+        return StopReason.TOOL_USE if self._calls else StopReason.END_TURN
+
+    def _error(self, value: Any) -> ModelError:
+        complaint = read_value(value)
+        return refusal(status_in_stream(complaint), complaint, self._to)

@@ -1,0 +1,273 @@
+"""The whole server but for its sockets: open it with `async with open_app(settings) as app`.
+
+Owns the store, the open workspaces and the way in and out: recovery at the start (B6), leaving at the end (B5).
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from longboat.config.settings import Settings
+from longboat.errors import BadInput, WorkspaceNotFound
+from longboat.runtime.clock import now
+from longboat.runtime.models import ModelDesk, ModelSource
+from longboat.runtime.tasks import Tasks
+from longboat.runtime.workspace import Place, Workspace
+from longboat.store.datadir import STORE_NAME, hold_data_dir
+from longboat.store.protocol import Entry, Row, Store, UniqueViolated, Unit, Write
+from longboat.store.rows import client_from_row
+from longboat.store.sqlite import open_sqlite
+from longboat.tools.seam import Tool
+from longboat.wire import models as wire
+from longboat.wire.events import Change, encode_body
+from longboat.wire.ids import new_id
+from longboat.wire.models import Health, WorkspacePage
+
+logger = logging.getLogger(__name__)
+
+FINAL_S = 3.0
+"""How long interrupted turns have for their final writes (T4)."""
+PRUNE_EVERY_S = 3600.0
+
+
+@asynccontextmanager
+async def open_app(
+    settings: Settings, *, models: ModelSource | None = None, tools: Iterable[Tool] = ()
+) -> AsyncIterator["App"]:
+    """Hold the data directory, open the store, take up what was left; leave in order at the end."""
+    with hold_data_dir(settings.data_dir):
+        async with (
+            open_sqlite(settings.data_dir / STORE_NAME) as store,
+            ModelDesk(settings.data_dir, source=models) as desk,
+            Tasks() as tasks,
+        ):
+            app = App(settings, store, desk, tasks, {tool.spec.name: tool for tool in tools})
+            await app.recover()
+            tasks.spawn(app.prune(), name="prune")
+            try:
+                yield app
+            finally:
+                await app.leave(drain_s=0, hurry=asyncio.Event())
+
+
+class App:
+    def __init__(
+        self, settings: Settings, store: Store, models: ModelDesk, tasks: Tasks, tools: dict[str, Tool]
+    ) -> None:
+        self.settings = settings
+        self.stop_requested = asyncio.Event()
+        self.leaving = False
+        self._store = store
+        self._models = models
+        self._tasks = tasks
+        self._tools = tools
+        self._open: dict[str, Workspace] = {}
+        self._opening = asyncio.Lock()
+        self._idle_exit: asyncio.TimerHandle | None = None
+        self._watch_idleness()
+
+    @property
+    def busy(self) -> bool:
+        return any(workspace.engaged for workspace in self._open.values())
+
+    def request_stop(self) -> None:
+        self.stop_requested.set()
+
+    def health(self) -> Health:
+        if self.leaving:
+            return Health(status="leaving")
+        if self._store.problem is not None:
+            return Health(status="degraded", detail=self._store.problem)
+        return Health(status="ok")
+
+    def gauges(self) -> dict[str, float]:
+        workspaces = self._open.values()
+        return {
+            "workspaces_open": len(self._open),
+            "runs_unfinished": sum(workspace.runs_unfinished for workspace in workspaces),
+            "runs_active": sum(workspace.runs_active for workspace in workspaces),
+            "streams_open": sum(workspace.streams_open for workspace in workspaces),
+            "store_failing": float(self._store.problem is not None),
+            "leaving": float(self.leaving),
+        }
+
+    # Workspaces
+
+    async def join(self, path: str, client_id: str | None) -> tuple[Workspace, bool]:
+        """The workspace of a directory; True if it was never opened here before."""
+        directory = await asyncio.to_thread(_resolve, path)
+        row, created = await self._issue(directory)
+        workspace = await self.workspace(row["workspace_id"])
+        workspace.hold()
+        return workspace, created
+
+    async def _issue(self, directory: Path) -> tuple[Row, bool]:
+        rows = await self._by_path(directory)
+        if rows:
+            return rows[0], False
+        row = {"workspace_id": new_id(), "path": str(directory), "created_at": now()}
+        write = Write("workspace_insert", row, rows=1)
+        try:
+            await self._store.submit(Unit(workspace_id=row["workspace_id"], writes=[write]))
+        except UniqueViolated:  # two came at once: one id is issued
+            return (await self._by_path(directory))[0], False
+        return row, True
+
+    async def _by_path(self, directory: Path) -> list[Row]:
+        return await self._store.read(lambda reader: reader.fetch("workspace_by_path", path=str(directory)))
+
+    async def workspace(self, workspace_id: str) -> Workspace:
+        """The open workspace; a closed one is opened again."""
+        workspace = self._open.get(workspace_id)
+        if workspace is not None:
+            return workspace
+        async with self._opening:
+            return self._open.get(workspace_id) or await self._reopen(workspace_id)
+
+    async def _reopen(self, workspace_id: str) -> Workspace:
+        rows, newest = await self._store.read(
+            lambda reader: (
+                reader.fetch("workspace_by_id", workspace_id=workspace_id),
+                reader.fetch("event_newest", workspace_id=workspace_id),
+            )
+        )
+        if not rows:
+            raise WorkspaceNotFound(workspace_id)
+        place = Place(workspace_id=workspace_id, path=Path(rows[0]["path"]), created_at=rows[0]["created_at"])
+        workspace = self._open[workspace_id] = Workspace(
+            place,
+            settings=self.settings,
+            store=self._store,
+            head=newest[0]["last"] if newest else 0,
+            models=self._models,
+            tools=self._tools,
+            on_free=self._close,
+        )
+        workspace.hold()
+        self._watch_idleness()
+        if self.leaving:
+            workspace.refuse()
+        return workspace
+
+    async def workspaces(self) -> WorkspacePage:
+        rows = await self._store.read(lambda reader: reader.fetch("workspaces_all"))
+        return WorkspacePage(items=tuple([await self._describe(row) for row in rows]))
+
+    async def _describe(self, row: Row) -> wire.Workspace:
+        workspace = self._open.get(row["workspace_id"])
+        if workspace is not None:
+            return await workspace.describe()
+        return wire.Workspace(
+            id=row["workspace_id"], path=row["path"], created_at=row["created_at"], ready=True, busy=False
+        )
+
+    async def drop_client(self, client_id: str) -> None:
+        for workspace in list(self._open.values()):
+            workspace.release(client_id)
+
+    def _close(self, workspace: Workspace) -> None:
+        """Nobody holds it and nothing is left to do. In one go: whoever asks next gets a fresh one."""
+        if self.leaving:
+            return
+        workspace.close()
+        self._open.pop(workspace.id, None)
+        self._tasks.spawn(workspace.aclose(), name=f"close {workspace.id}")
+        self._watch_idleness()
+
+    def _watch_idleness(self) -> None:
+        """A server that a command started in the background ends itself when nobody needs it (B3)."""
+        if self._idle_exit is not None:
+            self._idle_exit.cancel()
+            self._idle_exit = None
+        if self.settings.idle_exit_s is not None and not self._open:
+            loop = asyncio.get_running_loop()
+            self._idle_exit = loop.call_later(self.settings.idle_exit_s, self.request_stop)
+
+    # The way in and out
+
+    async def recover(self) -> None:
+        """After a crash or a restart: clients are gone, work that was left is taken up."""
+        gone, unfinished = await self._store.read(
+            lambda reader: (reader.fetch("clients_all"), reader.fetch("workspaces_unfinished"))
+        )
+        for row in gone:
+            await self._store.submit(_client_gone(row))
+        for row in unfinished:
+            await (await self.workspace(row["workspace_id"])).restore()
+
+    async def leave(self, *, drain_s: float, hurry: asyncio.Event) -> None:
+        """B5: let active runs end within the drain time, interrupt the rest, then end the streams."""
+        first = not self.leaving
+        self.leaving = True
+        if self._idle_exit is not None:
+            self._idle_exit.cancel()
+        workspaces = list(self._open.values())
+        if first:
+            for workspace in workspaces:
+                workspace.refuse()
+            for workspace in workspaces:
+                await workspace.leave()
+        if not await self._unwound(workspaces, drain_s, hurry):
+            for workspace in workspaces:
+                workspace.interrupt()
+            if not await self._unwound(workspaces, FINAL_S, asyncio.Event()):
+                logger.error("some runs did not end in time: they are settled at the next start")
+        for workspace in workspaces:
+            workspace.close()
+            await workspace.aclose()
+        self._open.clear()
+
+    async def _unwound(self, workspaces: list[Workspace], timeout_s: float, hurry: asyncio.Event) -> bool:
+        """Whether no turn runs any more, within the time or until somebody is in a hurry."""
+        async with Tasks() as waits:
+            turns = [waits.spawn(workspace.wait_unwound(), name="unwound") for workspace in workspaces]
+            all_done = waits.spawn(_all(turns), name="all unwound")
+            rush = waits.spawn(_all([waits.spawn(hurry.wait(), name="hurry")]), name="rush")
+            await asyncio.wait([all_done, rush], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            return all_done.done()
+
+    async def prune(self) -> None:
+        """Forget events that are older than they are kept, now and then."""
+        keep_s = self.settings.server.keep_events_days * 86_400
+        while True:
+            rows = await self._store.read(lambda reader: reader.fetch("workspaces_all"))
+            for row in rows:
+                params = {"workspace_id": row["workspace_id"], "before_s": int(time.time() - keep_s)}
+                unit = Unit(workspace_id=row["workspace_id"], writes=[Write("events_prune", params)], durable=False)
+                await self._store.submit(unit)
+            await asyncio.sleep(PRUNE_EVERY_S)
+
+
+async def _all(tasks: Sequence["asyncio.Task[Any]"]) -> None:
+    await asyncio.gather(*tasks)
+
+
+def _client_gone(row: Row) -> Unit:
+    keys = {"workspace_id": row["workspace_id"], "client_id": row["client_id"]}
+    entry = Entry(bodies=(encode_body(Change.DELETED, client_from_row(row)),), session_id=None)
+    return Unit(workspace_id=row["workspace_id"], writes=[Write("client_delete", keys)], entries=[entry], durable=False)
+
+
+def _resolve(path: str) -> Path:
+    """The directory that `path` names, or why it cannot be one."""
+    if not path.startswith("/"):
+        raise BadInput(f"path must be absolute (got {path!r}).", code="bad_path")
+    try:
+        directory = Path(path).resolve(strict=True)
+        if not directory.is_dir():
+            raise BadInput(f"{path} is not a directory.", code="path_not_directory")
+        readable = os.access(directory, os.R_OK | os.X_OK)
+    except FileNotFoundError:
+        raise BadInput(f"{path} does not exist.", code="path_not_found") from None
+    except PermissionError:
+        readable = False
+    except (OSError, ValueError, RuntimeError) as error:
+        raise BadInput(f"{path!r} is not a usable path: {error}.", code="bad_path") from None
+    if not readable:
+        raise BadInput(f"{path} cannot be read: check its permissions.", code="path_unreadable")
+    return directory

@@ -1,0 +1,212 @@
+"""One decision on its way to disk: the effects of the core as writes and events of one unit.
+
+Owns how each effect is recorded. Works on copies, so a booking whose commit fails is simply dropped (L15). Must not
+start or stop anything: the session does, after the commit.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+import msgspec
+
+from longboat.core.lifecycle import (
+    CancelRequested,
+    DeliveryChanged,
+    Effect,
+    PromptWithdrawn,
+    RunAccepted,
+    RunFinished,
+    RunFolded,
+    RunQueued,
+    RunResumed,
+    RunStarted,
+    SessionState,
+)
+from longboat.runtime.clock import now
+from longboat.store.protocol import Entry, Unit, Write
+from longboat.store.rows import RunRecord, insert_run, put_message, update_run
+from longboat.wire.events import Change, encode_body
+from longboat.wire.ids import new_id
+from longboat.wire.models import (
+    FilePart,
+    FinishPart,
+    FinishReason,
+    Message,
+    Outcome,
+    Part,
+    Role,
+    Run,
+    RunComplete,
+    RunState,
+    Session,
+    TextPart,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What a turn leaves for the terminal events of its runs, and what of its words is not on disk yet."""
+
+    message_id: str | None
+    text: str
+    error: str
+    writes: Sequence[Write] = ()
+    entries: Sequence[Entry] = ()
+
+
+NO_TURN = Ending(message_id=None, text="", error="")
+
+
+class Booking:
+    """Collects writes and events in order; `unit()` is all of it."""
+
+    def __init__(
+        self,
+        session: Session,
+        records: Mapping[str, RunRecord],
+        after: SessionState,
+        next_message_seq: Callable[[], int],
+        *,
+        ending: Ending = NO_TURN,
+        prompt: str | None = None,
+    ) -> None:
+        self._session = session
+        self._after = after
+        self._next_message_seq = next_message_seq
+        self._ending = ending
+        self._prompt = prompt
+        self._writes = list(ending.writes)
+        self._entries = list(ending.entries)
+        self._bodies: list[bytes] = []
+        self.at = now()
+        self.records = dict(records)
+        self.prompts: dict[str, Message] = {}
+        """The user messages that this decision writes, by run."""
+
+    def add(self, write: Write) -> None:
+        self._writes.append(write)
+
+    def tell(self, change: Change, payload: msgspec.Struct) -> None:
+        self._bodies.append(encode_body(change, payload))
+
+    def put(self, message: Message, change: Change) -> None:
+        self.add(put_message(message))
+        self.tell(change, message)
+
+    def unit(self) -> Unit:
+        self._cut()
+        return Unit(workspace_id=self._session.workspace_id, writes=self._writes, entries=self._entries)
+
+    def book(self, effect: Effect) -> None:
+        match effect:
+            case RunAccepted():
+                self._accept(effect.run_id)
+            case RunQueued():
+                self._change(effect.run_id, state=RunState.QUEUED)
+            case RunStarted():
+                self._change(effect.run_id, state=RunState.ACTIVE, started_at=self.at)
+                self._say(effect.run_id)
+            case RunResumed():
+                record = self.records[effect.run_id]
+                self.records[effect.run_id] = replace(record, tries=record.tries + 1)
+                self._change(effect.run_id)
+            case RunFolded():
+                self._change(effect.run_id, state=RunState.FOLDED, folded_into=effect.into, started_at=self.at)
+                self._say(effect.run_id)
+            case CancelRequested():
+                self._change(effect.run_id, cancel_requested=True)
+            case DeliveryChanged():
+                self._edit(effect.run_id)
+            case PromptWithdrawn():
+                pass  # the session withdraws the message it knows
+            case RunFinished():
+                self._finish(effect)
+            case _:
+                assert_never(effect)
+
+    def withdraw(self, message: Message) -> None:
+        self.add(Write("message_delete", {"message_id": message.id}, rows=1))
+        self.tell(Change.DELETED, message)
+
+    def run(self, run_id: str) -> Run:
+        return self.records[run_id].run
+
+    def _alter(self, run_id: str, **changes: Any) -> None:
+        record = self.records[run_id]
+        run = msgspec.structs.replace(record.run, position=self._after.position(run_id), **changes)
+        self.records[run_id] = replace(record, run=run)
+
+    def _accept(self, run_id: str) -> None:
+        self._alter(run_id)
+        self.add(insert_run(self.records[run_id], self._session.workspace_id))
+        self.tell(Change.CREATED, self.run(run_id))
+
+    def _change(self, run_id: str, **changes: Any) -> None:
+        self._alter(run_id, **changes)
+        self.add(update_run(self.records[run_id]))
+        self.tell(Change.UPDATED, self.run(run_id))
+
+    def _edit(self, run_id: str) -> None:
+        """The fingerprint stays that of the prompt as it was first submitted."""
+        view = self._after.find(run_id)
+        assert view is not None
+        prompt = self.run(run_id).prompt if self._prompt is None else self._prompt
+        self._change(run_id, delivery=view.delivery, prompt=prompt)
+
+    def _say(self, run_id: str) -> None:
+        """The prompt becomes a user message, in the transaction that starts or folds its run: once, never twice."""
+        record = self.records[run_id]
+        parts: list[Part] = [TextPart(text=record.run.prompt)] if record.run.prompt else []
+        for file in record.attachments:
+            parts.append(FilePart(name=file.name, media_type=file.media_type, text=file.text, data=file.data))
+        message = self._message(run_id, Role.USER, tuple(parts))
+        self.prompts[run_id] = message
+        self.put(message, Change.CREATED)
+
+    def _message(self, run_id: str, role: Role, parts: tuple[Part, ...]) -> Message:
+        return Message(
+            id=new_id(),
+            session_id=self._session.id,
+            run_id=run_id,
+            seq=self._next_message_seq(),
+            role=role,
+            parts=parts,
+            created_at=self.at,
+            finished_at=self.at,
+        )
+
+    def _finish(self, effect: RunFinished) -> None:
+        ending = self._ending
+        if effect.transcript:
+            self._say(effect.run_id)
+            answer = self._message(effect.run_id, Role.ASSISTANT, (FinishPart(reason=FinishReason.CANCELED),))
+            self.put(answer, Change.CREATED)
+            ending = replace(NO_TURN, message_id=answer.id)
+        elif effect.folded_into is None and self.run(effect.run_id).state is not RunState.ACTIVE:
+            ending = NO_TURN
+        self._change(
+            effect.run_id,
+            state=RunState.FINISHED,
+            outcome=effect.outcome,
+            finished_at=self.at,
+            error=ending.error or None,
+        )
+        complete = RunComplete(
+            run_id=effect.run_id,
+            session_id=self._session.id,
+            message_id=ending.message_id,
+            text=ending.text,
+            error=ending.error,
+            cancelled=effect.outcome is Outcome.CANCELED,
+            outcome=effect.outcome,
+            folded_into=effect.folded_into,
+        )
+        self._cut()
+        body = encode_body(Change.CREATED, complete)
+        self._entries.append(Entry(bodies=(body,), session_id=self._session.id, run_id=effect.run_id))
+
+    def _cut(self) -> None:
+        if self._bodies:
+            self._entries.append(Entry(bodies=tuple(self._bodies), session_id=self._session.id))
+            self._bodies = []

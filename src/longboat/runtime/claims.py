@@ -1,0 +1,73 @@
+"""Who holds a workspace open (B3): attached clients, for a while those that dropped, and whoever just created it."""
+
+import asyncio
+from collections.abc import Callable
+
+
+class Claims:
+    """Counts streams by client, runs the clocks. `on_detach` hears of a client that is gone, `on_free` that all are."""
+
+    def __init__(
+        self, *, hold_s: float, grace_s: float, on_detach: Callable[[str], None], on_free: Callable[[], None]
+    ) -> None:
+        self._hold_s = hold_s
+        self._grace_s = grace_s
+        self._on_detach = on_detach
+        self._on_free = on_free
+        self._streams: dict[str, int] = {}
+        self._leaving: dict[str, asyncio.TimerHandle] = {}
+        self._hold: asyncio.TimerHandle | None = None
+
+    @property
+    def held(self) -> bool:
+        return bool(self._streams) or self._hold is not None
+
+    @property
+    def streams(self) -> int:
+        return sum(self._streams.values())
+
+    def hold(self) -> None:
+        """Keep the workspace until the first stream may have come."""
+        if self._hold is not None:
+            self._hold.cancel()
+        self._hold = asyncio.get_running_loop().call_later(self._hold_s, self._unhold)
+
+    def attach(self, client_id: str) -> bool:
+        """A stream opened. True if the client was not attached before."""
+        if client_id in self._leaving:
+            self._leaving.pop(client_id).cancel()
+        new = client_id not in self._streams
+        self._streams[client_id] = self._streams.get(client_id, 0) + 1
+        if self._hold is not None:
+            self._hold.cancel()
+            self._hold = None
+        return new
+
+    def detach(self, client_id: str) -> None:
+        """A stream ended; the claim stays for the grace time."""
+        if client_id not in self._streams:
+            return  # released meanwhile
+        self._streams[client_id] -= 1
+        if self._streams[client_id] == 0:
+            timer = asyncio.get_running_loop().call_later(self._grace_s, self.release, client_id)
+            self._leaving[client_id] = timer
+
+    def release(self, client_id: str) -> None:
+        """The client gives its claim back, now."""
+        if client_id in self._leaving:
+            self._leaving.pop(client_id).cancel()
+        if self._streams.pop(client_id, None) is not None:
+            self._on_detach(client_id)
+        if not self.held:
+            self._on_free()
+
+    def close(self) -> None:
+        for timer in self._leaving.values():
+            timer.cancel()
+        if self._hold is not None:
+            self._hold.cancel()
+
+    def _unhold(self) -> None:
+        self._hold = None
+        if not self.held:
+            self._on_free()

@@ -1,0 +1,8 @@
+"""Instants as the wire spells them."""
+
+from datetime import UTC, datetime
+
+
+def now() -> str:
+    """RFC 3339, UTC, microseconds."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

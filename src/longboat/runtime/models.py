@@ -1,0 +1,95 @@
+"""The desk that hands out models: each directory's configuration, read again when its files change, and its registry.
+
+Owns adapters and the local model's process for the life of the server. Heavy imports happen off the loop, on first use.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+import msgspec
+
+from longboat.config.load import FILE_NAME, load_config, user_config_file
+from longboat.config.settings import Config
+from longboat.errors import ConfigInvalid
+from longboat.models.seam import Model
+from longboat.runtime.home import ModelRole
+
+if TYPE_CHECKING:
+    from longboat.models.local import LocalModel
+    from longboat.models.registry import Registry
+
+Stamp = tuple[tuple[int, int] | None, ...]
+
+
+class ModelSource(Protocol):
+    """Where models come from; tests bring their own."""
+
+    def resolve(self, name: str | None, role: ModelRole) -> Model: ...
+
+
+class ModelDesk:
+    def __init__(self, data_dir: Path, *, source: ModelSource | None = None) -> None:
+        self._data_dir = data_dir
+        self._source = source
+        self._configs: dict[Path, tuple[Stamp, Config | ConfigInvalid]] = {}
+        self._registries: dict[bytes, Registry] = {}
+        self._local: LocalModel | None = None
+        self._resolving = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for registry in self._registries.values():
+            await registry.aclose()
+        if self._local is not None:
+            await self._local.aclose()
+
+    def config(self, directory: Path) -> Config:
+        """The configuration of a directory as its files are now."""
+        files = (directory / FILE_NAME, user_config_file(os.environ, Path.home()))
+        stamp = tuple(_stamp(file) for file in files)
+        known = self._configs.get(directory)
+        if known is None or known[0] != stamp:
+            known = self._configs[directory] = (stamp, _load(directory))
+        if isinstance(known[1], ConfigInvalid):
+            raise known[1]
+        return known[1]
+
+    async def model(self, directory: Path, name: str | None, role: ModelRole) -> Model:
+        if self._source is not None:
+            return self._source.resolve(name, role)
+        config = self.config(directory)
+        async with self._resolving:
+            return await asyncio.to_thread(self._resolve, config, name, role)
+
+    def _resolve(self, config: Config, name: str | None, role: ModelRole) -> Model:
+        from longboat.models.local import LocalModel
+        from longboat.models.registry import Registry
+
+        if self._local is None:
+            self._local = LocalModel(self._data_dir)
+        key = msgspec.json.encode(config)
+        if key not in self._registries:
+            self._registries[key] = Registry(config, os.environ, data_dir=self._data_dir, local_model=self._local)
+        return self._registries[key].resolve(name, role)
+
+
+def _load(directory: Path) -> Config | ConfigInvalid:
+    try:
+        return load_config(directory, environ=os.environ, user_dir=Path.home())
+    except ConfigInvalid as error:
+        return error
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size

@@ -1,0 +1,68 @@
+"""Mending a transcript that a crash broke off (B6, T3).
+
+Owns what becomes of the messages of the run that was active. Must not decide the run's outcome: the core has.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from longboat.core.history import close_turn, missing_results, text_of
+from longboat.runtime.booking import Ending
+from longboat.runtime.clock import now
+from longboat.runtime.turn import LOST, Stop, sentence, stopped
+from longboat.store.protocol import Entry, Write
+from longboat.store.rows import put_message
+from longboat.wire.events import Change, encode_body
+from longboat.wire.ids import new_id
+from longboat.wire.models import Message, Outcome, Role, Run
+
+
+def mend(messages: Sequence[Message], run: Run, outcome: Outcome | None, next_seq: Callable[[], int]) -> Ending:
+    """Close the messages of `run` for its outcome; with none it is resumed, and its half answer is withdrawn."""
+    own = [message for message in messages if message.run_id == run.run_id and message.role is not Role.USER]
+
+    def blank(role: Role) -> Message:
+        return Message(
+            id=new_id(),
+            session_id=run.session_id,
+            run_id=run.run_id,
+            seq=next_seq(),
+            role=role,
+            parts=(),
+            created_at=now(),
+        )
+
+    if outcome is None:
+        return _ready_to_resume(own, blank)
+    _, finish = stopped(Stop.CANCEL if outcome is Outcome.CANCELED else Stop.INTERRUPT)
+    closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=blank)
+    writes = [put_message(message) for message, _ in closing.changes]
+    bodies = [encode_body(Change.CREATED if new else Change.UPDATED, message) for message, new in closing.changes]
+    return Ending(
+        message_id=closing.answer.id,
+        text=text_of(closing.answer),
+        error="" if outcome is Outcome.CANCELED else sentence(finish),
+        writes=writes,
+        entries=[Entry(bodies=tuple(bodies), session_id=run.session_id)],
+    )
+
+
+def _ready_to_resume(own: Sequence[Message], blank: Callable[[Role], Message]) -> Ending:
+    writes: list[Write] = []
+    bodies: list[bytes] = []
+    if own and own[-1].role is Role.ASSISTANT and own[-1].finished_at is None:
+        half = own[-1]
+        own = own[:-1]
+        writes.append(Write("message_delete", {"message_id": half.id}, rows=1))
+        bodies.append(encode_body(Change.DELETED, half))
+    missing = missing_results(own, LOST[Outcome.INTERRUPTED])
+    if missing or (own and own[-1].finished_at is None):
+        results = own[-1] if own[-1].role is Role.TOOL else blank(Role.TOOL)
+        change = Change.UPDATED if own[-1].role is Role.TOOL else Change.CREATED
+        results = msgspec.structs.replace(results, parts=(*results.parts, *missing), finished_at=now())
+        writes.append(put_message(results))
+        bodies.append(encode_body(change, results))
+    session_id = own[-1].session_id if own else None
+    entries = [Entry(bodies=tuple(bodies), session_id=session_id)] if bodies else []
+    return Ending(message_id=None, text="", error="", writes=writes, entries=entries)

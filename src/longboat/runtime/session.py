@@ -1,0 +1,384 @@
+"""The session actor: one command at a time, decided by the core, committed, then acted upon.
+
+Owns the session's state, the records of its unfinished runs and its running turn. Callers may vanish at any moment: a
+command once taken runs to its end. Must not know HTTP, SQL or providers.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from longboat.core.lifecycle import (
+    Accept,
+    CancelRequested,
+    CancelRun,
+    CancelSession,
+    ChangeDelivery,
+    ClearQueue,
+    Command,
+    DrainStep,
+    Effect,
+    EndTurn,
+    Enter,
+    Leave,
+    PromptWithdrawn,
+    Restore,
+    RunFinished,
+    RunFolded,
+    RunResumed,
+    RunStarted,
+    RunView,
+    SendStep,
+    SessionState,
+    decide,
+)
+from longboat.errors import EmptyPrompt, RunNotEditable, SessionClosing, StoreUnavailable
+from longboat.runtime.booking import NO_TURN, Booking, Ending
+from longboat.runtime.clock import now
+from longboat.runtime.home import Home
+from longboat.runtime.repair import mend
+from longboat.runtime.titles import write_title
+from longboat.runtime.turn import WHOLE, Stop, Turn
+from longboat.store.protocol import UniqueViolated, Write
+from longboat.store.rows import RunRecord, read_messages
+from longboat.wire.events import Change
+from longboat.wire.models import Accepted, Canceled, Message, Run, RunState, Session, Usage
+from longboat.wire.requests import EditRun
+
+T = TypeVar("T")
+
+RETRY_S = 0.5
+TITLE_LENGTH = 80
+
+
+class SessionActor:
+    def __init__(self, home: Home, session: Session, *, last_message: int, summary_seq: int, leaving: bool) -> None:
+        self._home = home
+        self._state = SessionState(leaving=leaving)
+        self._records: dict[str, RunRecord] = {}
+        self._folded: dict[str, Message] = {}
+        self._session = session
+        self._last_message = last_message
+        self._turn: Turn | None = None
+        self._mailbox: deque[tuple[Callable[[], Awaitable[Any]], asyncio.Future[Any]]] = deque()
+        self._working = False
+        self._deleting = False
+        self._changed: asyncio.Future[None] | None = None
+        self.summary_seq = summary_seq
+
+    # What others may look at
+
+    @property
+    def session(self) -> Session:
+        return msgspec.structs.replace(self._session, busy=self._state.busy)
+
+    @property
+    def state(self) -> SessionState:
+        return self._state
+
+    @property
+    def engaged(self) -> bool:
+        """Something is unfinished, or being decided."""
+        return bool(self._state.runs) or self._working
+
+    def run(self, run_id: str) -> Run | None:
+        """An unfinished run, with its present place in the queue."""
+        record = self._records.get(run_id)
+        if record is None:
+            return None
+        return msgspec.structs.replace(record.run, position=self._state.position(run_id))
+
+    def queued(self) -> list[Run]:
+        runs = [self.run(view.run_id) for view in self._state.in_state(RunState.QUEUED)]
+        return [run for run in runs if run is not None]
+
+    async def wait_until(self, holds: Callable[[SessionState], bool]) -> None:
+        """Until a committed state of the session is so."""
+        while not holds(self._state):
+            if self._changed is None:
+                self._changed = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._changed)
+
+    # Commands
+
+    async def accept(self, record: RunRecord) -> Accepted:
+        return await self._exclusively(lambda: self._accept(record))
+
+    async def cancel(self) -> Canceled:
+        return await self._exclusively(lambda: self._cancel_many(CancelSession(), [v.run_id for v in self._state.runs]))
+
+    async def clear_queue(self) -> Canceled:
+        return await self._exclusively(lambda: self._cancel_many(ClearQueue(), [run.run_id for run in self.queued()]))
+
+    async def cancel_run(self, run_id: str) -> Run | None:
+        """The run after the cancel; None if it is not among the unfinished."""
+        return await self._exclusively(lambda: self._cancel_run(run_id))
+
+    async def edit_run(self, run_id: str, request: EditRun) -> Run | None:
+        return await self._exclusively(lambda: self._edit_run(run_id, request))
+
+    async def rename(self, title: str, *, only_from: str | None = None) -> Session:
+        """`only_from`: leave the title alone if somebody changed it meanwhile."""
+        return await self._exclusively(lambda: self._rename(title, only_from))
+
+    async def leave(self) -> None:
+        await self._exclusively(lambda: self._apply(Leave()))
+
+    async def restore(self, records: list[RunRecord], *, resume: bool) -> None:
+        """Take up after a crash or a restart what the store has (B6)."""
+        await self._exclusively(lambda: self._restore(records, resume))
+
+    async def delete(self) -> None:
+        """Cancel all runs, wait for their ends, then delete the session."""
+        self._deleting = True
+        try:
+            await self.cancel()
+            await self.wait_until(lambda state: not state.runs)
+            await self._exclusively(self._delete)
+        except BaseException:
+            self._deleting = False
+            raise
+
+    def interrupt(self) -> None:
+        """The server cannot wait any longer (B5)."""
+        if self._turn is not None:
+            self._turn.stop(Stop.INTERRUPT)
+
+    # What the turn asks
+
+    async def drain_step(self, run_id: str) -> None:
+        await self._exclusively(lambda: self._apply(DrainStep(run_id=run_id)))
+
+    async def send_step(self, run_id: str) -> None:
+        await self._exclusively(lambda: self._apply(SendStep(run_id=run_id)))
+
+    def next_message_seq(self) -> int:
+        self._last_message += 1
+        return self._last_message
+
+    def add_usage(self, usage: Usage) -> tuple[Session, Write]:
+        """The session with this usage added, and the write that says so."""
+        self._session = msgspec.structs.replace(self._session, usage=self._session.usage + usage, updated_at=now())
+        params = {
+            "session_id": self._session.id,
+            "updated_at": self._session.updated_at,
+            **msgspec.structs.asdict(usage),
+        }
+        return self.session, Write("session_usage", params, rows=1)
+
+    # The mailbox
+
+    async def _exclusively(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do this after all that was asked before. Shielded: a caller that vanishes leaves the work whole."""
+        return await asyncio.shield(self._post(work))
+
+    def _post(self, work: Callable[[], Awaitable[T]]) -> "asyncio.Future[T]":
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._mailbox.append((work, future))
+        if not self._working:
+            self._working = True
+            self._home.tasks.spawn(self._work_off(), name=f"session {self._session.id}")
+        return future
+
+    async def _work_off(self) -> None:
+        try:
+            while self._mailbox:
+                work, future = self._mailbox.popleft()
+                try:
+                    result = await work()
+                except Exception as error:
+                    if not future.done():
+                        future.set_exception(error)
+                else:
+                    if not future.done():
+                        future.set_result(result)
+        finally:
+            self._working = False
+            while self._mailbox:
+                self._mailbox.popleft()[1].cancel()
+            self._home.settled()
+
+    # One command: decide, commit, act
+
+    async def _apply(
+        self,
+        command: Command,
+        *,
+        records: list[RunRecord] | None = None,
+        ending: Ending = NO_TURN,
+        prompt: str | None = None,
+    ) -> None:
+        after, effects = decide(self._state, command)
+        known = self._records | {record.run.run_id: record for record in records or ()}
+        if effects:
+            booking = Booking(self._session, known, after, self.next_message_seq, ending=ending, prompt=prompt)
+            self._book(booking, effects, after)
+            await self._home.store.submit(booking.unit())
+            known = booking.records
+            self._folded |= {e.run_id: booking.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
+            self._retitle(self._titled(booking))
+        self._state, self._records = after, known
+        for effect in effects:
+            self._act(effect)
+        if self._changed is not None:
+            self._changed.set_result(None)
+            self._changed = None
+
+    def _book(self, booking: Booking, effects: tuple[Effect, ...], after: SessionState) -> None:
+        if self._state.busy and not after.busy:
+            # Told before the terminal event: who has seen that may rely on everything else.
+            booking.tell(Change.UPDATED, msgspec.structs.replace(self._session, busy=False))
+        for effect in effects:
+            if isinstance(effect, PromptWithdrawn):
+                booking.withdraw(self._folded[effect.run_id])
+            booking.book(effect)
+        session = self._titled(booking)
+        if session.title != self._session.title:
+            booking.add(_title_write(session))
+        if (after.busy and not self._state.busy) or session is not self._session:
+            booking.tell(Change.UPDATED, msgspec.structs.replace(session, busy=after.busy))
+
+    def _titled(self, booking: Booking) -> Session:
+        """A session without a title takes its first prompt's first line; the small model may find a better one."""
+        if self._session.title or not booking.prompts:
+            return self._session
+        prompt = booking.run(next(iter(booking.prompts))).prompt.strip()
+        title = prompt.splitlines()[0][:TITLE_LENGTH] if prompt else "Attachment"
+        return msgspec.structs.replace(self._session, title=title, updated_at=booking.at)
+
+    def _retitle(self, session: Session) -> None:
+        if session is not self._session:
+            self._session = session
+            self._home.tasks.spawn(write_title(self._home, self, session.title), name=f"title {session.id}")
+
+    def _act(self, effect: Effect) -> None:
+        match effect:
+            case RunStarted() | RunResumed():
+                # Registered before anything else can run, so a cancel that comes now finds it.
+                self._turn = Turn(self._home, self, self._records[effect.run_id])
+                self._home.tasks.spawn(self._drive(self._turn), name=f"turn {effect.run_id}")
+            case CancelRequested() if self._turn is not None and self._turn.run_id == effect.run_id:
+                self._turn.stop(Stop.CANCEL)
+            case RunFolded() if self._turn is not None:
+                self._turn.fold(self._folded[effect.run_id])
+            case PromptWithdrawn() if self._turn is not None:
+                self._turn.withdraw(self._folded.pop(effect.run_id))
+            case RunFinished():
+                self._folded.pop(effect.run_id, None)
+                self._home.run_finished(self._records.pop(effect.run_id).run)
+
+    async def _drive(self, turn: Turn) -> None:
+        """See a turn to its end. Only the turn's own task is ever canceled; this one reports what happened (T4)."""
+        outcome, ending = await turn.unwind()
+        command = EndTurn(run_id=turn.run_id, outcome=outcome)
+        while True:
+            try:
+                await self._exclusively(lambda: self._apply(command, ending=ending))
+            except StoreUnavailable:
+                await asyncio.sleep(RETRY_S)  # the run stays active and health says so (E2)
+            else:
+                return
+
+    # The commands' work, inside the mailbox
+
+    async def _accept(self, record: RunRecord) -> Accepted:
+        if self._deleting:
+            raise SessionClosing(self._session.id)
+        if record.run.run_id in self._records:
+            raise UniqueViolated(f"run {record.run.run_id} is known")
+        # Handed out here, where nothing can come between: in a session, order of accept is order of seq.
+        run = msgspec.structs.replace(record.run, seq=self._home.store.next_seq())
+        command = Accept(run_id=run.run_id, seq=run.seq, delivery=run.delivery)
+        await self._apply(command, records=[replace(record, run=run)])
+        self._home.run_accepted(run.run_id, self._session.id)
+        self._enter_next(run.run_id)
+        return Accepted(
+            run_id=run.run_id, seq=run.seq, state=RunState.ACCEPTED, position=self._state.position(run.run_id)
+        )
+
+    def _enter_next(self, run_id: str) -> None:
+        self._post(lambda: self._enter(run_id))
+
+    async def _enter(self, run_id: str) -> None:
+        try:
+            await self._apply(Enter(run_id=run_id))
+        except StoreUnavailable:
+            # Accepted is accepted: it enters as soon as the store writes again, or after the next start.
+            asyncio.get_running_loop().call_later(RETRY_S, self._enter_next, run_id)
+
+    async def _cancel_many(self, command: Command, run_ids: list[str]) -> Canceled:
+        await self._apply(command)
+        return Canceled(canceled=tuple(run_ids))
+
+    async def _cancel_run(self, run_id: str) -> Run | None:
+        if run_id not in self._records:
+            return None
+        await self._apply(CancelRun(run_id=run_id))
+        return self.run(run_id)
+
+    async def _edit_run(self, run_id: str, request: EditRun) -> Run | None:
+        run = self.run(run_id)
+        if run is None:
+            return None
+        if run.state not in (RunState.ACCEPTED, RunState.QUEUED):
+            raise RunNotEditable(run_id, run.state)
+        delivery = request.delivery or run.delivery
+        if request.prompt is not None and not request.prompt.strip() and not self._records[run_id].attachments:
+            raise EmptyPrompt
+        await self._apply(ChangeDelivery(run_id=run_id, delivery=delivery), prompt=request.prompt)
+        return self.run(run_id)
+
+    async def _rename(self, title: str, only_from: str | None) -> Session:
+        if only_from is not None and self._session.title != only_from:
+            return self.session
+        session = msgspec.structs.replace(self._session, title=title, updated_at=now())
+        booking = Booking(session, self._records, self._state, self.next_message_seq)
+        booking.add(_title_write(session))
+        booking.tell(Change.UPDATED, msgspec.structs.replace(session, busy=self._state.busy))
+        await self._home.store.submit(booking.unit())
+        self._session = session
+        return self.session
+
+    async def _restore(self, records: list[RunRecord], resume: bool) -> None:
+        command = Restore(runs=tuple(_view(record) for record in records), resume=resume)
+        # A look ahead at the decision: the transcript is mended for what becomes of the run that was active.
+        _, effects = decide(self._state, command)
+        active = next((record.run for record in records if record.run.state is RunState.ACTIVE), None)
+        ending = NO_TURN
+        if active is not None:
+            ends = {effect.run_id: effect.outcome for effect in effects if isinstance(effect, RunFinished)}
+            messages = await self._home.store.read(
+                lambda reader: read_messages(reader, self._session.id, after=0, limit=WHOLE)
+            )
+            ending = mend(messages, active, ends.get(active.run_id), self.next_message_seq)
+        await self._apply(command, records=records, ending=ending)
+        for run_id in self._records:
+            self._home.run_accepted(run_id, self._session.id)
+
+    async def _delete(self) -> None:
+        booking = Booking(self._session, {}, self._state, self.next_message_seq)
+        booking.add(Write("session_delete", {"session_id": self._session.id}, rows=1))
+        booking.tell(Change.DELETED, self._session)
+        await self._home.store.submit(booking.unit())
+        self._home.session_deleted(self._session.id)
+
+
+def _view(record: RunRecord) -> RunView:
+    return RunView(
+        run_id=record.run.run_id,
+        seq=record.run.seq,
+        delivery=record.run.delivery,
+        state=record.run.state,
+        cancel_requested=record.run.cancel_requested,
+        tries=record.tries,
+    )
+
+
+def _title_write(session: Session) -> Write:
+    params = {"session_id": session.id, "title": session.title, "updated_at": session.updated_at}
+    return Write("session_title", params, rows=1)

@@ -1,0 +1,463 @@
+"""A workspace: one directory with its sessions, its log and the clients that hold it open.
+
+Owns the session actors, the hub and the claims. Runs belong to it, not to connections (B2). Must not know HTTP; what it
+returns are the wire's shapes.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from longboat.config.settings import Config, OnRestart, Settings
+from longboat.errors import (
+    BadInput,
+    ConfigInvalid,
+    EmptyPrompt,
+    LongboatError,
+    ModelError,
+    RunIdTaken,
+    RunNotEditable,
+    RunNotFound,
+    ServerLeaving,
+    SessionMissing,
+    SessionNotFound,
+    WorkspaceClosing,
+)
+from longboat.models.seam import Model
+from longboat.runtime.claims import Claims
+from longboat.runtime.clock import now
+from longboat.runtime.home import ModelRole
+from longboat.runtime.hub import Hub
+from longboat.runtime.models import ModelDesk
+from longboat.runtime.session import SessionActor
+from longboat.runtime.tasks import Tasks
+from longboat.store.protocol import Entry, Store, UniqueViolated, Unit, Write
+from longboat.store.rows import (
+    RunRecord,
+    client_from_row,
+    read_messages,
+    record_from_row,
+    run_from_row,
+    session_from_row,
+)
+from longboat.tools.seam import Tool
+from longboat.wire import models as wire
+from longboat.wire.events import Change, encode_body
+from longboat.wire.ids import check_own_id, new_id
+from longboat.wire.models import (
+    Accepted,
+    AgentInfo,
+    Canceled,
+    ClientInfo,
+    Delivery,
+    MessagePage,
+    Run,
+    RunPage,
+    RunState,
+    Session,
+    SessionPage,
+    SessionStatus,
+)
+from longboat.wire.requests import CreateSession, EditRun, Submit, UpdateSession
+
+NEWEST = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A workspace as the store knows it."""
+
+    workspace_id: str
+    path: Path
+    created_at: str
+
+
+class Workspace:
+    def __init__(
+        self,
+        place: Place,
+        *,
+        settings: Settings,
+        store: Store,
+        head: int,
+        models: ModelDesk,
+        tools: Mapping[str, Tool],
+        on_free: Callable[["Workspace"], None],
+    ) -> None:
+        self.id = place.workspace_id
+        self.directory = place.path
+        self.store = store
+        self.tasks = Tasks()
+        self.tools = tools
+        self.closing = False
+        self._place = place
+        self._models = models
+        self._on_free = on_free
+        self._hub = Hub(store, self.id, head=head, heartbeat_s=settings.heartbeat_s)
+        self._claims = Claims(
+            hold_s=settings.create_hold_s,
+            grace_s=settings.detach_grace_s,
+            on_detach=self._detached,
+            on_free=self.settled,
+        )
+        self._attached_at: dict[str, str] = {}
+        self._actors: dict[str, SessionActor] = {}
+        self._sessions_of: dict[str, str] = {}
+        """The sessions of unfinished runs."""
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+        self._leaving = False
+
+    # Home, for the sessions
+
+    def config(self) -> Config:
+        return self._models.config(self.directory)
+
+    async def model(self, name: str | None, role: ModelRole) -> Model:
+        if not self.directory.is_dir():
+            raise ModelError(
+                f"{self.directory} does not exist any more.", title="The directory is gone", code="directory_gone"
+            )
+        return await self._models.model(self.directory, name, role)
+
+    def run_accepted(self, run_id: str, session_id: str) -> None:
+        self._sessions_of[run_id] = session_id
+
+    def run_finished(self, run: Run) -> None:
+        self._sessions_of.pop(run.run_id, None)
+        for future in self._waiting.pop(run.run_id, ()):
+            if not future.done():
+                future.set_result(None)
+
+    def session_deleted(self, session_id: str) -> None:
+        self._actors.pop(session_id, None)
+
+    def settled(self) -> None:
+        if not self._claims.held and not self.engaged and not self.closing:
+            self._on_free(self)
+
+    # What the app looks at
+
+    @property
+    def engaged(self) -> bool:
+        return any(actor.engaged for actor in self._actors.values())
+
+    @property
+    def runs_unfinished(self) -> int:
+        return sum(len(actor.state.runs) for actor in self._actors.values())
+
+    @property
+    def runs_active(self) -> int:
+        return sum(actor.state.busy for actor in self._actors.values())
+
+    @property
+    def streams_open(self) -> int:
+        return self._claims.streams
+
+    def hold(self) -> None:
+        self._claims.hold()
+
+    def release(self, client_id: str) -> None:
+        self._claims.release(client_id)
+
+    async def describe(self) -> wire.Workspace:
+        rows = await self.store.read(lambda reader: reader.fetch("clients_of", workspace_id=self.id))
+        return wire.Workspace(
+            id=self.id,
+            path=str(self.directory),
+            created_at=self._place.created_at,
+            ready=self._problem() is None,
+            busy=self.runs_active > 0,
+            clients=tuple(client_from_row(row) for row in rows),
+        )
+
+    async def agent(self) -> AgentInfo:
+        busy = self.runs_active > 0
+        try:
+            model = await self.model(None, "large")
+        except LongboatError as error:
+            return AgentInfo(model=None, provider=None, ready=False, busy=busy, problem=error.message)
+        return AgentInfo(model=model.name, provider=model.provider, ready=True, busy=busy)
+
+    def _problem(self) -> str | None:
+        try:
+            self.config()
+        except ConfigInvalid as error:
+            return error.message
+        return None
+
+    # Sessions
+
+    async def create_session(self, request: CreateSession) -> Session:
+        self._check_open()
+        at = now()
+        session = Session(id=new_id(), workspace_id=self.id, title=request.title, created_at=at, updated_at=at)
+        params = {
+            "session_id": session.id,
+            "workspace_id": self.id,
+            "parent_id": session.parent_id,
+            "title": session.title,
+            "created_at": at,
+            "updated_at": at,
+        }
+        entry = Entry(bodies=(encode_body(Change.CREATED, session),), session_id=session.id)
+        await self.store.submit(
+            Unit(workspace_id=self.id, writes=[Write("session_insert", params, rows=1)], entries=[entry])
+        )
+        return session
+
+    async def sessions(self, *, limit: int, after: str | None) -> SessionPage:
+        before = _page_cursor(after, NEWEST)
+        rows = await self.store.read(
+            lambda reader: reader.fetch("sessions_page", workspace_id=self.id, before=before, limit=limit)
+        )
+        following = str(rows[-1]["place"]) if len(rows) == limit else None
+        return SessionPage(items=tuple(session_from_row(row) for row in rows), next=following)
+
+    async def session(self, session_id: str) -> Session:
+        return (await self._actor(session_id)).session
+
+    async def update_session(self, session_id: str, request: UpdateSession) -> Session:
+        return await (await self._actor(session_id)).rename(request.title)
+
+    async def delete_session(self, session_id: str) -> None:
+        await (await self._actor(session_id)).delete()
+
+    async def messages(self, session_id: str, *, limit: int, after: str | None) -> MessagePage:
+        await self._actor(session_id)
+        start = _page_cursor(after, 0)
+        items = await self.store.read(lambda reader: read_messages(reader, session_id, after=start, limit=limit))
+        return MessagePage(items=tuple(items), next=str(items[-1].seq) if len(items) == limit else None)
+
+    async def session_status(self, session_id: str) -> SessionStatus:
+        state = (await self._actor(session_id)).state
+        return SessionStatus(
+            session_id=session_id,
+            busy=state.busy,
+            active_run_id=state.active.run_id if state.active is not None else None,
+            queued=len(state.in_state(RunState.QUEUED)),
+        )
+
+    async def _actor(self, session_id: str) -> SessionActor:
+        actor = self._actors.get(session_id)
+        if actor is not None:
+            return actor
+        rows = await self.store.read(
+            lambda reader: reader.fetch("session_by_id", session_id=session_id, workspace_id=self.id)
+        )
+        if not rows:
+            raise SessionNotFound(session_id)
+        if session_id not in self._actors:  # somebody else may have been faster
+            self._actors[session_id] = SessionActor(
+                self,
+                session_from_row(rows[0]),
+                last_message=rows[0]["last_message"],
+                summary_seq=rows[0]["summary_seq"],
+                leaving=self._leaving,
+            )
+        return self._actors[session_id]
+
+    # Runs
+
+    async def submit(self, request: Submit) -> Accepted:
+        if self._leaving:
+            raise ServerLeaving
+        record = self._validated(request)
+        actor = await self._actor(request.session_id)
+        self._check_open()
+        try:
+            return await actor.accept(record)
+        except UniqueViolated:
+            return await self._repeated(record)
+
+    def _validated(self, request: Submit) -> RunRecord:
+        """T1: what can be refused is refused before accept."""
+        if not request.session_id:
+            raise SessionMissing
+        if request.model is not None and "/" not in request.model:
+            raise BadInput(f"model must be provider/model (got {request.model!r}).", code="bad_model")
+        for file in request.attachments:
+            if (file.text is None) == (file.data is None):
+                raise BadInput(f"Attachment {file.name!r} needs either text or data.", code="bad_attachment")
+        if not request.prompt.strip() and not any((file.text or "").strip() for file in request.attachments):
+            raise EmptyPrompt
+        own_id = check_own_id(request.run_id, field="run_id") if request.run_id is not None else None
+        if request.client_id is not None:
+            check_own_id(request.client_id, field="client_id")
+        run = Run(
+            run_id=own_id or new_id(),
+            seq=0,
+            session_id=request.session_id,
+            state=RunState.ACCEPTED,
+            delivery=request.delivery or (Delivery.QUEUE if own_id else Delivery.STEER),
+            prompt=request.prompt,
+            accepted_at=now(),
+            client_id=request.client_id,
+        )
+        return RunRecord(
+            run=run,
+            attachments=request.attachments,
+            fingerprint=_fingerprint(request),
+            model=request.model,
+            approve=request.approve,
+        )
+
+    async def _repeated(self, record: RunRecord) -> Accepted:
+        """The run_id is known: the same prompt again is answered with the same run, another one is refused."""
+        known = await self._record(record.run.run_id)
+        if known.run.session_id != record.run.session_id or known.fingerprint != record.fingerprint:
+            raise RunIdTaken(record.run.run_id)
+        run = self._placed(known.run)
+        return Accepted(run_id=run.run_id, seq=run.seq, state=run.state, position=run.position)
+
+    async def runs(self, *, state: RunState | None, session_id: str | None, limit: int, after: str | None) -> RunPage:
+        before = _page_cursor(after, NEWEST)
+        query = "runs_page" if session_id is None else "runs_page_session"
+        params = {"workspace_id": self.id, "before": before, "state": state, "limit": limit}
+        if session_id is not None:
+            params["session_id"] = session_id
+        rows = await self.store.read(lambda reader: reader.fetch(query, **params))
+        runs = tuple(self._placed(run_from_row(row)) for row in rows)
+        return RunPage(items=runs, next=str(runs[-1].seq) if len(runs) == limit else None)
+
+    async def run(self, run_id: str, *, wait_s: float = 0) -> Run:
+        if wait_s > 0 and run_id in self._sessions_of:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(run_id, []).append(future)
+            await asyncio.wait([future], timeout=wait_s)
+        return self._placed((await self._record(run_id)).run)
+
+    async def cancel_run(self, run_id: str) -> Run:
+        session_id = self._sessions_of.get(run_id)
+        if session_id is not None:
+            run = await (await self._actor(session_id)).cancel_run(run_id)
+            if run is not None:
+                return run
+        return self._placed((await self._record(run_id)).run)
+
+    async def edit_run(self, run_id: str, request: EditRun) -> Run:
+        session_id = self._sessions_of.get(run_id)
+        if session_id is not None:
+            run = await (await self._actor(session_id)).edit_run(run_id, request)
+            if run is not None:
+                return run
+        raise RunNotEditable(run_id, (await self._record(run_id)).run.state)
+
+    async def cancel_session(self, session_id: str) -> Canceled:
+        return await (await self._actor(session_id)).cancel()
+
+    async def clear_queue(self, session_id: str) -> Canceled:
+        return await (await self._actor(session_id)).clear_queue()
+
+    async def queued(self, session_id: str) -> RunPage:
+        return RunPage(items=tuple((await self._actor(session_id)).queued()))
+
+    async def _record(self, run_id: str) -> RunRecord:
+        rows = await self.store.read(lambda reader: reader.fetch("run_by_id", workspace_id=self.id, run_id=run_id))
+        if not rows:
+            raise RunNotFound(run_id)
+        return record_from_row(rows[0])
+
+    def _placed(self, run: Run) -> Run:
+        """The run with its present place in the queue, which only memory knows."""
+        actor = self._actors.get(run.session_id)
+        position = actor.state.position(run.run_id) if actor is not None else None
+        return msgspec.structs.replace(run, position=position)
+
+    # Streams
+
+    @asynccontextmanager
+    async def stream(
+        self, *, client_id: str, after: str | None, session_id: str | None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        self._check_open()
+        new = self._claims.attach(client_id)
+        try:
+            if session_id is not None:
+                await self._actor(session_id)
+            if new:
+                await self._attached(client_id)
+            async with aclosing(self._hub.stream(after, session_id)) as chunks:
+                yield chunks
+        finally:
+            self._claims.detach(client_id)
+
+    async def _attached(self, client_id: str) -> None:
+        self._attached_at[client_id] = at = now()
+        params = {"workspace_id": self.id, "client_id": client_id, "attached_at": at}
+        await self._tell_client(Write("client_put", params), Change.CREATED, client_id, at)
+
+    def _detached(self, client_id: str) -> None:
+        write = Write("client_delete", {"workspace_id": self.id, "client_id": client_id})
+        self._tell_client(write, Change.DELETED, client_id, self._attached_at.pop(client_id, now()))
+
+    def _tell_client(self, write: Write, change: Change, client_id: str, at: str) -> "asyncio.Future[None]":
+        info = ClientInfo(client_id=client_id, attached_at=at)
+        entry = Entry(bodies=(encode_body(change, info),), session_id=None)
+        future = self.store.submit(Unit(workspace_id=self.id, writes=[write], entries=[entry], durable=False))
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return future
+
+    # Life and end
+
+    async def restore(self) -> None:
+        """Take up the unfinished runs that the store has (B6)."""
+        rows = await self.store.read(lambda reader: reader.fetch("runs_unfinished", workspace_id=self.id))
+        by_session: dict[str, list[RunRecord]] = {}
+        for row in rows:
+            by_session.setdefault(row["session_id"], []).append(record_from_row(row))
+        try:
+            resume = self.config().on_restart is OnRestart.RESUME
+        except ConfigInvalid:
+            resume = False
+        for session_id, records in by_session.items():
+            await (await self._actor(session_id)).restore(records, resume=resume)
+
+    def refuse(self) -> None:
+        """Take no new prompts: the server is leaving."""
+        self._leaving = True
+
+    async def leave(self) -> None:
+        """Start nothing more; what is queued stays queued."""
+        for actor in list(self._actors.values()):
+            await actor.leave()
+
+    async def wait_unwound(self) -> None:
+        """Until no turn runs."""
+        for actor in list(self._actors.values()):
+            await actor.wait_until(lambda state: not state.busy)
+
+    def interrupt(self) -> None:
+        for actor in self._actors.values():
+            actor.interrupt()
+
+    def close(self) -> None:
+        """End the streams and the clocks. From here on this object refuses; the app opens a new one when asked."""
+        self.closing = True
+        self._claims.close()
+        self._hub.close()
+
+    async def aclose(self) -> None:
+        await self.tasks.aclose()
+
+    def _check_open(self) -> None:
+        if self.closing:
+            raise WorkspaceClosing
+
+
+def _page_cursor(after: str | None, default: int) -> int:
+    if after is None:
+        return default
+    if not (after.isascii() and after.isdigit() and len(after) <= 18):
+        raise BadInput("after must be the `next` of the page before.", code="bad_page")
+    return int(after)
+
+
+def _fingerprint(request: Submit) -> str:
+    """Tells whether a submit is the same again."""
+    content = msgspec.json.encode((request.prompt, request.attachments))
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,198 @@
+"""Who may call. Pure decisions over headers and addresses, and the thin ASGI layer that asks them.
+
+A request over the unix socket is trusted: the socket's mode is its lock. Over TCP, always: the Host must be ours (else
+a name in someone's DNS could lead a browser here), an Origin must be the same page, and the token must be known. A
+loopback address proves nothing: every user and every web page on the machine has one.
+"""
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from longboat.errors import ForeignHost, ForeignOrigin, LongboatError, Unauthorized
+from longboat.server.errors import refusal
+
+PUBLIC_PATHS = frozenset({"/v1/health", "/login"})
+"""What needs no token: one tells nothing, the other is where a browser brings it."""
+
+_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A host and port as Host and Origin spell them."""
+
+    host: str
+    port: int | None
+
+    @classmethod
+    def parse(cls, text: str) -> "Authority | None":
+        """None for what is no plain `host[:port]`."""
+        if not text or any(char in text for char in "/@?#\\") or not text.isprintable() or " " in text:
+            return None
+        try:
+            parts = urlsplit(f"//{text}")
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            return None
+        return cls(_plain(host), port) if host else None
+
+
+def _plain(host: str) -> str:
+    """One spelling of a host: lower case, no final dot, addresses in their shortest form."""
+    host = host.lower().rstrip(".")
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What this server was started with."""
+
+    token: str
+    listen_host: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
+
+    def check(self, *, local: tuple[str, int], path: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Raise unless a TCP request that came in at our address `local` may go on."""
+        found = _pick(headers)
+        host = self.check_host(found.get("host", []), local_address=local[0])
+        for origin in found.get("origin", []):
+            self.check_origin(origin, host=host)
+        if path not in PUBLIC_PATHS and not self._is_known(found, local_port=local[1]):
+            raise Unauthorized(
+                "A token is needed over TCP: send `Authorization: Bearer …` with the token from the server's "
+                "discovery file, or open /login?token=… in a browser."
+            )
+
+    def check_host(self, values: list[str], *, local_address: str) -> Authority:
+        """The one Host, if it names an address we listen on or a name the owner allowed."""
+        host = Authority.parse(values[0]) if len(values) == 1 else None
+        if host is None or not (self._is_listening(host.host, _plain(local_address)) or self._is_allowed(host)):
+            raise ForeignHost(
+                f"This server does not answer to Host {', '.join(values)[:200]!r}: "
+                "add the name to server.allowed_hosts in your longboat.json."
+            )
+        return host
+
+    def check_origin(self, value: str, *, host: Authority) -> None:
+        """A page may call only the server it came from. Another port of the same machine is another origin."""
+        scheme, _, rest = value.partition("://")
+        origin = Authority.parse(rest) if scheme in ("http", "https") else None
+        if origin is None or not (origin == host or self._is_allowed(origin)):
+            raise ForeignOrigin(f"A page of {value[:200]!r} may not call this server.")
+
+    def is_token(self, given: bytes) -> bool:
+        """In constant time. An empty token opens nothing."""
+        return bool(self.token) and hmac.compare_digest(given, self.token.encode())
+
+    def cookie(self, *, local_port: int | None) -> str:
+        """The Set-Cookie value for a browser that brought the token."""
+        return f"{_cookie_name(local_port)}={self._cookie_value()}; HttpOnly; SameSite=Strict; Path=/"
+
+    def _cookie_value(self) -> str:
+        """Derived, so that the cookie, which browsers send to every port of a host, does not carry the token."""
+        return hmac.digest(self.token.encode(), b"longboat cookie", hashlib.sha256).hex()
+
+    def _is_known(self, found: Mapping[str, list[str]], *, local_port: int) -> bool:
+        for value in found.get("authorization", []):
+            scheme, _, given = value.partition(" ")
+            if scheme.lower() == "bearer":
+                return self.is_token(given.strip().encode("latin-1"))
+        given = _cookie(found.get("cookie", []), _cookie_name(local_port))
+        return bool(self.token and given) and hmac.compare_digest(
+            given.encode("latin-1"), self._cookie_value().encode()
+        )
+
+    def _is_listening(self, host: str, local: str) -> bool:
+        if host == local or (self.listen_host is not None and host == _plain(self.listen_host)):
+            return True
+        return _is_loopback(local) and host in _LOCAL_NAMES
+
+    def _is_allowed(self, given: Authority) -> bool:
+        """An allowed name without a port is allowed at every port."""
+        allowed = (Authority.parse(text) for text in self.allowed_hosts)
+        return any(it is not None and it.host == given.host and it.port in (None, given.port) for it in allowed)
+
+
+def _pick(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in headers:
+        if name in (b"host", b"origin", b"authorization", b"cookie"):
+            found.setdefault(name.decode(), []).append(value.decode("latin-1"))
+    return found
+
+
+def _cookie_name(local_port: int | None) -> str:
+    """One per port: two servers on one host would else log each other's browsers out."""
+    return f"longboat_{local_port or 0}"
+
+
+def _cookie(values: list[str], name: str) -> str:
+    """By hand: other programs on this host set cookies too, and a strict parser stops at the first odd one."""
+    for pair in "; ".join(values).split(";"):
+        key, _, value = pair.strip().partition("=")
+        if key == name:
+            return value
+    return ""
+
+
+class Gate:
+    """The ASGI layer in front of all routes."""
+
+    def __init__(self, app: ASGIApp, policy: Policy) -> None:
+        self._app = app
+        self._policy = policy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP:
+            return
+        if not _is_unix(scope.get("server")):
+            try:
+                self._policy.check(local=_local(scope.get("server")), path=scope["path"], headers=scope["headers"])
+            except LongboatError as error:
+                await _refuse(error, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _is_unix(server: Any) -> bool:
+    """uvicorn gives the socket's path and no port. What has neither path nor port is not trusted."""
+    return server is not None and bool(server[0]) and server[1] is None
+
+
+def _local(server: Any) -> tuple[str, int]:
+    return (server[0], server[1] or 0) if server is not None else ("", 0)
+
+
+async def _refuse(error: LongboatError, send: Send) -> None:
+    answer = refusal(error)
+    body = msgspec.json.encode(answer.body)
+    headers = {"content-type": "application/json", "content-length": str(len(body)), **answer.headers}
+    await send(
+        {
+            "type": "http.response.start",
+            "status": answer.status,
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        }
+    )
+    await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -1,0 +1,92 @@
+"""uvicorn inside our own process: we own signals, start and stop; it owns connections and HTTP."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import uvicorn
+from litestar.types import ASGIApp
+
+_FINISH_S = 0.5
+"""How long connections may finish after all streams have ended."""
+_UNWIND_S = 0.25
+"""How long requests may unwind after their connection was cut."""
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's own stop waits for open connections without end; this one cuts what a stuck reader holds."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        state = self.server_state
+        for connection in list(state.connections):
+            connection.shutdown()
+        await self._settle(_FINISH_S)
+        for connection in list(state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        await self._settle(_UNWIND_S)
+        for task in list(state.tasks):
+            task.cancel()
+        await self._settle(_UNWIND_S)
+
+    async def _settle(self, timeout_s: float) -> None:
+        """Wait until no connection and no request is left, or the time is over."""
+        state = self.server_state
+        try:
+            async with asyncio.timeout(timeout_s):
+                while state.connections or state.tasks:  # noqa: ASYNC110 - uvicorn keeps sets and tells nobody
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            pass
+
+
+@asynccontextmanager
+async def open_http(app: ASGIApp, sockets: tuple[socket.socket, ...]) -> AsyncIterator[asyncio.Task[None]]:
+    """Answer HTTP on these sockets. Yields the serving task, which ends early only if it fails."""
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:
+            # Only our own stop cancels a request, after its connection was cut: nobody is left to tell.
+            if not server.should_exit:
+                raise
+
+    config = uvicorn.Config(
+        answer,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=75,
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(list(sockets)), name="http")
+    listening = asyncio.create_task(server.listening.wait())
+    await asyncio.wait((serving, listening), return_when=asyncio.FIRST_COMPLETED)
+    listening.cancel()
+    try:
+        yield serving
+    finally:
+        server.should_exit = True
+        await serving

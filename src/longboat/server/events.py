@@ -1,0 +1,53 @@
+"""The event stream endpoint: carries what a workspace's stream yields to one connection, and notices when it is gone.
+
+Does no work per frame: a chunk holds as many whole frames as were ready, and goes out in one send.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+
+from litestar.types import Receive, Scope, Send
+
+_HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class EventStream:
+    """An ASGI application for one connection. What opening the source refuses is answered as an error."""
+
+    def __init__(self, source: AbstractAsyncContextManager[AsyncIterator[bytes]]) -> None:
+        self._source = source
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._source as chunks:
+            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            sending = asyncio.ensure_future(_send_all(chunks, send))
+            leaving = asyncio.ensure_future(_wait_disconnected(receive))
+            try:
+                await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                # The source must not be left while it is still being read.
+                await _end(leaving, sending)
+        if not sending.cancelled():
+            sending.result()
+
+
+async def _send_all(chunks: AsyncIterator[bytes], send: Send) -> None:
+    async for chunk in chunks:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _wait_disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _end(*tasks: asyncio.Future[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)

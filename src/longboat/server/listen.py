@@ -1,0 +1,242 @@
+"""Where the server listens: a private unix socket, TCP when asked, and the discovery file that tells clients of both.
+
+Runs before anything heavy is imported: from then on clients connect, and wait in the backlog until they are answered.
+"""
+
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+import longboat
+from longboat.config.settings import Settings
+from longboat.errors import ListenError
+from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
+from longboat.wire.models import PROTOCOL
+
+_BACKLOG = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    """The open sockets."""
+
+    sockets: tuple[socket.socket, ...]
+    url: str | None
+
+
+@contextmanager
+def open_listeners(settings: Settings) -> Iterator[Listeners]:
+    """Listen as the settings say. On exit the sockets are closed and the unix socket's file is gone."""
+    if settings.socket is None and settings.host is None:
+        raise ListenError("Nothing to listen on: give --socket PATH, or --host and --port.")
+    with ExitStack() as stack:
+        sockets: list[socket.socket] = []
+        if settings.socket is not None:
+            sockets.append(stack.enter_context(_open_unix(settings.socket, runtime_dir=settings.runtime_dir)))
+        url = None
+        if settings.host is not None:
+            bound = _bind_tcp(settings.host, settings.port, token=settings.token)
+            for sock in bound:
+                stack.callback(sock.close)
+            sockets += bound
+            url = _url(settings.host, bound[0].getsockname()[1])
+        yield Listeners(sockets=tuple(sockets), url=url)
+
+
+@contextmanager
+def announce(settings: Settings, url: str | None) -> Iterator[Discovery]:
+    """Write the discovery file, for this user's eyes only; remove it at exit if it is still ours."""
+    found = Discovery(
+        pid=os.getpid(),
+        version=longboat.__version__,
+        protocol=PROTOCOL,
+        socket=str(settings.socket) if settings.socket is not None else None,
+        url=url,
+        token=settings.token,
+        data_dir=str(settings.data_dir),
+        started_at=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+    )
+    path = discovery_path(settings)
+    _make_private(path.parent, fix=path.parent == settings.runtime_dir)
+    _write_private(path, msgspec.json.encode(found))
+    try:
+        yield found
+    finally:
+        if read_discovery(path) == found:
+            path.unlink(missing_ok=True)
+
+
+def discovery_path(settings: Settings) -> Path:
+    """Beside the socket. The user's default server has `server.json`; one on a socket of its own has a file of its
+    own, and one without a socket takes the default's place only while no such server lives."""
+    default = settings.runtime_dir / DISCOVERY_NAME
+    if settings.socket is None:
+        found = read_discovery(default)
+        taken = found is not None and found.pid != os.getpid() and _is_alive(found.pid)
+        return settings.runtime_dir / f"server-{os.getpid()}.json" if taken else default
+    if settings.socket == settings.runtime_dir / SOCKET_NAME:
+        return default
+    return settings.socket.with_name(settings.socket.name + ".json")
+
+
+def read_discovery(path: Path) -> Discovery | None:
+    """What a discovery file says, or None when it says nothing readable."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Discovery)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+@contextmanager
+def _open_unix(path: Path, *, runtime_dir: Path) -> Iterator[socket.socket]:
+    _make_private(path.parent, fix=path.parent == runtime_dir)
+    with _held(path.with_name(path.name + ".lock"), path), socket.socket(socket.AF_UNIX) as sock:
+        _clear_stale(path)
+        before = os.umask(0o177)  # 0600 from its first instant, not after a chmod
+        try:
+            sock.bind(str(path))
+        except OSError as error:
+            raise ListenError(f"Cannot listen on {path}: {error.strerror or error}. Choose --socket PATH.") from error
+        finally:
+            os.umask(before)
+        try:
+            sock.listen(_BACKLOG)
+            sock.setblocking(False)
+            yield sock
+        finally:
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _held(lock_path: Path, path: Path) -> Iterator[None]:
+    """Hold the socket's name for as long as we live, so that of two servers that start at once one clears the stale
+    socket and the other is refused. The lock file stays: removing it would let two hold it."""
+    lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise _in_use(path) from None
+        yield
+    finally:
+        os.close(lock)
+
+
+def _clear_stale(path: Path) -> None:
+    """Remove a socket that nobody listens on. Whatever else is there is not ours to remove."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise ListenError(f"{path} is there and is no socket: remove it, or choose --socket PATH.")
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.settimeout(2)
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            path.unlink(missing_ok=True)
+        except OSError:
+            # A full backlog or a stopped process: somebody holds it.
+            raise _in_use(path) from None
+        else:
+            raise _in_use(path)
+
+
+def _in_use(path: Path) -> ListenError:
+    return ListenError(
+        f"A server already listens on {path}: attach to it with `longboat run`, stop it with `longboat stop`, "
+        "or start another with --socket PATH and --data-dir.",
+        code="socket_in_use",
+    )
+
+
+def _make_private(directory: Path, *, fix: bool) -> None:
+    """Make sure that nobody else can put or swap files in the directory. `fix`: it is Longboat's own, so take away
+    what rights others have; a directory that the user named is not ours to change."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        owners = {directory.lstat().st_uid, directory.stat().st_uid}
+        if owners != {os.geteuid()}:
+            raise ListenError(f"{directory} belongs to another user: choose a directory of your own for the socket.")
+        mode = stat.S_IMODE(directory.stat().st_mode)
+        if fix and mode & 0o077:
+            directory.chmod(0o700)
+        elif mode & 0o022:
+            raise ListenError(f"Others may write in {directory}: `chmod go-w` it, or choose another --socket PATH.")
+    except OSError as error:
+        raise ListenError(f"Cannot use {directory} for the socket: {error.strerror}.") from error
+
+
+def _bind_tcp(host: str, port: int, *, token: str) -> list[socket.socket]:
+    """One socket per address of the host, all on one port."""
+    if not token:
+        raise ListenError("TCP needs a token: set LONGBOAT_TOKEN, or leave it unset and one is made.")
+    with ExitStack() as undo:
+        bound: list[socket.socket] = []
+        try:
+            for family, address in _addresses(host):
+                sock = undo.enter_context(_bind_one(family, address, bound[0].getsockname()[1] if bound else port))
+                bound.append(sock)
+        except OSError as error:
+            raise ListenError(
+                f"Cannot listen on {host} port {port}: {error.strerror or error}. Choose another --host or --port."
+            ) from error
+        undo.pop_all()
+    return bound
+
+
+def _addresses(host: str) -> list[tuple[int, str]]:
+    """The addresses of a host, IPv4 first, less those that this machine does not have (::1 without IPv6)."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    addresses = sorted({(int(family), str(address[0])) for family, _, _, _, address in found})
+    usable = [item for item in addresses if _is_ours(*item)]
+    return usable or addresses
+
+
+def _is_ours(family: int, address: str) -> bool:
+    try:
+        _bind_one(family, address, 0).close()
+    except OSError:
+        return False
+    return True
+
+
+def _bind_one(family: int, address: str, port: int) -> socket.socket:
+    sock = socket.create_server((address, port), family=family, backlog=_BACKLOG)
+    sock.setblocking(False)
+    return sock
+
+
+def _url(host: str, port: int) -> str:
+    """Where a client on this machine reaches us. "Every address" is no address to call."""
+    callable_host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+    return f"http://[{callable_host}]:{port}" if ":" in callable_host else f"http://{callable_host}:{port}"
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    """Whole or not at all, and readable by the user alone from the start."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with suppress(FileNotFoundError):
+        draft.unlink()
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(data)
+    draft.replace(path)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,38 @@
+"""Logs: one JSON line per record on stderr, with run_id and session_id where a record carries them."""
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+_EXTRAS = ("workspace_id", "session_id", "run_id", "client_id")
+
+
+class JsonLines(logging.Formatter):
+    """Formats a record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        for name in _EXTRAS:
+            if (value := getattr(record, name, None)) is not None:
+                line[name] = str(value)
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line).decode()
+
+
+def log_to_stderr(level: int = logging.INFO) -> None:
+    """Send all records of this process to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    # They tell of each start, stop and odd connection, which we tell ourselves or not at all.
+    for chatty in ("uvicorn", "asyncio", "httpx2", "httpcore2"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -1,0 +1,123 @@
+"""The server process: listen, open the runtime, answer, and leave in order when told to (B5)."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from longboat.config.settings import Settings
+from longboat.errors import LongboatError
+from longboat.server.listen import announce, open_listeners
+from longboat.server.logs import log_to_stderr
+from longboat.wire.discovery import Discovery
+
+if TYPE_CHECKING:
+    from longboat.runtime.app import App
+
+log = logging.getLogger(__name__)
+
+_LEAVE_S = 3.25
+"""What the runtime gets beyond the drain: its final writes are bounded to 3 s. HTTP then closes within 1 s (B5)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """How the process is told to leave: once to leave in order, twice to skip the drain."""
+
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def ask(self) -> None:
+        if self.asked.is_set():
+            self.hurry.set()
+        self.asked.set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """A server that answers."""
+
+    app: "App"
+    discovery: Discovery
+    http: asyncio.Task[None]
+
+
+def serve(settings: Settings, *, ready: Callable[[Discovery], None] | None = None) -> int:
+    """Run a server until it is told to stop. Returns the exit code. `ready` is called when it answers."""
+    log_to_stderr()
+    try:
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_run(settings, ready))
+    except LongboatError as error:
+        print(f"longboat: {error.message}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _run(settings: Settings, ready: Callable[[Discovery], None] | None) -> None:
+    stop = Stop()
+    with _signals_to(stop):
+        async with open_server(settings, stop=stop) as serving:
+            log.info("listening on %s", " and ".join(filter(None, (serving.discovery.socket, serving.discovery.url))))
+            if ready is not None:
+                ready(serving.discovery)
+            await _wait_told(stop, serving)
+            log.info("leaving")
+
+
+async def _wait_told(stop: Stop, serving: Serving) -> None:
+    """Until a signal, a request or the idle clock says to stop, or HTTP fails. The next signal is then the second."""
+    waits = [asyncio.create_task(event.wait()) for event in (stop.asked, serving.app.stop_requested)]
+    try:
+        await asyncio.wait((*waits, serving.http), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    stop.asked.set()
+
+
+@asynccontextmanager
+async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncIterator[Serving]:
+    """A server that answers. On exit it drains, ends all streams and closes (B5)."""
+    stop = stop or Stop()
+    with open_listeners(settings) as listeners:
+        # From here on clients can connect; what takes long to import comes after.
+        from longboat.runtime.app import open_app
+
+        async with open_app(settings) as app:
+            from longboat.server.asgi import build_asgi
+            from longboat.server.embedded import open_http
+
+            async with open_http(build_asgi(app), listeners.sockets) as http:
+                with announce(settings, listeners.url) as discovery:
+                    try:
+                        yield Serving(app=app, discovery=discovery, http=http)
+                    finally:
+                        # Before HTTP stops: the drain still takes cancels and answers, and ends every stream.
+                        await _leave(app, drain_s=settings.server.drain_s, hurry=stop.hurry)
+
+
+async def _leave(app: "App", *, drain_s: float, hurry: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(drain_s + _LEAVE_S):
+            await app.leave(drain_s=drain_s, hurry=hurry)
+    except TimeoutError:
+        log.error("some runs did not end in time: the next start settles them")
+
+
+@contextmanager
+def _signals_to(stop: Stop) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.ask)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)

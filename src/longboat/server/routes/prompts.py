@@ -1,0 +1,53 @@
+"""Prompts: accept one, see what the agent and a session are doing, cancel, look at the queue, clear it."""
+
+from litestar import Response, get, post
+from litestar.params import FromPath
+
+from longboat.server.bodies import read_body
+from longboat.server.routes.request import HttpRequest, S, W, takes, workspace_of
+from longboat.wire.models import Accepted, AgentInfo, Canceled, RunPage, SessionStatus
+from longboat.wire.requests import Submit
+
+
+@get(W + "/agent")
+async def get_agent(request: HttpRequest) -> AgentInfo:
+    """Which model answers, whether it can, and whether anything runs."""
+    return await (await workspace_of(request)).agent()
+
+
+@post(W + "/agent", status_code=202, opt=takes(Submit))
+async def submit_prompt(request: HttpRequest) -> Response[Accepted]:
+    """Accept a prompt. Answers when it is durable and never waits for the turn. The same run_id again answers with
+    the same run and starts nothing."""
+    prompt = await read_body(request, Submit)
+    workspace = await workspace_of(request)
+    accepted = await workspace.submit(prompt)
+    place = f"/v1/workspaces/{workspace.id}/runs/{accepted.run_id}"
+    return Response(accepted, status_code=202, headers={"location": place})
+
+
+@get(S)
+async def get_session_status(request: HttpRequest, session_id: FromPath[str]) -> SessionStatus:
+    """Whether a session is busy, and with what."""
+    return await (await workspace_of(request)).session_status(session_id)
+
+
+@post(S + "/cancel", status_code=200)
+async def cancel_session(request: HttpRequest, session_id: FromPath[str]) -> Canceled:
+    """Cancel all that was accepted so far in a session. On an idle session it does nothing."""
+    return await (await workspace_of(request)).cancel_session(session_id)
+
+
+@get(S + "/prompts/queued")
+async def list_queued(request: HttpRequest, session_id: FromPath[str]) -> RunPage:
+    """The runs that wait in a session, first one first."""
+    return await (await workspace_of(request)).queued(session_id)
+
+
+@post(S + "/prompts/clear", status_code=200)
+async def clear_queue(request: HttpRequest, session_id: FromPath[str]) -> Canceled:
+    """Cancel what waits in a session and leave the active run alone."""
+    return await (await workspace_of(request)).clear_queue(session_id)
+
+
+HANDLERS = [get_agent, submit_prompt, get_session_status, cancel_session, list_queued, clear_queue]

@@ -1,0 +1,44 @@
+"""What handlers share in reading a request: the runtime behind it, client ids, pages, and the body they document."""
+
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+
+import msgspec
+from litestar import Request
+from litestar.params import QueryParameter
+
+from longboat.errors import BadInput
+from longboat.wire.ids import check_own_id
+
+if TYPE_CHECKING:
+    from longboat.runtime.app import App
+    from longboat.runtime.workspace import Workspace
+
+HttpRequest: TypeAlias = Request[Any, Any, Any]
+
+W = "/v1/workspaces/{workspace_id:str}"
+S = W + "/agent/sessions/{session_id:str}"
+
+Limit = Annotated[int, QueryParameter(ge=1, le=500, description="How many items at most.")]
+ClientId = Annotated[str | None, QueryParameter(description="The client's own name, needed here.")]
+After = Annotated[str | None, QueryParameter(description="`next` of the former page.")]
+
+
+def app_of(request: HttpRequest) -> "App":
+    return cast("App", request.app.state["app"])
+
+
+async def workspace_of(request: HttpRequest) -> "Workspace":
+    """The workspace that the path names; a closed one is opened again."""
+    return await app_of(request).workspace(request.path_params["workspace_id"])
+
+
+def client_id_of(value: str | None) -> str:
+    """The client_id where one is needed."""
+    if value is None:
+        raise BadInput("client_id is missing: say who you are with ?client_id=….", code="bad_client_id")
+    return check_own_id(value, field="client_id")
+
+
+def takes(shape: type[msgspec.Struct]) -> dict[str, Any]:
+    """For a handler's `opt`: the shape of the body that it reads, told to the API description."""
+    return {"body": shape}

@@ -1,0 +1,53 @@
+"""Runs: the ledger, waiting for one, canceling one, editing one that waits."""
+
+from typing import Annotated
+
+from litestar import get, patch, post
+from litestar.params import FromPath, FromQuery, QueryParameter
+
+from longboat.server.bodies import read_body
+from longboat.server.routes.request import After, HttpRequest, Limit, W, takes, workspace_of
+from longboat.wire.models import Run, RunPage, RunState
+from longboat.wire.requests import EditRun
+
+ONE = W + "/runs/{run_id:str}"
+
+State = Annotated[RunState | None, QueryParameter(name="state", description="Only runs in this state.")]
+Wait = Annotated[
+    float, QueryParameter(ge=0, le=60, description="Wait up to so many seconds until the run is finished.")
+]
+
+
+@get(W + "/runs")
+async def list_runs(
+    request: HttpRequest,
+    run_state: State = None,
+    session_id: FromQuery[str | None] = None,
+    limit: Limit = 100,
+    after: After = None,
+) -> RunPage:
+    """The runs of a workspace, newest first."""
+    workspace = await workspace_of(request)
+    return await workspace.runs(state=run_state, session_id=session_id, limit=limit, after=after)
+
+
+@get(ONE)
+async def get_run(request: HttpRequest, run_id: FromPath[str], wait: Wait = 0.0) -> Run:
+    """One run, at once or when it is finished."""
+    return await (await workspace_of(request)).run(run_id, wait_s=wait)
+
+
+@post(ONE + "/cancel", status_code=200)
+async def cancel_run(request: HttpRequest, run_id: FromPath[str]) -> Run:
+    """Cancel one run, whatever its state. A finished one stays as it is."""
+    return await (await workspace_of(request)).cancel_run(run_id)
+
+
+@patch(ONE, opt=takes(EditRun))
+async def edit_run(request: HttpRequest, run_id: FromPath[str]) -> Run:
+    """Change the prompt or the delivery of a run that is accepted or queued."""
+    wanted = await read_body(request, EditRun)
+    return await (await workspace_of(request)).edit_run(run_id, wanted)
+
+
+HANDLERS = [list_runs, get_run, cancel_run, edit_run]

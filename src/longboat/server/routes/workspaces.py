@@ -1,0 +1,67 @@
+"""Workspaces, the clients that hold them open, and their event streams."""
+
+from litestar import Response, delete, get, post
+from litestar.params import FromPath, FromQuery
+from litestar.types import ASGIApp
+
+from longboat.server.bodies import read_body
+from longboat.server.events import EventStream
+from longboat.server.routes.request import ClientId, HttpRequest, W, app_of, client_id_of, takes, workspace_of
+from longboat.wire.ids import check_own_id
+from longboat.wire.models import Workspace, WorkspacePage
+from longboat.wire.requests import CreateWorkspace
+
+
+@get("/v1/workspaces")
+async def list_workspaces(request: HttpRequest) -> WorkspacePage:
+    """The workspaces that are open."""
+    return await app_of(request).workspaces()
+
+
+@post("/v1/workspaces", opt=takes(CreateWorkspace))
+async def join_workspace(request: HttpRequest) -> Response[Workspace]:
+    """Create or join the workspace of a directory: 201 if it is new, 200 if it was known. Safe to repeat."""
+    wanted = await read_body(request, CreateWorkspace)
+    if wanted.client_id is not None:
+        check_own_id(wanted.client_id, field="client_id")
+    workspace, created = await app_of(request).join(wanted.path, wanted.client_id)
+    return Response(await workspace.describe(), status_code=201 if created else 200)
+
+
+@get(W)
+async def get_workspace(request: HttpRequest) -> Workspace:
+    """One workspace and who is attached to it."""
+    return await (await workspace_of(request)).describe()
+
+
+@delete(W, status_code=200)
+async def release_workspace(request: HttpRequest, client_id: ClientId = None) -> Workspace:
+    """Release this client's claim. The workspace closes when no claim and no unfinished run is left."""
+    name = client_id_of(client_id)
+    workspace = await workspace_of(request)
+    workspace.release(name)
+    return await workspace.describe()
+
+
+@delete("/v1/clients/{client_id:str}")
+async def drop_client(request: HttpRequest, client_id: FromPath[str]) -> None:
+    """Drop all claims of a client."""
+    await app_of(request).drop_client(client_id_of(client_id))
+
+
+@get(W + "/events", media_type="text/event-stream")
+async def stream_events(
+    request: HttpRequest,
+    client_id: ClientId = None,
+    session_id: FromQuery[str | None] = None,
+    after: FromQuery[str | None] = None,
+) -> ASGIApp:
+    """The event stream (server-sent events). `Last-Event-ID`, or `after`, continues exactly there; without it a
+    snapshot comes first. `session_id` leaves out the other sessions."""
+    name = client_id_of(client_id)
+    workspace = await workspace_of(request)
+    cursor = request.headers.get("last-event-id") or after or None
+    return EventStream(workspace.stream(client_id=name, after=cursor, session_id=session_id))
+
+
+HANDLERS = [list_workspaces, join_workspace, get_workspace, release_workspace, drop_client, stream_events]

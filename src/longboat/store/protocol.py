@@ -1,0 +1,105 @@
+"""What the runtime asks of a store. SQLite implements it; a PostgreSQL twin will.
+
+Owns units: a state change, the events that tell of it, and whether they must survive a power cut. Must not know what a
+session or a turn does with them.
+"""
+
+from asyncio import Future
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from longboat.errors import LongboatError
+
+T = TypeVar("T")
+Row = Mapping[str, Any]
+
+
+class UniqueViolated(LongboatError):
+    """A unit broke a unique constraint (named in the message) and was rolled back."""
+
+    code = "unique_violated"
+
+
+class WriteMissed(LongboatError):
+    """A write changed another number of rows than it had to: the unit was rolled back."""
+
+    code = "write_missed"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One named query. `rows`: how many rows it must change for the unit to hold."""
+
+    query: str
+    params: Mapping[str, Any]
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Frames without their ids, to become one row of the log."""
+
+    bodies: tuple[bytes, ...]
+    session_id: str | None
+    message_id: str | None = None
+    """Set on deltas: the message they extend."""
+    run_id: str | None = None
+    """Set on a terminal event, which is an entry of its own: a second one for the run breaks the unit (E2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """All or nothing: the writes and the entries of one decision."""
+
+    workspace_id: str
+    writes: Sequence[Write] = ()
+    entries: Sequence[Entry] = ()
+    durable: bool = True
+    """False: survives kill -9, but perhaps not a power cut. Deltas only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A committed entry as clients get it: whole frames with the numbers first to last."""
+
+    first: int
+    last: int
+    session_id: str | None
+    data: bytes = field(repr=False)
+
+
+Listener = Callable[[Sequence[Published]], None]
+
+
+class Reader(Protocol):
+    """One consistent view of the store, for the length of one call."""
+
+    def fetch(self, query: str, **params: Any) -> list[Row]: ...
+
+
+class Store(Protocol):
+    """Commit, then publish. Units take effect, and are published, in the order of `submit`."""
+
+    epoch: int
+
+    @property
+    def problem(self) -> str | None:
+        """Why the last commit failed, until one succeeds."""
+        ...
+
+    def next_seq(self) -> int:
+        """A seq that was never handed out before."""
+        ...
+
+    def submit(self, unit: Unit) -> "Future[None]":
+        """Resolves after the commit, once its entries were published. Fails with StoreUnavailable and the like."""
+        ...
+
+    async def read(self, query: Callable[[Reader], T]) -> T:
+        """Run `query` on a reader, in one read transaction, off the loop."""
+        ...
+
+    def listen(self, workspace_id: str, listener: Listener | None) -> None:
+        """Whom to tell of a workspace's committed entries; None to stop."""
+        ...

@@ -1,0 +1,291 @@
+"""The embedded store: SQLite in WAL mode, one writer thread with group commit, reader threads besides.
+
+Owns connections, transactions, event numbers and the order of publishing. Must not know what the queries mean.
+
+The writer takes all units that wait, runs each in a savepoint and commits them together, so a full fsync is shared. A
+batch that holds only deltas commits without fsync; the next durable commit syncs it too.
+"""
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from longboat.errors import DataDirError, StoreUnavailable
+from longboat.store.migrations import migrate
+from longboat.store.protocol import Entry, Listener, Published, Row, UniqueViolated, Unit, Write, WriteMissed
+from longboat.store.queries import load_queries
+
+T = TypeVar("T")
+
+MAX_BATCH = 256
+BUSY_TIMEOUT_S = 2.0
+READERS = 2
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A submitted unit and what became of it."""
+
+    unit: Unit
+    future: "asyncio.Future[None]"
+    published: list[Published] = field(default_factory=list)
+    error: Exception | None = None
+
+
+@asynccontextmanager
+async def open_sqlite(path: Path) -> AsyncIterator["SqliteStore"]:
+    """Open, migrate and begin a new epoch; closing waits for what was submitted."""
+    try:
+        store = SqliteStore(path, asyncio.get_running_loop())
+    except (sqlite3.Error, OSError) as error:
+        message = f"Cannot open the store {path}: {error}. Check the disk, or choose another --data-dir."
+        raise DataDirError(message) from error
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+class SqliteStore:
+    """See `longboat.store.protocol.Store`."""
+
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self._path = path
+        self._loop = loop
+        self._queries = load_queries()
+        self._sql = {name: query.sql for name, query in self._queries.items()}
+        self._connection = _connect(path)
+        try:
+            migrate(self._connection, str(path))
+            self._connection.execute("PRAGMA foreign_keys = ON")
+            ((self.epoch,),) = self._connection.execute(self._queries["epoch_raise"].sql).fetchall()
+            last_seq = self._connection.execute(self._queries["last_seq"].sql).fetchone()
+            self._numbers: dict[str, int] = dict(self._connection.execute(self._queries["last_numbers"].sql).fetchall())
+        except BaseException:
+            self._connection.close()
+            raise
+        self._seqs = count((last_seq[0] if last_seq else 0) + 1)
+        self._synchronous = "FULL"
+        self._listeners: dict[str, Listener] = {}
+        self._problem: str | None = None
+        self._inbox: SimpleQueue[_Pending | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._write_loop, name="store-writer", daemon=True)
+        self._thread.start()
+        self._local = threading.local()
+        self._reader_connections: list[sqlite3.Connection] = []
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
+
+    # On the loop
+
+    @property
+    def problem(self) -> str | None:
+        return self._problem
+
+    def next_seq(self) -> int:
+        return next(self._seqs)
+
+    def submit(self, unit: Unit) -> "asyncio.Future[None]":
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._inbox.put(_Pending(unit, future))
+        return future
+
+    async def read(self, query: Callable[["SqliteReader"], T]) -> T:
+        try:
+            return await self._loop.run_in_executor(self._readers, self._read, query)
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"The store cannot be read: {error}.") from error
+
+    def listen(self, workspace_id: str, listener: Listener | None) -> None:
+        if listener is None:
+            self._listeners.pop(workspace_id, None)
+        else:
+            self._listeners[workspace_id] = listener
+
+    async def aclose(self) -> None:
+        self._inbox.put(None)
+        await asyncio.to_thread(self._thread.join)
+        self._readers.shutdown()
+        for connection in self._reader_connections:
+            connection.close()
+        self._connection.close()
+
+    def settle(self, batch: Sequence[_Pending]) -> None:
+        """Publish what was committed and answer its submitters, in the order of the log."""
+        for pending in batch:
+            listener = self._listeners.get(pending.unit.workspace_id)
+            if pending.published and listener is not None:
+                listener(pending.published)
+            if pending.error is None:
+                self._problem = None
+            elif isinstance(pending.error, StoreUnavailable):
+                self._problem = pending.error.message
+            if not pending.future.cancelled():
+                _answer(pending)
+
+    # On a reader thread
+
+    def _read(self, query: Callable[["SqliteReader"], T]) -> T:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = _connect(self._path)
+            connection.execute("PRAGMA query_only = ON")
+            connection.row_factory = sqlite3.Row
+            self._reader_connections.append(connection)
+        connection.execute("BEGIN")
+        try:
+            return query(SqliteReader(connection, self._sql))
+        finally:
+            connection.execute("COMMIT")
+
+    # On the writer thread
+
+    def _write_loop(self) -> None:
+        while True:
+            batch, last = self._take_batch()
+            if batch:
+                self._commit(batch)
+                with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+                    self._loop.call_soon_threadsafe(self.settle, batch)
+            if last:
+                return
+
+    def _take_batch(self) -> tuple[list[_Pending], bool]:
+        batch: list[_Pending] = []
+        item = self._inbox.get()
+        while item is not None:
+            batch.append(item)
+            if len(batch) == MAX_BATCH:
+                return batch, False
+            try:
+                item = self._inbox.get_nowait()
+            except Empty:
+                return batch, False
+        return batch, True
+
+    def _commit(self, batch: Sequence[_Pending]) -> None:
+        numbers = dict(self._numbers)
+        try:
+            self._synchronize("FULL" if any(p.unit.durable for p in batch) else "NORMAL")
+            self._connection.execute("BEGIN IMMEDIATE")
+            for pending in batch:
+                self._attempt(pending)
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._abandon(batch, error)
+            self._numbers = numbers
+
+    def _synchronize(self, mode: str) -> None:
+        if mode != self._synchronous:
+            self._connection.execute(f"PRAGMA synchronous = {mode}")
+            self._synchronous = mode
+
+    def _abandon(self, batch: Sequence[_Pending], error: sqlite3.Error) -> None:
+        if self._connection.in_transaction:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+        for pending in batch:
+            pending.published.clear()
+            pending.error = pending.error or _translate(error)
+
+    def _attempt(self, pending: _Pending) -> None:
+        """Run one unit in a savepoint: its failure leaves the others of the batch alone."""
+        workspace_id = pending.unit.workspace_id
+        number = self._numbers.get(workspace_id, 0)
+        self._connection.execute("SAVEPOINT unit")
+        try:
+            self._apply(pending)
+        except Exception as error:  # whatever it is, it fails this unit and not the writer
+            pending.published.clear()
+            pending.error = _translate(error)
+            self._numbers[workspace_id] = number
+            if not self._connection.in_transaction:
+                # A full disk makes SQLite roll back the whole transaction: there is nothing left to go on with.
+                raise sqlite3.OperationalError(str(error)) from error
+            self._connection.execute("ROLLBACK TO unit")
+        self._connection.execute("RELEASE unit")
+
+    def _apply(self, pending: _Pending) -> None:
+        unit = pending.unit
+        number = self._numbers.get(unit.workspace_id, 0)
+        newest = number + sum(len(entry.bodies) for entry in unit.entries)
+        for write in unit.writes:
+            self._write(write, newest)
+        for entry in unit.entries:
+            published = self._append(unit.workspace_id, entry, number + 1)
+            pending.published.append(published)
+            number = published.last
+        if unit.entries:
+            self._numbers[unit.workspace_id] = number
+
+    def _write(self, write: Write, newest: int) -> None:
+        query = self._queries[write.query]
+        params = {**write.params, "number": newest} if query.numbered else write.params
+        changed = self._connection.execute(query.sql, params).rowcount
+        if write.rows is not None and changed != write.rows:
+            raise WriteMissed(f"{write.query} changed {changed} rows instead of {write.rows}")
+
+    def _append(self, workspace_id: str, entry: Entry, first: int) -> Published:
+        prefix = f"id: {workspace_id}/{self.epoch}/"
+        data = b"".join(f"{prefix}{n}\n".encode() + body for n, body in enumerate(entry.bodies, first))
+        last = first + len(entry.bodies) - 1
+        self._connection.execute(
+            self._queries["event_append"].sql,
+            {
+                "workspace_id": workspace_id,
+                "first": first,
+                "last": last,
+                "epoch": self.epoch,
+                "session_id": entry.session_id,
+                "message_id": entry.message_id,
+                "run_id": entry.run_id,
+                "written_s": int(time.time()),
+                "frames": data,
+            },
+        )
+        return Published(first, last, entry.session_id, data)
+
+
+class SqliteReader:
+    """See `longboat.store.protocol.Reader`."""
+
+    def __init__(self, connection: sqlite3.Connection, queries: dict[str, str]) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def fetch(self, query: str, **params: Any) -> list[Row]:
+        return self._connection.execute(self._queries[query], params).fetchall()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    return connection
+
+
+def _answer(pending: _Pending) -> None:
+    if pending.error is None:
+        pending.future.set_result(None)
+    else:
+        pending.future.set_exception(pending.error)
+
+
+def _translate(error: Exception) -> Exception:
+    match error:
+        case sqlite3.IntegrityError() if "UNIQUE" in str(error):
+            return UniqueViolated(str(error))
+        case sqlite3.Error():
+            return StoreUnavailable(
+                f"The store cannot be written: {error}. Nothing was accepted; mend the disk or its rights, then resend."
+            )
+    return error

@@ -1,0 +1,154 @@
+"""A whole Longboat in the test's process: real store, real log, scripted model."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from longboat.config.settings import Settings
+from longboat.models.seam import Model
+from longboat.runtime.app import App, open_app
+from longboat.runtime.session import SessionActor
+from longboat.runtime.workspace import Workspace
+from longboat.testing import Gate
+from longboat.tools.seam import Tool
+from longboat.wire.events import Event, decode_event
+from longboat.wire.models import Accepted, Message, Run, RunComplete
+from longboat.wire.requests import CreateSession, Submit
+from longboat.wire.sse import Decoder
+
+TITLES_OFF = '{"titles": false, "retry": {"base_s": 0, "attempts": 3}}'
+
+
+@dataclass(frozen=True)
+class OneModel:
+    """A source that always gives the same model."""
+
+    model: Model
+
+    def resolve(self, name: str | None, role: str) -> Model:
+        return self.model
+
+
+class Watcher:
+    """A client's eye on the stream: every event so far, and a way to wait for one."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+        self.events: list[Event] = []
+        self._news = asyncio.Event()
+        self._decoder = Decoder()
+
+    def take(self, chunk: bytes) -> None:
+        self.frames += [frame + b"\n\n" for frame in chunk.split(b"\n\n") if frame]
+        for frame in self._decoder.decode(chunk):
+            event = decode_event(frame.data, frame.id)
+            assert event is not None
+            self.events.append(event)
+        self._news.set()
+
+    async def until(self, found: Callable[[Event], bool]) -> Event:
+        """The first event, past or future, that is so."""
+        while True:
+            for event in self.events:
+                if found(event):
+                    return event
+            self._news.clear()
+            await self._news.wait()
+
+    async def completed(self, run_id: str) -> RunComplete:
+        event = await self.until(lambda e: e.type == "run_complete" and e.payload.run_id == run_id)
+        return event.payload
+
+    async def in_state(self, run_id: str, state: str) -> Run:
+        event = await self.until(lambda e: e.type == "run" and e.payload.run_id == run_id and e.payload.state == state)
+        return event.payload
+
+    def of(self, kind: str) -> list[Any]:
+        return [event.payload for event in self.events if event.type == kind]
+
+    def terminals(self, run_id: str) -> list[RunComplete]:
+        return [payload for payload in self.of("run_complete") if payload.run_id == run_id]
+
+
+@dataclass
+class Boat:
+    """One workspace of one app, one session, one watcher that saw everything."""
+
+    app: App
+    workspace: Workspace
+    session_id: str
+    watcher: Watcher
+
+    @property
+    def actor(self) -> SessionActor:
+        return self.workspace._actors[self.session_id]
+
+    async def submit(self, prompt: str, run_id: str | None = None, **more: Any) -> Accepted:
+        return await self.workspace.submit(
+            Submit(session_id=more.pop("session_id", self.session_id), prompt=prompt, run_id=run_id, **more)
+        )
+
+    async def completed(self, run_id: str) -> RunComplete:
+        return await self.watcher.completed(run_id)
+
+    async def messages(self, session_id: str | None = None) -> Sequence[Message]:
+        return (await self.workspace.messages(session_id or self.session_id, limit=500, after=None)).items
+
+    def hold_actor(self) -> Gate:
+        """Keep the session's mailbox shut: what is asked now is decided, in order, once the gate opens."""
+        gate = Gate("actor")
+        self.actor._post(gate.arrive)
+        return gate
+
+
+@asynccontextmanager
+async def launch(
+    directory: Path,
+    model: Model,
+    *,
+    tools: Iterable[Tool] = (),
+    config: str = TITLES_OFF,
+    session_id: str | None = None,
+    **settings: Any,
+) -> AsyncIterator[Boat]:
+    """Start a server on `directory`; the same directory again is a restart."""
+    project = directory / "project"
+    project.mkdir(exist_ok=True)
+    (project / "longboat.json").write_text(config)
+    async with open_app(settings_in(directory, **settings), models=OneModel(model), tools=tools) as app:
+        workspace, _ = await app.join(str(project), None)
+        if session_id is None:
+            session_id = (await workspace.create_session(CreateSession())).id
+        await workspace.session(session_id)
+        async with watch(workspace) as watcher:
+            yield Boat(app, workspace, session_id, watcher)
+
+
+def settings_in(directory: Path, **changes: Any) -> Settings:
+    base = Settings(data_dir=directory / "data", runtime_dir=directory / "run", socket=None, token="secret-token")
+    return replace(base, **changes)
+
+
+@asynccontextmanager
+async def watch(
+    workspace: Workspace, *, client_id: str = "watcher", after: str | None = None, session_id: str | None = None
+) -> AsyncIterator[Watcher]:
+    watcher = Watcher()
+    attached = asyncio.Event()
+
+    async def follow() -> None:
+        async with workspace.stream(client_id=client_id, after=after, session_id=session_id) as chunks:
+            attached.set()
+            async for chunk in chunks:
+                watcher.take(chunk)
+
+    task = asyncio.create_task(follow())
+    try:
+        await attached.wait()
+        yield watcher
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

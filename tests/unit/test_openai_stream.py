@@ -1,0 +1,143 @@
+"""The OpenAI chat stream, read from bytes alone: torn pieces, and the many shapes servers give the same thing."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from longboat.errors import ModelError
+from longboat.models.openai_refusal import Addressee
+from longboat.models.openai_stream import StreamReader
+from longboat.models.seam import (
+    Finished,
+    ModelEvent,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+from longboat.wire.models import Usage
+
+TO = Addressee(provider="mine", model="m", url="http://here/v1", has_key=True)
+
+
+def stream_of(*chunks: Any, end: bytes = b"\n\n") -> bytes:
+    return b"".join(b"data: " + msgspec.json.encode(chunk) + end for chunk in chunks)
+
+
+def delta(finish_reason: str | None = None, **fields: Any) -> dict[str, Any]:
+    return {"choices": [{"delta": fields, "finish_reason": finish_reason}]}
+
+
+def calls(*pieces: dict[str, Any]) -> dict[str, Any]:
+    return delta(tool_calls=list(pieces))
+
+
+def piece(arguments: Any = None, name: str | None = None, **fields: Any) -> dict[str, Any]:
+    return {**fields, "function": {"name": name, "arguments": arguments}}
+
+
+def read_all(*pieces: bytes) -> list[ModelEvent]:
+    reader = StreamReader(TO)
+    events = [event for part in pieces for event in reader.feed(part)]
+    return [*events, *reader.finish()]
+
+
+def test_a_stream_torn_anywhere_reads_the_same() -> None:
+    data = b": comment\r\n\r\nevent: x\n" + stream_of(
+        delta(content="Hé ☃"), delta("stop"), {"choices": [], "usage": {"prompt_tokens": 1}}, end=b"\r\n\r\n"
+    )
+    data += b"data:\n\ndata: [DONE]\n\ndata: after\n\n"
+    expected = [TextDelta("Hé ☃"), Finished(StopReason.END_TURN, Usage(input_tokens=1))]
+    assert read_all(data) == expected
+    assert read_all(*(data[at : at + 1] for at in range(len(data)))) == expected
+
+
+def test_a_last_line_without_its_end_counts() -> None:
+    assert read_all(stream_of(delta("stop", content="a"), end=b"")) == [TextDelta("a"), Finished(StopReason.END_TURN)]
+
+
+def test_other_spellings_of_text_and_reasoning() -> None:
+    data = stream_of(
+        delta(role="assistant", content=None),
+        delta(reasoning="r1"),
+        delta(reasoning_content="r2", reasoning="r2"),
+        delta(refusal="I will not."),
+        {"choices": [{"delta": None, "finish_reason": ""}], "usage": None},
+        delta("eos", content=""),
+    )
+    assert read_all(data) == [
+        ReasoningDelta("r1"),
+        ReasoningDelta("r2"),
+        TextDelta("I will not."),
+        Finished(StopReason.END_TURN),
+    ]
+
+
+def test_usage_in_every_chunk_is_not_added_up() -> None:
+    used = [{**delta(content="a"), "usage": {"prompt_tokens": 5, "completion_tokens": n}} for n in (1, 2)]
+    last = read_all(stream_of(*used, delta("stop")))[-1]
+    assert last == Finished(StopReason.END_TURN, Usage(input_tokens=5, output_tokens=2))
+
+
+ONE_AND_TWO = [
+    ToolCallStart(0, "one", "f"),
+    ToolCallDelta(0, '{"x":1}'),
+    ToolCallStart(1, "two", "g"),
+    ToolCallDelta(1, "{}"),
+    Finished(StopReason.TOOL_USE),
+]
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [calls(piece('{"x":1}', "f", index=0, id="one"), piece("{}", "g", index=1, id="two"))],
+        [calls(piece('{"x":1}', "f", id="one")), calls(piece("{}", "g", id="two"))],
+        [calls(piece('{"x":1}', "f", index=0, id="one")), calls(piece("{}", "g", index=0, id="two"))],
+        [calls(piece({"x": 1}, "f", id="one"), piece({}, "g", id="two"))],
+    ],
+    ids=["whole in one chunk", "no index", "always index 0", "arguments as objects"],
+)
+def test_whole_tool_calls_in_all_their_shapes(chunks: list[dict[str, Any]]) -> None:
+    assert read_all(stream_of(*chunks, delta("stop"))) == ONE_AND_TWO
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        piece("b", index=0),
+        piece("b"),
+        piece("b", id="one"),
+        piece("b", "f", index=0, id="one"),
+        piece("b", "", index=0, id=""),
+        piece("b", index=0, id="another"),
+    ],
+    ids=["by index", "by position", "by id", "all repeated", "empty strings", "a new id but no name"],
+)
+def test_a_tool_call_goes_on_in_all_its_shapes(more: dict[str, Any]) -> None:
+    data = stream_of(calls(piece("a", "f", index=0, id="one")), calls(more), delta("tool_calls"))
+    assert read_all(data) == [
+        ToolCallStart(0, "one", "f"),
+        ToolCallDelta(0, "a"),
+        ToolCallDelta(0, "b"),
+        Finished(StopReason.TOOL_USE),
+    ]
+
+
+def test_calls_without_ids_get_ids_of_their_own() -> None:
+    events = read_all(stream_of(calls(piece("{}", "f")), calls(piece("{}", "f")), delta("stop")))
+    starts = [event for event in events if isinstance(event, ToolCallStart)]
+    assert [start.index for start in starts] == [0, 1]
+    assert len({start.call_id for start in starts}) == 2
+
+
+def test_a_finish_by_tool_calls_without_any_is_the_end_of_the_turn() -> None:
+    assert read_all(stream_of(delta("tool_calls", content="a")))[-1] == Finished(StopReason.END_TURN)
+
+
+def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longboat.models.openai_stream.MAX_LINE", 100)
+    with pytest.raises(ModelError, match="a line without end"):
+        read_all(b"data: " + b"x" * 200)

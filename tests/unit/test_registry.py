@@ -1,0 +1,230 @@
+"""Which model is chosen, and what is said when none can be."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from longboat.config.settings import Config
+from longboat.errors import ModelError
+from longboat.models import local, registry
+from longboat.models.general import GeneralModel
+from longboat.models.local import LocalModel
+from longboat.models.openai_chat import OpenAIChatModel
+from longboat.models.registry import KNOWN, Registry
+from longboat.models.seam import Model
+
+MINE = {"type": "openai-compatible", "base_url": "http://127.0.0.1:8911/v1", "api_key": "x", "models": [{"id": "m"}]}
+
+
+@pytest.fixture(autouse=True)
+def no_local_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+
+
+@pytest.fixture
+def local_runtime(no_local_runtime: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delitem(sys.modules, "xllamacpp")
+    (tmp_path / "xllamacpp.py").write_text("raise SystemExit('only looked for, never imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def registry_of(config: dict[str, Any] | None = None, environ: dict[str, str] | None = None) -> Registry:
+    return Registry(msgspec.convert(config or {}, Config), environ or {}, data_dir=Path("/nowhere"))
+
+
+def spelled(model: Model) -> str:
+    return f"{model.provider}/{model.name}"
+
+
+# Which one
+
+
+@pytest.mark.parametrize("provider", KNOWN)
+@pytest.mark.parametrize("position", [0, -1])
+def test_a_usual_key_is_enough(provider: str, position: int):
+    models = registry_of(environ={KNOWN[provider].keys[position]: "k"})
+    assert spelled(models.resolve(None, "large")) == f"{provider}/{KNOWN[provider].large.id}"
+    assert spelled(models.resolve(None, "small")) == f"{provider}/{KNOWN[provider].small.id}"
+
+
+def test_the_first_known_provider_with_a_key_is_taken():
+    environ = {"GROQ_API_KEY": "k", "OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": ""}
+    assert registry_of(environ=environ).resolve(None, "large").provider == "openai"
+
+
+def test_an_explicit_name_wins_over_the_configuration_and_it_over_a_key():
+    models = registry_of({"providers": {"mine": MINE}, "models": {"large": "mine/m"}}, {"ANTHROPIC_API_KEY": "k"})
+    assert spelled(models.resolve(None, "large")) == "mine/m"
+    assert spelled(models.resolve("anthropic/claude-opus-5-5", "large")) == "anthropic/claude-opus-5-5"
+    assert spelled(models.resolve("mine/other/with/slashes", "small")) == "mine/other/with/slashes"
+
+
+def test_a_configured_provider_wins_over_a_key_even_if_no_model_is_named():
+    models = registry_of({"providers": {"mine": MINE}}, {"ANTHROPIC_API_KEY": "k"})
+    assert spelled(models.resolve(None, "large")) == "mine/m"
+    assert models.resolve(None, "small") is models.resolve(None, "large")
+
+
+def test_a_provider_alone_means_its_default():
+    models = registry_of(environ={"OPENROUTER_API_KEY": "k"})
+    assert models.resolve("openrouter", "small").name == KNOWN["openrouter"].small.id
+
+
+@pytest.mark.parametrize(
+    ("large", "small"), [("mine/m", "mine/m"), ("anthropic/claude-opus-5-5", "anthropic/claude-haiku-5-5")]
+)
+def test_the_small_model_is_of_the_large_ones_provider(large: str, small: str):
+    environ = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
+    models = registry_of({"providers": {"mine": MINE}, "models": {"large": large}}, environ)
+    assert spelled(models.resolve(None, "small")) == small
+
+
+@pytest.mark.usefixtures("local_runtime")
+def test_the_local_model_is_the_last_resort():
+    models = registry_of()
+    assert isinstance(models.resolve(None, "large"), LocalModel)
+    assert models.resolve(None, "small") is models.resolve("local", "large") is models.resolve(None, "large")
+    assert registry_of(environ={"GROQ_API_KEY": "k"}).resolve(None, "large").provider == "groq"
+
+
+@pytest.mark.usefixtures("local_runtime")
+def test_a_shared_local_model_is_used_and_left_open(tmp_path: Path):
+    shared = LocalModel(tmp_path)
+    models = Registry(Config(), {}, data_dir=tmp_path, local_model=shared)
+    assert models.resolve(None, "large") is shared
+
+
+def test_the_same_name_is_the_same_model():
+    models = registry_of(environ={"ANTHROPIC_API_KEY": "k"})
+    assert models.resolve("anthropic/claude-sonnet-5-5", "small") is models.resolve(None, "large")
+
+
+# How it is spoken to
+
+
+@pytest.mark.parametrize(
+    ("config", "environ", "adapter"),
+    [
+        ({}, {"OPENROUTER_API_KEY": "k"}, OpenAIChatModel),
+        ({}, {"GROQ_API_KEY": "k"}, OpenAIChatModel),
+        ({}, {"OPENAI_API_KEY": "k"}, GeneralModel),
+        ({}, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, OpenAIChatModel),
+        ({}, {"ANTHROPIC_API_KEY": "k"}, GeneralModel),
+        ({}, {"GEMINI_API_KEY": "k"}, GeneralModel),
+        ({}, {"MISTRAL_API_KEY": "k"}, GeneralModel),
+        ({"providers": {"mine": MINE}}, {}, OpenAIChatModel),
+        ({"providers": {"mine": MINE | {"type": "anthropic-compatible"}}}, {}, GeneralModel),
+        ({"providers": {"mine": MINE | {"type": "openai"}}}, {}, OpenAIChatModel),
+    ],
+)
+def test_each_provider_gets_its_adapter(config: dict[str, Any], environ: dict[str, str], adapter: type[Model]):
+    assert type(registry_of(config, environ).resolve(None, "large")) is adapter
+
+
+def test_the_context_window_is_configured_known_or_assumed():
+    models = registry_of(
+        {"providers": {"mine": MINE | {"models": [{"id": "m", "context_window": 5000}]}}}, {"ANTHROPIC_API_KEY": "k"}
+    )
+    assert models.resolve("mine/m", "large").context_window == 5000
+    assert models.resolve("mine/unheard-of", "large").context_window == 128_000
+    assert models.resolve("anthropic/claude-haiku-4-5", "large").context_window == 200_000
+
+
+def test_the_table_agrees_with_the_library_and_the_price_list():
+    """The defaults are models that exist in the versions we depend on."""
+    from genai_prices.data_snapshot import get_snapshot
+    from pydantic_ai.models import KnownModelName
+
+    names = set(KnownModelName.__value__.__args__)
+    for provider, known in KNOWN.items():
+        for entry in (known.large, known.small):
+            _, listed = get_snapshot().find_provider_model(entry.id, None, provider, None)
+            assert listed.context_window in (entry.context_window, None)
+            assert provider == "openrouter" or f"{provider}:{entry.id}" in names
+
+
+# When it cannot be
+
+
+def refused(models: Registry, name: str | None = None) -> str:
+    with pytest.raises(ModelError) as caught:
+        models.resolve(name, "large")
+    assert (caught.value.code, caught.value.retryable) == ("model_not_configured", False)
+    return caught.value.message
+
+
+def test_with_nothing_configured_the_error_says_what_to_do():
+    """E3"""
+    message = refused(registry_of())
+    assert "ANTHROPIC_API_KEY" in message
+    assert "longboat.json" in message
+    assert "pip install 'longboat[local]'" in message
+
+
+def test_what_is_missing_is_named():
+    models = registry_of({"providers": {"mine": MINE | {"api_key": "$MY_KEY"}, "bare": {"type": "openai-compatible"}}})
+    assert "ANTHROPIC_API_KEY" in refused(models, "anthropic/claude-opus-5-5")
+    assert "MY_KEY" in refused(models, "mine/m")
+    assert "providers.bare.base_url" in refused(models, "bare/m")
+    assert "pip install 'longboat[local]'" in refused(models, "local/smollm2-135m")
+    assert "'unheard-of'" in refused(models, "unheard-of/m")
+    assert "mine, bare, anthropic" in refused(models, "no-slash-at-all")
+
+
+def test_a_key_of_the_environment_does_not_go_to_an_address_that_a_file_gives():
+    section = {"type": "anthropic", "base_url": "http://somewhere.else"}
+    overview = registry_of({"providers": {"theirs": section}}, {"ANTHROPIC_API_KEY": "k"}).describe()
+    assert next(info for info in overview.providers if info.name == "theirs").key == "not needed"
+
+
+# What is shown
+
+
+def test_the_overview_tells_what_is_set_and_what_is_missing_without_secrets():
+    config = {
+        "providers": {
+            "mine": MINE
+            | {"base_url": "http://me:sesame@127.0.0.1:8911/v1", "api_key": "$MY_KEY", "headers": {"x-t": "open"}}
+        },
+        "models": {"large": "mine/m"},
+    }
+    overview = registry_of(config, {"MY_KEY": "sesame", "GROQ_API_KEY": "sesame"}).describe()
+    assert (overview.large, overview.small, overview.problem) == ("mine/m", "mine/m", None)
+    by_name = {info.name: info for info in overview.providers}
+    assert by_name["mine"] == registry.ProviderInfo(
+        name="mine",
+        type="openai-compatible",
+        source="config",
+        base_url="http://127.0.0.1:8911/v1",
+        key="set",
+        models=("mine/m",),
+    )
+    assert (by_name["groq"].key, by_name["groq"].problem) == ("set", None)
+    assert (by_name["anthropic"].key, by_name["anthropic"].problem) == ("missing", "Set ANTHROPIC_API_KEY.")
+    assert (by_name["local"].key, by_name["local"].source) == ("not needed", "built in")
+    assert by_name["local"].models == (f"local/{local.NAME}",)
+    assert "sesame" not in repr(overview)
+    assert "open'" not in repr(overview)
+
+
+def test_the_overview_tells_what_to_do_when_no_model_can_answer():
+    assert "longboat.json" in (registry_of().describe().problem or "")
+    unready = registry_of({"models": {"large": "anthropic/claude-opus-5-5"}}).describe()
+    assert (unready.large, "ANTHROPIC_API_KEY" in (unready.problem or "")) == (None, True)
+
+
+def test_choosing_a_model_imports_no_provider_library():
+    import subprocess
+
+    program = (
+        "import sys; from pathlib import Path; from longboat.config.settings import Config;"
+        "from longboat.models.registry import Registry;"
+        "models = Registry(Config(), {'ANTHROPIC_API_KEY': 'k'}, data_dir=Path('/nowhere'));"
+        "models.resolve(None, 'large'); models.describe();"
+        "print({'pydantic_ai', 'anthropic', 'genai_prices', 'xllamacpp', 'httpx2'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
