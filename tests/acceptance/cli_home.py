@@ -1,4 +1,4 @@
-"""A user's home for tests that drive real `longboat` processes: their own directories, and a scripted model endpoint."""
+"""A user's home for tests that drive real `longboat` processes: own directories and a scripted model endpoint."""
 
 import json
 import os
@@ -121,6 +121,13 @@ def finished(process: Process, given: str | None = None) -> Done:
     """The process's end, for which it has a minute."""
     out, err = process.communicate(given, timeout=PATIENCE_S)
     return Done(process.returncode, out or "", err or "")
+
+
+def wait_for_line(process: Process, wanted: str) -> None:
+    """Read the process's stdout until a line holds the text."""
+    assert process.stdout is not None
+    while wanted not in (line := process.stdout.readline()):
+        assert line, f"it ended without {wanted!r}"
 
 
 @contextmanager

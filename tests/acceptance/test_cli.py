@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import Endpoint, Home, finished, home_with, scripted_endpoint
+from cli_home import Endpoint, Home, finished, home_with, scripted_endpoint, wait_for_line
 
 from longboat.testing import Gate, Hang, Pause, Refuse, Say, words
 
@@ -220,9 +220,7 @@ def test_r3_a_server_gone_for_good_is_a_clear_error_and_never_exit_0(endpoint: E
         cwd = home.workspace("w")
         home.serve()
         process = home.start("run", "--format", "json", "--give-up-after", "0.5", "[[doomed]]", cwd=cwd)
-        assert process.stdout is not None
-        while '"active"' not in process.stdout.readline():
-            pass
+        wait_for_line(process, '"active"')
         home.kill_server()
         done = finished(process)
         assert done.code == 1
@@ -236,9 +234,7 @@ def test_r3_a_server_killed_and_started_again_gives_every_waiting_client_its_ter
         endpoint.script("crash", [Say("x"), Hang()])
         home.serve()
         active = home.start("run", "--format", "json", "[[crash]]", cwd=cwd)
-        assert active.stdout is not None
-        while '"message_delta"' not in active.stdout.readline():
-            pass
+        wait_for_line(active, '"message_delta"')
         queued = home.start("run", "-c", "behind", cwd=cwd)
         assert queued.stderr is not None
         assert queued.stderr.readline() == "queued: runs next\n"

@@ -1,5 +1,6 @@
 """`longboat.json`: merged from two files, checked, and complained about by file and line (design.md, Configuration)."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -90,13 +91,15 @@ def test_the_project_wins_key_by_key_inside_sections(files: Files) -> None:
         "retry": {"attempts": 7}, "titles": false, "server": {"drain_s": 3}
     }""")
     files.project.write_text("""{
-        "providers": {"mine": {"base_url": "http://b"}},
+        "providers": {"mine": {"models": [{"id": "b"}]}},
         "models": {"large": "mine/b"},
         "retry": {"base_s": 0.5}
     }""")
     assert files.load() == Config(
         providers={
-            "mine": ProviderSection(type="openai-compatible", base_url="http://b", api_key="$KEY"),
+            "mine": ProviderSection(
+                type="openai-compatible", base_url="http://a", api_key="$KEY", models=(ModelEntry(id="b"),)
+            ),
             "other": ProviderSection(type="groq"),
         },
         models=ModelsSection(large="mine/b", small="mine/s"),
@@ -241,3 +244,15 @@ def test_loading_needs_no_heavy_import() -> None:
     heavy = "{'pydantic', 'httpx2', 'litestar', 'asyncio', 'difflib'}"
     code = f"import sys; import longboat.config.load; print(sorted({heavy} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_project_that_moves_a_provider_does_not_get_the_users_key(tmp_path: Path) -> None:
+    """A cloned repository cannot have the user's key sent to an address of its own."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    (home / ".config" / "longboat").mkdir(parents=True)
+    project.mkdir()
+    mine = {"type": "openai-compatible", "base_url": "http://mine", "api_key": "secret", "headers": {"x-key": "secret"}}
+    (home / ".config" / "longboat" / "longboat.json").write_text(json.dumps({"providers": {"mine": mine}}))
+    (project / "longboat.json").write_text(json.dumps({"providers": {"mine": {"base_url": "http://elsewhere"}}}))
+    section = load_config(project, environ={}, user_dir=home).providers["mine"]
+    assert (section.base_url, section.api_key, section.headers) == ("http://elsewhere", None, {})

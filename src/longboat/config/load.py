@@ -31,7 +31,7 @@ def load_config(directory: Path, *, environ: Mapping[str, str], user_dir: Path) 
     if "server" in project.value:
         message = f"only the user's own file may hold this section: move it to {user.file}"
         raise _complaint((project,), ("server",), message)
-    return _checked(_merged(user.value, project.value), (project, user))
+    return _checked(_merged(_without_stray_keys(user.value, project.value), project.value), (project, user))
 
 
 def load_user_config(*, environ: Mapping[str, str], user_dir: Path) -> Config:
@@ -90,6 +90,25 @@ def _read(file: Path) -> _Source:
     if not isinstance(value, dict):
         raise ConfigInvalid(f"{file}:1: expected an object: {{ … }}")
     return _Source(file=file, text=text, value=value)
+
+
+def _without_stray_keys(user: dict[str, Any], project: dict[str, Any]) -> dict[str, Any]:
+    """The user's values less the secrets of providers whose address the project changes.
+
+    A repository somebody cloned must not be able to have the user's key sent to an address of its own.
+    """
+    sections, theirs = user.get("providers"), project.get("providers")
+    if not isinstance(sections, dict) or not isinstance(theirs, dict):
+        return user
+    moved = {name for name, section in theirs.items() if isinstance(section, dict) and "base_url" in section}
+    kept = {name: _without_secrets(section) if name in moved else section for name, section in sections.items()}
+    return {**user, "providers": kept}
+
+
+def _without_secrets(section: Any) -> Any:
+    if not isinstance(section, dict):
+        return section
+    return {key: value for key, value in section.items() if key not in ("api_key", "headers")}
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class ModelsSection(_Section, frozen=True, kw_only=True):
 
 
 class RetrySection(_Section, frozen=True, kw_only=True):
-    """How failed model requests are tried again: at most `attempts` tries, the wait starting at `base_s` and doubling."""
+    """How failed model requests are tried again: at most `attempts` tries, after `base_s`, then twice as long each."""
 
     attempts: Annotated[int, msgspec.Meta(ge=1, le=20)] = 5
     base_s: Positive = 1.0

@@ -130,24 +130,20 @@ class App:
             return self._open.get(workspace_id) or await self._reopen(workspace_id)
 
     async def _reopen(self, workspace_id: str) -> Workspace:
-        rows, newest = await self._store.read(
-            lambda reader: (
-                reader.fetch("workspace_by_id", workspace_id=workspace_id),
-                reader.fetch("event_newest", workspace_id=workspace_id),
-            )
-        )
+        rows = await self._store.read(lambda reader: reader.fetch("workspace_by_id", workspace_id=workspace_id))
         if not rows:
             raise WorkspaceNotFound(workspace_id)
         place = Place(workspace_id=workspace_id, path=Path(rows[0]["path"]), created_at=rows[0]["created_at"])
-        workspace = self._open[workspace_id] = Workspace(
+        workspace = Workspace(
             place,
             settings=self.settings,
             store=self._store,
-            head=newest[0]["last"] if newest else 0,
             models=self._models,
             tools=self._tools,
             on_free=self._close,
         )
+        await workspace.open()
+        self._open[workspace_id] = workspace
         workspace.hold()
         self._watch_idleness()
         if self.leaving:

@@ -47,10 +47,10 @@ class View:
 
 
 class Hub:
-    def __init__(self, store: Store, workspace_id: str, *, head: int, heartbeat_s: float) -> None:
+    def __init__(self, store: Store, workspace_id: str, *, heartbeat_s: float) -> None:
         self._store = store
         self._workspace_id = workspace_id
-        self._head = head
+        self._head = 0
         self._ring: dict[int, Published] = {}
         self._order: deque[int] = deque()
         self._size = 0
@@ -61,6 +61,11 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(heartbeat_s, self._beat)
         store.listen(workspace_id, self.publish)
+
+    async def open(self) -> None:
+        """Read where the log stands; what was published meanwhile is newer still."""
+        rows = await self._store.read(lambda reader: reader.fetch("event_newest", workspace_id=self._workspace_id))
+        self._head = max(self._head, rows[0]["last"] if rows else 0)
 
     def publish(self, entries: Sequence[Published]) -> None:
         """Take committed entries into the ring and wake whoever waits."""

@@ -151,7 +151,13 @@ class SessionActor:
     # What the turn asks
 
     async def drain_step(self, run_id: str) -> None:
-        await self._exclusively(lambda: self._apply(DrainStep(run_id=run_id)))
+        while True:
+            try:
+                await self._exclusively(lambda: self._apply(DrainStep(run_id=run_id)))
+            except StoreUnavailable:
+                await asyncio.sleep(RETRY_S)  # a turn outlives a store that fails for a while
+            else:
+                return
 
     async def send_step(self, run_id: str) -> None:
         await self._exclusively(lambda: self._apply(SendStep(run_id=run_id)))
@@ -375,6 +381,8 @@ def _view(record: RunRecord) -> RunView:
         delivery=record.run.delivery,
         state=record.run.state,
         cancel_requested=record.run.cancel_requested,
+        # Whether its step was sent is not on disk: better too late than a prompt the model may have seen.
+        sent=record.run.state is RunState.FOLDED,
         tries=record.tries,
     )
 

@@ -84,7 +84,6 @@ class Workspace:
         *,
         settings: Settings,
         store: Store,
-        head: int,
         models: ModelDesk,
         tools: Mapping[str, Tool],
         on_free: Callable[["Workspace"], None],
@@ -98,7 +97,7 @@ class Workspace:
         self._place = place
         self._models = models
         self._on_free = on_free
-        self._hub = Hub(store, self.id, head=head, heartbeat_s=settings.heartbeat_s)
+        self._hub = Hub(store, self.id, heartbeat_s=settings.heartbeat_s)
         self._claims = Claims(
             hold_s=settings.create_hold_s,
             grace_s=settings.detach_grace_s,
@@ -111,6 +110,7 @@ class Workspace:
         """The sessions of unfinished runs."""
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         self._leaving = False
+        self._entering = 0
 
     # Home, for the sessions
 
@@ -144,7 +144,7 @@ class Workspace:
 
     @property
     def engaged(self) -> bool:
-        return any(actor.engaged for actor in self._actors.values())
+        return self._entering > 0 or any(actor.engaged for actor in self._actors.values())
 
     @property
     def runs_unfinished(self) -> int:
@@ -266,13 +266,16 @@ class Workspace:
     async def submit(self, request: Submit) -> Accepted:
         if self._leaving:
             raise ServerLeaving
-        record = self._validated(request)
-        actor = await self._actor(request.session_id)
         self._check_open()
+        record = self._validated(request)
+        self._entering += 1  # from here on the workspace stays open
         try:
-            return await actor.accept(record)
+            return await (await self._actor(request.session_id)).accept(record)
         except UniqueViolated:
             return await self._repeated(record)
+        finally:
+            self._entering -= 1
+            self.settled()
 
     def _validated(self, request: Submit) -> RunRecord:
         """T1: what can be refused is refused before accept."""
@@ -403,6 +406,10 @@ class Workspace:
         return future
 
     # Life and end
+
+    async def open(self) -> None:
+        """Find out where the log stands. What is committed from now on, the hub hears of."""
+        await self._hub.open()
 
     async def restore(self) -> None:
         """Take up the unfinished runs that the store has (B6)."""

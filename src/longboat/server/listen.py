@@ -58,7 +58,7 @@ def announce(settings: Settings, url: str | None) -> Iterator[Discovery]:
         pid=os.getpid(),
         version=longboat.__version__,
         protocol=PROTOCOL,
-        socket=str(settings.socket) if settings.socket is not None else None,
+        socket=str(settings.socket.absolute()) if settings.socket is not None else None,
         url=url,
         token=settings.token,
         data_dir=str(settings.data_dir),
@@ -119,7 +119,10 @@ def _open_unix(path: Path, *, runtime_dir: Path) -> Iterator[socket.socket]:
 def _held(lock_path: Path, path: Path) -> Iterator[None]:
     """Hold the socket's name for as long as we live, so that of two servers that start at once one clears the stale
     socket and the other is refused. The lock file stays: removing it would let two hold it."""
-    lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise ListenError(f"Cannot write {lock_path}: {error.strerror}. Choose another --socket PATH.") from error
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

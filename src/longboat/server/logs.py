@@ -1,11 +1,10 @@
 """Logs: one JSON line per record on stderr, with run_id and session_id where a record carries them."""
 
+import json
 import logging
 import sys
 from datetime import UTC, datetime
 from typing import Any
-
-import msgspec
 
 _EXTRAS = ("workspace_id", "session_id", "run_id", "client_id")
 
@@ -25,7 +24,7 @@ class JsonLines(logging.Formatter):
                 line[name] = str(value)
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line).decode()
+        return json.dumps(line)  # not msgspec: it refuses the odd bytes that a file name may hold
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:

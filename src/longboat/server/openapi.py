@@ -13,11 +13,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
 import longboat
+from longboat.server.auth import PUBLIC_PATHS
 from longboat.wire.events import EVENTS, UNLOGGED
 from longboat.wire.models import ErrorBody
 
 _REF = "#/components/schemas/{name}"
-_NO_TOKEN = frozenset({"/v1/health", "/login"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,10 @@ class _Operation:
     @property
     def body(self) -> type[msgspec.Struct] | None:
         return typing.cast("type[msgspec.Struct] | None", self.handler.opt.get("body"))
+
+    @property
+    def statuses(self) -> list[int]:
+        return [self.handler.status_code, *self.handler.opt.get("also", ())]
 
     @property
     def reply(self) -> type[msgspec.Struct] | None:
@@ -122,14 +126,14 @@ def _describe(operation: _Operation, schemas: dict[Any, dict[str, Any]]) -> dict
             *(_query(operation, name, schemas[annotation]) for name, annotation in operation.query.items()),
         ],
         "responses": {
-            str(handler.status_code): _reply(operation, schemas),
+            **{str(status): _reply(operation, schemas) for status in operation.statuses},
             "default": _json("Refused: a stable code and a message for people.", schemas[ErrorBody]),
         },
     }
     if operation.body is not None:
         described["requestBody"] = {"required": True, **_json("", schemas[operation.body])}
         del described["requestBody"]["description"]
-    if operation.path in _NO_TOKEN:
+    if operation.path in PUBLIC_PATHS:
         described["security"] = []
     return described
 

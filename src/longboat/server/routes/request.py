@@ -39,6 +39,6 @@ def client_id_of(value: str | None) -> str:
     return check_own_id(value, field="client_id")
 
 
-def takes(shape: type[msgspec.Struct]) -> dict[str, Any]:
-    """For a handler's `opt`: the shape of the body that it reads, told to the API description."""
-    return {"body": shape}
+def takes(shape: type[msgspec.Struct], *, also: tuple[int, ...] = ()) -> dict[str, Any]:
+    """For a handler's `opt`, told to the API description: the shape of the body, and what statuses it has besides."""
+    return {"body": shape, "also": also}

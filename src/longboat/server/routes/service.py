@@ -61,7 +61,7 @@ async def docs(request: HttpRequest) -> Response[str]:
     return Response(render(document(request.app)), media_type="text/html", headers=HEADERS)
 
 
-@get("/login", media_type="text/html")
+@get("/login", status_code=303, media_type="text/html")
 async def login(request: HttpRequest, token: FromQuery[str] = "") -> Redirect:
     """Trade the token for a browser's cookie."""
     policy: Policy = request.app.state["policy"]
@@ -77,7 +77,7 @@ async def login(request: HttpRequest, token: FromQuery[str] = "") -> Redirect:
     return Redirect("/", status_code=303, headers=headers)
 
 
-@get("/", media_type="text/html")
+@get("/", status_code=303, media_type="text/html")
 async def front() -> Redirect:
     """The way to the page for people."""
     return Redirect("/v1/docs", status_code=303)

@@ -18,7 +18,7 @@ async def list_workspaces(request: HttpRequest) -> WorkspacePage:
     return await app_of(request).workspaces()
 
 
-@post("/v1/workspaces", opt=takes(CreateWorkspace))
+@post("/v1/workspaces", opt=takes(CreateWorkspace, also=(200,)))
 async def join_workspace(request: HttpRequest) -> Response[Workspace]:
     """Create or join the workspace of a directory: 201 if it is new, 200 if it was known. Safe to repeat."""
     wanted = await read_body(request, CreateWorkspace)

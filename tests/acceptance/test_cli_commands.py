@@ -1,0 +1,145 @@
+"""The short commands against a real server."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_home import Home, home_with, scripted_endpoint
+
+from longboat.testing import Gate, Pause, Say
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
+        yield found
+
+
+@pytest.fixture
+def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
+    return home.workspace(request.node.name)
+
+
+def sessions(home: Home, cwd: Path) -> list[str]:
+    return [json.loads(line)["id"] for line in home.longboat("session", "list", "--format", "json", cwd=cwd).lines]
+
+
+def test_sessions_are_listed_shown_exported_and_deleted(home: Home, cwd: Path) -> None:
+    home.longboat("run", "one", cwd=cwd)
+    home.longboat("run", "-c", "two", cwd=cwd)
+    home.longboat("run", "three", cwd=cwd)
+    newest, oldest = sessions(home, cwd)
+    shown = home.longboat("session", "show", oldest, cwd=cwd).out
+    assert shown.split() == ["one", "you", "one", "agent", "echo:", "one", "you", "two", "agent", "echo:", "two"]
+    exported = json.loads(home.longboat("session", "export", oldest, cwd=cwd).out)
+    assert exported["session"]["id"] == oldest
+    assert [run["prompt"] for run in exported["runs"]] == ["one", "two"]
+    assert [message["role"] for message in exported["messages"]] == ["user", "assistant"] * 2
+    assert home.longboat("session", "delete", "-y", oldest, cwd=cwd).code == 0
+    assert sessions(home, cwd) == [newest]
+
+
+def test_deleting_asks_first_and_no_means_no(home: Home, cwd: Path) -> None:
+    home.longboat("run", "keep me", cwd=cwd)
+    (session,) = sessions(home, cwd)
+    assert home.longboat("session", "delete", session, cwd=cwd, given="n\n").code == 1
+    assert sessions(home, cwd) == [session]
+
+
+def test_a_session_or_run_that_is_not_there_is_told_with_the_next_step(home: Home, cwd: Path) -> None:
+    for arguments, hint in (
+        (("session", "show", "nope"), "longboat session list"),
+        (("run", "-s", "nope", "hi"), "longboat session list"),
+        (("cancel", "nope"), "longboat runs"),
+    ):
+        done = home.longboat(*arguments, cwd=cwd)
+        assert (done.code, done.out) == (1, "")
+        first, second = done.err.splitlines()
+        assert first.startswith("longboat: No ")
+        assert hint in second
+
+
+def test_cwd_names_the_directory_from_anywhere(home: Home, cwd: Path) -> None:
+    assert home.longboat("run", "--cwd", str(cwd), "hi", cwd=home.path).code == 0
+    assert len(sessions(home, cwd)) == 1
+    assert home.longboat("runs", "--cwd", str(cwd / "nowhere"), cwd=home.path).code == 2
+
+
+def test_runs_shows_what_is_active_and_queued_and_cancel_ends_a_sessions_runs(home: Home, cwd: Path) -> None:
+    home.endpoint.script("busy", [Say("x"), Pause(Gate("busy"))])
+    active = home.longboat("run", "--detach", "[[busy]]", cwd=cwd).out.strip()
+    home.endpoint.wait_for_gate("busy")
+    queued = home.longboat("run", "--detach", "-c", "later", cwd=cwd).out.strip()
+    head, first, second = home.longboat("runs", cwd=cwd).lines
+    assert head.split() == ["RUN", "STATE", "ACCEPTED", "PROMPT"]
+    assert first.split()[:3] == [queued, "queued", "#1"]
+    assert second.split()[:2] == [active, "active"]
+    only = home.longboat("runs", "--state", "queued", "--format", "json", cwd=cwd).lines
+    assert [json.loads(line)["run_id"] for line in only] == [queued]
+    (session,) = sessions(home, cwd)
+    canceled = home.longboat("cancel", "--session", session, cwd=cwd)
+    assert sorted(line.split()[0] for line in canceled.lines) == sorted([active, queued])
+    assert home.longboat("cancel", "--session", session, cwd=cwd).out == "Nothing to cancel.\n"
+
+
+def test_cancel_all_reaches_every_session_of_the_directory(home: Home, cwd: Path) -> None:
+    started = []
+    for name in ("a", "b"):
+        home.endpoint.script(name, [Say("x"), Pause(Gate(name))])
+        started.append(home.longboat("run", "--detach", f"[[{name}]]", cwd=cwd).out.strip())
+        home.endpoint.wait_for_gate(name)
+    canceled = home.longboat("cancel", "--all", cwd=cwd)
+    assert sorted(line.split()[0] for line in canceled.lines) == sorted(started)
+    assert home.longboat("cancel", "--all", cwd=cwd).out == "Nothing to cancel.\n"
+
+
+def test_doctor_finds_nothing_wrong_and_names_what_is_used(home: Home, cwd: Path) -> None:
+    home.longboat("run", "hi", cwd=cwd)
+    done = home.longboat("doctor", cwd=cwd)
+    assert done.code == 0, done
+    assert "prompts: mine/m" in done.out
+    assert "WRONG" not in done.out
+
+
+def test_doctor_tells_a_broken_config_by_file_and_line_and_exits_1(home: Home, cwd: Path) -> None:
+    (cwd / "longboat.json").write_text('{\n  // mine\n  "titles": 3\n}')
+    done = home.longboat("doctor", cwd=cwd)
+    assert done.code == 1
+    assert f"{cwd / 'longboat.json'}:3: titles" in done.out
+
+
+def test_doctor_tells_a_provider_that_nobody_answers_for(home: Home, cwd: Path) -> None:
+    provider = {"type": "openai-compatible", "base_url": "http://127.0.0.1:9/v1", "models": [{"id": "m"}]}
+    config = {"providers": {"gone": provider}, "models": {"large": "gone/m"}}
+    (cwd / "longboat.json").write_text(json.dumps(config))
+    done = home.longboat("doctor", cwd=cwd)
+    assert done.code == 1
+    assert "http://127.0.0.1:9/v1 cannot be reached" in done.out
+
+
+def test_config_shows_what_holds_without_secrets(home: Home, cwd: Path) -> None:
+    provider = {"type": "openai", "api_key": "sk-very-secret", "headers": {"x-key": "also-secret", "x": "$OPENAI_X"}}
+    (cwd / "longboat.json").write_text(json.dumps({"providers": {"p": provider}}))
+    shown = home.longboat("config", cwd=cwd).out
+    assert "secret" not in shown
+    assert json.loads(shown)["providers"]["p"]["headers"] == {"x-key": "(hidden)", "x": "$OPENAI_X"}
+    assert json.loads(shown)["providers"]["mine"]["base_url"] == f"{home.endpoint.url}/v1"
+    assert "properties" in json.dumps(json.loads(home.longboat("config", "--schema", cwd=cwd).out))
+
+
+def test_models_lists_providers_and_says_who_answers(home: Home, cwd: Path) -> None:
+    done = home.longboat("models", cwd=cwd)
+    assert "Prompts go to mine/m" in done.out
+    assert "Set ANTHROPIC_API_KEY." in done.out
+    assert json.loads(home.longboat("models", "--format", "json", cwd=cwd).out)["large"] == "mine/m"
+
+
+def test_status_and_version_tell_of_the_server(home: Home, cwd: Path) -> None:
+    home.longboat("run", "hi", cwd=cwd)
+    status = json.loads(home.longboat("status", "--format", "json", cwd=cwd).out)
+    assert status["running"]
+    assert str(cwd) in {workspace["path"] for workspace in status["workspaces"]}
+    assert str(home.socket) in home.longboat("version", cwd=cwd).out
