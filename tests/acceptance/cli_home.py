@@ -29,7 +29,8 @@ class Endpoint:
 
     url: str
 
-    def script(self, name: str, *steps: HttpStep) -> None:
+    def script(self, name: str | None, *steps: HttpStep) -> None:
+        """Without a name: what the next prompts without a marker get."""
         self._ask("/control/script", encode_script(steps, name=name))
 
     def open_gate(self, name: str) -> None:

@@ -10,8 +10,9 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from cli_home import Endpoint, Home, finished, home_with, scripted_endpoint
+from cli_home import Endpoint, Home, finished, home_with, scripted_endpoint, wait_for_line
 
+from longboat.testing import Gate, Hang, Pause, Say
 from longboat.wire.models import PROTOCOL
 
 pytestmark = pytest.mark.acceptance
@@ -97,6 +98,18 @@ def test_a_server_on_tcp_alone_is_discovered_with_its_token(home: Home, cwd: Pat
     home.serve("--socket", "none", "--port", "0")
     done = home.longboat("run", "hi", cwd=cwd)
     assert (done.code, done.out, done.err) == (0, "echo: hi\n", "")
+
+
+def test_r3_a_waiting_run_finds_a_restarted_server_at_its_new_address_with_its_new_token(home: Home, cwd: Path) -> None:
+    home.endpoint.script("moved", [Say("x"), Hang()])
+    home.serve("--socket", "none", "--port", "0")
+    before = home.discovery()
+    process = home.start("run", "--format", "json", "[[moved]]", cwd=cwd)
+    wait_for_line(process, '"message_delta"')
+    home.kill_server()
+    home.serve("--socket", "none", "--port", "0")
+    assert home.discovery().token != before.token
+    assert finished(process).events[-1]["payload"]["payload"]["outcome"] == "interrupted"
 
 
 def test_a_wrong_token_is_told_with_the_next_step(home: Home, cwd: Path) -> None:
@@ -199,8 +212,6 @@ def test_logs_shows_what_the_background_server_said(home: Home, cwd: Path) -> No
 
 
 def test_stop_refuses_to_interrupt_a_run_unless_forced(home: Home, cwd: Path) -> None:
-    from longboat.testing import Gate, Pause
-
     home.endpoint.script("long", [Pause(Gate("long"))])
     home.longboat("run", "--detach", "[[long]]", cwd=cwd)
     home.endpoint.wait_for_gate("long")

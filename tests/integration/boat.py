@@ -1,8 +1,9 @@
 """A whole Longboat in the test's process: real store, real log, scripted model."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,16 @@ class Boat:
     async def messages(self, session_id: str | None = None) -> Sequence[Message]:
         return (await self.workspace.messages(session_id or self.session_id, limit=500, after=None)).items
 
+    async def ledger(self) -> Sequence[Run]:
+        """Every run of the workspace, oldest first."""
+        page = await self.workspace.runs(state=None, session_id=None, limit=500, after=None)
+        return page.items[::-1]
+
+    async def posted(self, count: int) -> None:
+        """Wait until so many commands wait in the session's mailbox, behind the one that is being worked off."""
+        while len(self.actor._mailbox) < count:
+            await asyncio.sleep(0)
+
     def hold_actor(self) -> Gate:
         """Keep the session's mailbox shut: what is asked now is decided, in order, once the gate opens."""
         gate = Gate("actor")
@@ -152,3 +163,17 @@ async def watch(
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Be somebody whom file permissions bind, for a while: tests may run as root, whom they do not."""
+    if os.geteuid() != 0:
+        yield
+        return
+    nobody = 65534
+    os.setresuid(nobody, nobody, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)

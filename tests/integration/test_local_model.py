@@ -74,16 +74,18 @@ async def test_a_cancel_in_mid_stream_frees_the_slot(model: LocalModel):
     """Twice as many streams as slots are left early; if one still held its slot, the last prompt would wait for it."""
     await answer(model, "Hello", at_most=1)
     for _ in range(4):
-        heard = asyncio.Event()
+        heard: asyncio.Queue[ModelEvent | None] = asyncio.Queue()
 
-        async def turn(heard: asyncio.Event) -> None:
-            async with model.stream(prompt("Tell a very long story of the sea.")) as events:
-                async for event in events:
-                    if isinstance(event, TextDelta):
-                        heard.set()
+        async def turn(heard: asyncio.Queue[ModelEvent | None]) -> None:
+            try:
+                async with model.stream(prompt("Tell a very long story of the sea.")) as events:
+                    async for event in events:
+                        heard.put_nowait(event)
+            finally:
+                heard.put_nowait(None)
 
         task = asyncio.create_task(turn(heard))
-        await heard.wait()
+        assert isinstance(await heard.get(), TextDelta)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -135,11 +135,15 @@ class Promises(RuleBasedStateMachine):
         self.newest_seq = 0
 
     def do(self, command: Command) -> None:
+        leaving = self.session.leaving
         self.session, effects = decide(self.session, command)
+        assert not (leaving and any(isinstance(effect, RunStarted | RunFolded) for effect in effects))
         self.journal.record(effects)
 
     def some_run(self, data: st.DataObject) -> str:
-        return data.draw(st.sampled_from(sorted(self.journal.seqs)), label="run")
+        """Any run, but mostly one that is not over."""
+        names = sorted(self.journal.unfinished()) * 3 + list(self.journal.seqs)
+        return data.draw(st.sampled_from(names), label="run")
 
     def accept_command(self, delivery: Delivery, gap: int) -> Accept:
         seq = self.newest_seq + gap
@@ -158,6 +162,13 @@ class Promises(RuleBasedStateMachine):
         self.journal.seqs[command.run_id] = command.seq
         self.journal.note("accepted", command.run_id)
         self.do(command)
+
+    @precondition(lambda self: not self.session.leaving)
+    @rule(delivery=deliveries)
+    def submit(self, delivery: Delivery) -> None:
+        """Most prompts enter at once."""
+        self.accept(delivery, 1)
+        self.do(Enter(run_id=f"r{self.newest_seq}"))
 
     @precondition(lambda self: self.journal.seqs)
     @rule(data=st.data())
@@ -193,7 +204,7 @@ class Promises(RuleBasedStateMachine):
         self.journal.note("clear queue")
         self.do(ClearQueue())
 
-    @precondition(lambda self: self.journal.unfinished())
+    @precondition(lambda self: self.journal.seqs)
     @rule(data=st.data(), delivery=deliveries)
     def edit(self, data: st.DataObject, delivery: Delivery) -> None:
         run_id = self.some_run(data)
@@ -334,5 +345,5 @@ class Promises(RuleBasedStateMachine):
         self.every_run_ends_once_with_what_happened()
 
 
-Promises.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+Promises.TestCase.settings = settings(max_examples=250, stateful_step_count=40, deadline=None)
 TestPromises = Promises.TestCase

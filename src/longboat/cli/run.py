@@ -12,6 +12,7 @@ from longboat.errors import EmptyPrompt
 if TYPE_CHECKING:
     from longboat.cli.connection import Connection
     from longboat.cli.display import Display
+    from longboat.wire.requests import Submit
 
 READER_GONE = 141
 """What a shell reports of a program that SIGPIPE ended."""
@@ -67,8 +68,6 @@ def run(
     if session_id is not None and newest:
         raise click.UsageError("Give -s or -c, not both.")
     text = _prompt(prompt)
-    if not text.strip():
-        raise EmptyPrompt  # before a server is started and a session made for it
     from longboat.cli.background import ensure_server
     from longboat.client import calls
     from longboat.wire.ids import new_id
@@ -86,32 +85,35 @@ def run(
     )
     if detach:
         click.echo(connection.send(calls.submit(workspace_id, submit)).run_id)
-        return
+    else:
+        ctx.exit(_wait(workspace_id, submit, style, give_up_after))
+
+
+def _wait(workspace_id: str, submit: "Submit", style: str, give_up_after_s: float) -> int:
+    from longboat.cli.console import notice
     from longboat.cli.watch import watch
 
     try:
-        code = watch(workspace_id, submit, _display(style), give_up_after_s=give_up_after)
+        code = watch(workspace_id, submit, _display(style), give_up_after_s=give_up_after_s)
     except BrokenPipeError:
         _forget_stdout()
-        code = READER_GONE
-    if code == 0 and session_id is None and sys.stdout.isatty():
-        _go_on(submit.session_id)
-    ctx.exit(code)
+        return READER_GONE
+    if code == 0 and sys.stdout.isatty():
+        notice(f'session {submit.session_id}; go on with: longboat run -c "…"')
+    return code
 
 
 def _prompt(words: tuple[str, ...]) -> str:
     """Standard input is read only if there is no other prompt: it may be open and silent for ever."""
     if words and words != ("-",):
-        return " ".join(words)
-    if sys.stdin is None or (not words and sys.stdin.isatty()):
+        text = " ".join(words)
+    elif sys.stdin is None or (not words and sys.stdin.isatty()):
         raise click.UsageError('Give a prompt: longboat run "…", or pipe one in.')
-    return sys.stdin.buffer.read().decode(errors="replace")
-
-
-def _go_on(session_id: str) -> None:
-    from longboat.cli.console import notice
-
-    notice(f'session {session_id}; go on with: longboat run -c "…"')
+    else:
+        text = sys.stdin.buffer.read().decode(errors="replace")
+    if not text.strip():
+        raise EmptyPrompt  # before a server is started and a session made for it
+    return text
 
 
 def _session(connection: "Connection", workspace_id: str, *, newest: bool) -> str:

@@ -6,7 +6,6 @@ The only part of the command line that needs httpx2 and an event loop.
 import asyncio
 import os
 import signal
-import sys
 from contextlib import aclosing
 
 from longboat.cli.console import notice
@@ -29,7 +28,8 @@ def watch(workspace_id: str, submit: Submit, display: Display, *, give_up_after_
 async def _watch(workspace_id: str, submit: Submit, display: Display, give_up_after_s: float) -> int:
     async with Client() as client:
         interrupt = _Interrupt(client, workspace_id, submit.run_id or "")
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, interrupt)
         complete: RunComplete | None = None
         events = client.run(
             submit.prompt,
@@ -50,6 +50,7 @@ async def _watch(workspace_id: str, submit: Submit, display: Display, give_up_af
         except TimeoutError:
             notice(f"It has not stopped within {STOP_S:g} s. See: longboat runs; longboat cancel {submit.run_id}")
         finally:
+            loop.remove_signal_handler(signal.SIGINT)
             await interrupt.settled()
     return CANCELED if interrupt.asked else _exit_code(complete)
 
@@ -87,8 +88,7 @@ class _Interrupt:
 
     def __call__(self) -> None:
         if self._task is not None:
-            sys.stdout.flush()
-            os._exit(CANCELED)
+            os._exit(CANCELED)  # every display flushes what it writes
         notice("Canceling … (Ctrl-C again leaves at once)")
         self._task = asyncio.create_task(self._cancel())
         self.deadline.reschedule(asyncio.get_running_loop().time() + STOP_S)

@@ -24,6 +24,8 @@ from longboat.models.seam import ModelEvent, ModelRequest, Progress
 from longboat.wire.models import FilePart, Message, TextPart
 
 if TYPE_CHECKING:
+    import httpx2
+
     from longboat.models.openai_chat import OpenAIChatModel
 
 PROVIDER = "local"
@@ -34,6 +36,7 @@ CONTEXT_WINDOW = 8192
 _SLOTS = 2
 _LOAD_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 2.0
+_DEATH_TIMEOUT_S = 0.5
 _INSTALL = "pip install 'longboat[local]'"
 
 
@@ -45,6 +48,7 @@ def runtime_installed() -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Server:
     process: asyncio.subprocess.Process
+    client: "httpx2.AsyncClient"
     chat: "OpenAIChatModel"
 
     @property
@@ -98,9 +102,15 @@ class LocalModel:
                         yield step
             server = self._server
         assert server is not None
-        async with server.chat.stream(_simplified(request)) as events:
-            async for event in events:
-                yield event
+        try:
+            async with server.chat.stream(_simplified(request)) as events:
+                async for event in events:
+                    yield event
+        except ModelError as error:
+            if error.retryable:
+                # A lost connection is seen before the death that caused it: the next try must find it dead.
+                await _ended(server.process, _DEATH_TIMEOUT_S)
+            raise
 
     async def _start(self) -> AsyncGenerator[Progress, None]:
         if not runtime_installed():
@@ -137,6 +147,8 @@ async def _pulled(data_dir: Path) -> AsyncGenerator[weights.FetchProgress, None]
 
 
 async def _launch(data_dir: Path) -> _Server:
+    import httpx2
+
     from longboat.models.openai_chat import OpenAIChatModel
 
     job = Job(
@@ -158,7 +170,10 @@ async def _launch(data_dir: Path) -> _Server:
             start_new_session=True,
         )
     ready = await _ready(process, job, log)
+    # Its server drops idle connections without a word: a request on a kept one would now and then find it closed.
+    client = httpx2.AsyncClient(limits=httpx2.Limits(max_keepalive_connections=0), trust_env=False)
     chat = OpenAIChatModel(
+        client=client,
         provider=PROVIDER,
         name=NAME,
         base_url=f"{ready.url}/v1",
@@ -166,7 +181,7 @@ async def _launch(data_dir: Path) -> _Server:
         context_window=CONTEXT_WINDOW,
         max_output_tokens=MAX_OUTPUT_TOKENS,
     )
-    return _Server(process=process, chat=chat)
+    return _Server(process=process, client=client, chat=chat)
 
 
 async def _ready(process: asyncio.subprocess.Process, job: Job, log: Path) -> Ready:
@@ -190,14 +205,18 @@ async def _ready(process: asyncio.subprocess.Process, job: Job, log: Path) -> Re
 
 
 async def _stop(server: _Server) -> None:
-    await server.chat.aclose()
+    await server.client.aclose()
     assert server.process.stdin is not None
     server.process.stdin.close()
-    try:
-        async with asyncio.timeout(_STOP_TIMEOUT_S):
-            await server.process.wait()
-    except TimeoutError:
+    if not await _ended(server.process, _STOP_TIMEOUT_S):
         await _kill(server.process)
+
+
+async def _ended(process: asyncio.subprocess.Process, timeout_s: float) -> bool:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await process.wait()
+    return process.returncode is not None
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:

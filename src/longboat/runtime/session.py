@@ -197,6 +197,9 @@ class SessionActor:
                 work, future = self._mailbox.popleft()
                 try:
                     result = await work()
+                except asyncio.CancelledError:
+                    future.cancel()  # the workspace ends: nobody is to wait for what will not come
+                    raise
                 except Exception as error:
                     if not future.done():
                         future.set_exception(error)
@@ -311,8 +314,12 @@ class SessionActor:
         self._post(lambda: self._enter(run_id))
 
     async def _enter(self, run_id: str) -> None:
+        own = self._state.find(run_id)
+        # An older one whose entry the store refused goes first: order is by accept (L8).
+        due = [run for run in self._state.in_state(RunState.ACCEPTED) if own is not None and run.seq <= own.seq]
         try:
-            await self._apply(Enter(run_id=run_id))
+            for run in due:
+                await self._apply(Enter(run_id=run.run_id))
         except StoreUnavailable:
             # Accepted is accepted: it enters as soon as the store writes again, or after the next start.
             asyncio.get_running_loop().call_later(RETRY_S, self._enter_next, run_id)

@@ -5,6 +5,7 @@ returns are the wire's shapes.
 """
 
 import asyncio
+import base64
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -52,6 +53,7 @@ from longboat.wire.ids import check_own_id, new_id
 from longboat.wire.models import (
     Accepted,
     AgentInfo,
+    Attachment,
     Canceled,
     ClientInfo,
     Delivery,
@@ -129,7 +131,10 @@ class Workspace:
 
     def run_finished(self, run: Run) -> None:
         self._sessions_of.pop(run.run_id, None)
-        for future in self._waiting.pop(run.run_id, ()):
+        self._wake(run.run_id)
+
+    def _wake(self, run_id: str) -> None:
+        for future in self._waiting.pop(run_id, ()):
             if not future.done():
                 future.set_result(None)
 
@@ -284,8 +289,7 @@ class Workspace:
         if request.model is not None and "/" not in request.model:
             raise BadInput(f"model must be provider/model (got {request.model!r}).", code="bad_model")
         for file in request.attachments:
-            if (file.text is None) == (file.data is None):
-                raise BadInput(f"Attachment {file.name!r} needs either text or data.", code="bad_attachment")
+            _check_attachment(file)
         if not request.prompt.strip() and not any((file.text or "").strip() for file in request.attachments):
             raise EmptyPrompt
         own_id = check_own_id(request.run_id, field="run_id") if request.run_id is not None else None
@@ -446,6 +450,8 @@ class Workspace:
         """End the streams and the clocks. From here on this object refuses; the app opens a new one when asked."""
         self.closing = True
         self._claims.close()
+        for run_id in list(self._waiting):
+            self._wake(run_id)
         self._hub.close()
 
     async def aclose(self) -> None:
@@ -454,6 +460,16 @@ class Workspace:
     def _check_open(self) -> None:
         if self.closing:
             raise WorkspaceClosing
+
+
+def _check_attachment(file: Attachment) -> None:
+    if (file.text is None) == (file.data is None):
+        raise BadInput(f"Attachment {file.name!r} needs either text or data.", code="bad_attachment")
+    try:
+        base64.b64decode(file.data or "", validate=True)
+    except ValueError as error:
+        message = f"The data of attachment {file.name!r} is not base64: {error}."
+        raise BadInput(message, code="bad_attachment") from None
 
 
 def _page_cursor(after: str | None, default: int) -> int:

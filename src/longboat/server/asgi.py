@@ -21,7 +21,7 @@ class _Router(Litestar):
     """Litestar without what it loads for users of pydantic, attrs and OpenTelemetry, which is 100 ms of our start.
 
     Both methods are Litestar's own and undocumented: should they go, nothing breaks, the start is slower and
-    test_server_start says so.
+    test_server_process says so.
     """
 
     @staticmethod

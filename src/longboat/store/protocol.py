@@ -22,7 +22,7 @@ class UniqueViolated(LongboatError):
 
 
 class WriteMissed(LongboatError):
-    """A write changed another number of rows than it had to: the unit was rolled back."""
+    """A write changed another number of rows than it had to, or broke another constraint: the unit was rolled back."""
 
     code = "write_missed"
 

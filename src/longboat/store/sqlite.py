@@ -124,10 +124,7 @@ class SqliteStore:
             listener = self._listeners.get(pending.unit.workspace_id)
             if pending.published and listener is not None:
                 listener(pending.published)
-            if pending.error is None:
-                self._problem = None
-            elif isinstance(pending.error, StoreUnavailable):
-                self._problem = pending.error.message
+            self._problem = pending.error.message if isinstance(pending.error, StoreUnavailable) else None
             if not pending.future.cancelled():
                 _answer(pending)
 
@@ -194,7 +191,8 @@ class SqliteStore:
                 self._connection.execute("ROLLBACK")
         for pending in batch:
             pending.published.clear()
-            pending.error = pending.error or _translate(error)
+            # Also where a unit had failed by itself: it may have clashed with one that is now undone.
+            pending.error = _unavailable(error)
 
     def _attempt(self, pending: _Pending) -> None:
         """Run one unit in a savepoint: its failure leaves the others of the batch alone."""
@@ -284,8 +282,14 @@ def _translate(error: Exception) -> Exception:
     match error:
         case sqlite3.IntegrityError() if "UNIQUE" in str(error):
             return UniqueViolated(str(error))
+        case sqlite3.IntegrityError():
+            return WriteMissed(str(error))
         case sqlite3.Error():
-            return StoreUnavailable(
-                f"The store cannot be written: {error}. Nothing was accepted; mend the disk or its rights, then resend."
-            )
+            return _unavailable(error)
     return error
+
+
+def _unavailable(error: sqlite3.Error) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"The store cannot be written: {error}. Nothing was accepted; mend the disk or its rights, then resend."
+    )

@@ -1,0 +1,73 @@
+# What a person and CI call. `make help` lists it.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.setup-stamp
+SITE   := $(VENV)/.docs-stamp
+export PROMPT ?= Say hello, then tell me in one sentence what a longboat is.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check bench dev docs clean
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make .venv and install everything; quick when nothing changed
+
+# The second python is the one inside: it is asked because a venv outlives an upgrade of the system's Python.
+$(READY): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "longboat: $(PYTHON) is not installed. Debian and Ubuntu: apt install python3 python3-venv" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "longboat: Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1)." >&2; \
+	  echo "  Name a newer one: make setup PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "longboat: $(PYTHON) has no venv module. Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo "==> Making $(VENV) with $$($(PYTHON) -V)"
+	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@echo "==> Installing Longboat, the local model's runtime and the developer's tools"
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[local,dev]'
+	@touch $@
+
+run: setup ## Start Longboat in the background and stream a first answer
+	@if $(BIN)/longboat models | grep -q 'Prompts go to local/'; then \
+	  echo "==> No API key and no longboat.json: the local model answers"; $(BIN)/longboat models pull; fi
+	@echo "==> longboat run \"$$PROMPT\""
+	@$(BIN)/longboat run "$$PROMPT"
+	@echo
+	@echo "The server stays in the background. Put its command on your path and go on:"
+	@echo
+	@echo "  . $(BIN)/activate"
+	@echo '  longboat run -c "…"     go on in this session, from any terminal'
+	@echo "  longboat runs           what is active, queued and over"
+	@echo "  longboat models         which model answers, and how to get a better one"
+	@echo "  longboat stop           end the server"
+
+test: setup ## Run every test
+	@$(BIN)/python -m pytest
+
+check: setup ## Lint, format, types, import rules, generated pages
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python docs/generate.py --check
+
+bench: setup ## Measure against the floors
+	$(BIN)/python benchmarks
+
+dev: setup ## Serve in the foreground on scratch data in .dev
+	@$(BIN)/longboat serve --socket .dev/longboat.sock --data-dir .dev/data
+
+docs: $(SITE) ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+$(SITE): $(READY)
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[docs]'
+	@touch $@
+
+clean: ## Remove what was made here (your sessions and the weights stay)
+	@if [ -x $(BIN)/longboat ]; then $(BIN)/longboat stop || true; fi
+	rm -rf $(VENV) .dev site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,227 @@
+"""What the rows share: processes that end with their row, a Longboat to measure, rounds, and how a row reads."""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.wires import PATIENCE_S, Wire
+
+Process = subprocess.Popen[str]
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the table."""
+
+    work: str
+    floor: str
+    longboat: str
+    score: str
+    spread: str
+    bound: str
+    passed: bool
+
+    def markdown(self) -> str:
+        verdict = "yes" if self.passed else "**no**"
+        cells = (self.work, self.floor, self.longboat, self.score, self.spread, self.bound, verdict)
+        return f"| {' | '.join(cells)} |"
+
+
+def compare(
+    work: str,
+    rounds: Sequence[tuple[float, float]],
+    show: Callable[[float], str],
+    *,
+    at_most: float | None = None,
+    at_least: float | None = None,
+) -> Row:
+    """A row from rounds of (floor, Longboat), each measured side by side: the ratio's median decides."""
+    ratios = sorted(ours / floor for floor, ours in rounds)
+    ratio = statistics.median(ratios)
+    return Row(
+        work=work,
+        floor=show(statistics.median(floor for floor, _ in rounds)),
+        longboat=show(statistics.median(ours for _, ours in rounds)),
+        score=f"{ratio:.2f}×",
+        spread=f"{ratios[0]:.2f}–{ratios[-1]:.2f}",
+        bound=f"≤ {at_most:g}×" if at_most is not None else f"≥ {at_least:g}×",
+        passed=ratio <= at_most if at_most is not None else at_least is not None and ratio >= at_least,
+    )
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.2f} ms" if seconds < 0.1 else f"{seconds * 1000:.0f} ms"
+
+
+def per_second(rate: float) -> str:
+    return f"{rate / 1000:,.1f} k/s"
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds that it took."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A directory with a path short enough for sockets."""
+    path = Path(tempfile.mkdtemp(prefix="lbb-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def process(*arguments: str, environ: dict[str, str] | None = None) -> Iterator[Process]:
+    """`python …`, ended when the block ends. Its stdin and stdout are pipes; what it logs is shown if the row fails."""
+    log = tempfile.TemporaryFile()
+    child = subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+    )
+    try:
+        yield child
+    except Exception:
+        log.seek(0)
+        sys.stderr.write(log.read().decode(errors="replace"))
+        raise
+    finally:
+        child.terminate()
+        try:
+            child.wait(10)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        for file in (child.stdin, child.stdout, log):
+            assert file is not None
+            file.close()
+
+
+def line_of(child: Process) -> str:
+    """The next line that a process prints."""
+    assert child.stdout is not None
+    line = child.stdout.readline()
+    if not line:
+        raise RuntimeError(f"{child.args} ended: {child.wait()}")
+    return line.strip()
+
+
+def connect(path: Path) -> Wire:
+    """A connection to a server that may still be starting."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return Wire(path)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.001)
+
+
+@contextmanager
+def floor(module: str, *arguments: str) -> Iterator[Path]:
+    """The floor `benchmarks.floors.MODULE`, listening on the socket that this gives."""
+    with scratch() as path, process("-m", f"benchmarks.floors.{module}", str(path / "s"), *arguments):
+        connect(path / "s").__exit__(None, None, None)
+        yield path / "s"
+
+
+@contextmanager
+def scripted_endpoint() -> Iterator[str]:
+    """The scripted model endpoint; gives its address."""
+    with process("-m", "longboat.testing.endpoint") as child:
+        yield line_of(child).removeprefix("listening on ").removesuffix("/v1")
+
+
+def environ_of(home: Path, base_url: str) -> dict[str, str]:
+    """A user whose only model is at `base_url`, titles off."""
+    provider = {"type": "openai-compatible", "base_url": base_url, "api_key": "x", "models": [{"id": "m"}]}
+    config = {
+        "providers": {"mine": provider},
+        "models": {"large": "mine/m", "small": "mine/m"},
+        "titles": False,
+        "server": {"drain_s": 0},
+    }
+    file = home / "config" / "longboat" / "longboat.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(config))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LONGBOAT_", "XDG_"))}
+    return kept | {
+        "HOME": str(home),
+        "LONGBOAT_RUNTIME_DIR": str(home / "run"),
+        "LONGBOAT_DATA_DIR": str(home / "data"),
+        "XDG_CONFIG_HOME": str(home / "config"),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boat:
+    """A running server with one workspace, and a connection for setting up."""
+
+    socket: Path
+    pid: int
+    wire: Wire
+    workspace: str
+    """The route of the workspace."""
+
+    def new_session(self) -> str:
+        session: dict[str, Any] = self.wire.ask("POST", f"{self.workspace}/sessions", {})
+        return str(session["id"])
+
+    def events(self, client_id: str) -> str:
+        return f"{self.workspace}/events?client_id={client_id}"
+
+    @contextmanager
+    def subscriber(self, client_id: str = "subscriber") -> Iterator[Wire]:
+        """A client on the event stream, past its snapshot."""
+        with Wire(self.socket) as wire:
+            wire.send(f"GET {self.events(client_id)} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            wire.wait_for(b"event: snapshot")
+            yield wire
+
+
+@contextmanager
+def longboat(base_url: str) -> Iterator[Boat]:
+    """`longboat serve`, healthy, with nothing done yet."""
+    with scratch() as home:
+        (home / "work").mkdir()
+        environ = environ_of(home, base_url)
+        with process("-m", "longboat", "serve", environ=environ) as child:
+            line_of(child)
+            with connect(home / "run" / "longboat.sock") as wire:
+                workspace = wire.ask("POST", "/v1/workspaces", {"path": str(home / "work")})
+                yield Boat(
+                    socket=home / "run" / "longboat.sock",
+                    pid=child.pid,
+                    wire=wire,
+                    workspace=f"/v1/workspaces/{workspace['id']}",
+                )
+
+
+def transposed(pairs: Iterable[tuple[float, float]], size: int) -> list[tuple[float, float]]:
+    """Samples taken in turn, as rounds of `size`: the median of each side in each round."""
+    samples = list(pairs)
+    chunks = [samples[start : start + size] for start in range(0, len(samples), size)]
+    return [
+        (statistics.median(floor for floor, _ in chunk), statistics.median(ours for _, ours in chunk))
+        for chunk in chunks
+    ]

@@ -1,0 +1,56 @@
+"""Cancel by one client → terminal event at the other."""
+
+import time
+import urllib.request
+from collections.abc import Iterator
+
+from benchmarks.harness import Boat, Row, compare, floor, longboat, milliseconds, scripted_endpoint, transposed
+from benchmarks.wires import RUN_COMPLETE, Wire, request
+from longboat.testing import Hang, Say, encode_script
+
+ROUNDS, SAMPLES, WARM_UP = 8, 30, 10
+QUIET_S = 0.005
+"""Before each sample: what the one before set off has ended."""
+RUNS = 10
+"""Of one session: a long history would make the runs, which are not measured here, ever longer."""
+
+
+def measure() -> list[Row]:
+    with floor("durable") as socket, scripted_endpoint() as url, longboat(f"{url}/v1") as boat, Wire(socket) as bare:
+        script = encode_script([[Say("I begin"), Hang()]], name="hang", repeat=True)
+        urllib.request.urlopen(f"{url}/control/script", data=script).close()
+        pairs = _samples(boat, bare)
+        for _ in range(WARM_UP):
+            next(pairs)
+        rounds = transposed((next(pairs) for _ in range(ROUNDS * SAMPLES)), SAMPLES)
+    return [compare("cancel → terminal event at the other client, p50", rounds, milliseconds, at_most=4)]
+
+
+def _samples(boat: Boat, bare: Wire) -> Iterator[tuple[float, float]]:
+    to_floor = request("POST", "/cancel")
+    with boat.subscriber("other") as events, Wire(boat.socket) as wire:
+        while True:
+            session = boat.new_session()
+            to_boat = request("POST", f"{boat.workspace}/agent/sessions/{session}/cancel")
+            for _ in range(RUNS):
+                boat.wire.ask("POST", f"{boat.workspace}/agent", {"session_id": session, "prompt": "[[hang]]"})
+                events.wait_for(b'"text":"I begin"')
+                yield _cancel_bare(bare, to_floor), _cancel(wire, to_boat, events)
+
+
+def _cancel_bare(wire: Wire, sent: bytes) -> float:
+    time.sleep(QUIET_S)
+    start = time.perf_counter()
+    wire.send(sent)
+    wire.answer()
+    return time.perf_counter() - start
+
+
+def _cancel(wire: Wire, sent: bytes, events: Wire) -> float:
+    time.sleep(QUIET_S)
+    start = time.perf_counter()
+    wire.send(sent)
+    events.wait_for(RUN_COMPLETE)
+    taken = time.perf_counter() - start
+    wire.answer()
+    return taken

@@ -1,0 +1,35 @@
+"""Fifty runs of 200 chunks at once, against one run of 10,000."""
+
+from contextlib import ExitStack
+
+from benchmarks.harness import Boat, Row, compare, longboat, milliseconds, scripted_endpoint, timed
+from benchmarks.rows.rate import run_burst
+from benchmarks.wires import RUN_COMPLETE, Wire, request
+
+ROUNDS, RUNS, CHUNKS = 8, 50, 200
+
+
+def measure() -> list[Row]:
+    with scripted_endpoint() as url, longboat(f"{url}/v1") as boat, boat.subscriber() as events, ExitStack() as stack:
+        wires = [stack.enter_context(Wire(boat.socket)) for _ in range(RUNS)]
+
+        def both() -> tuple[float, float]:
+            return run_burst(boat, events, RUNS * CHUNKS), _run_many(boat, events, wires)
+
+        both()
+        rounds = [both() for _ in range(ROUNDS)]
+    return [compare("50 runs × 200 chunks at once, floor: 1 run × 10,000", rounds, milliseconds, at_most=1.5)]
+
+
+def _run_many(boat: Boat, events: Wire, wires: list[Wire]) -> float:
+    bodies = [{"session_id": boat.new_session(), "prompt": f"[[burst:{CHUNKS}]]"} for _ in wires]
+    prompts = [request("POST", f"{boat.workspace}/agent", body) for body in bodies]
+
+    def work() -> None:
+        for wire, prompt in zip(wires, prompts, strict=True):
+            wire.send(prompt)
+        for wire in wires:
+            wire.answer()
+        events.wait_for(RUN_COMPLETE, RUNS)
+
+    return timed(work)

@@ -1,0 +1,47 @@
+"""Deltas per second of one run at full speed, through the native adapter to one subscriber."""
+
+import json
+import time
+
+import httpx2
+import uvloop
+
+from benchmarks.harness import Boat, Row, compare, longboat, per_second, scripted_endpoint, timed
+from benchmarks.wires import RUN_COMPLETE, Wire, request
+
+ROUNDS, CHUNKS = 8, 20_000
+_BODY = {"model": "m", "stream": True, "messages": [{"role": "user", "content": f"[[burst:{CHUNKS}]]"}]}
+
+
+def measure() -> list[Row]:
+    with scripted_endpoint() as url, longboat(f"{url}/v1") as boat, boat.subscriber() as events:
+        _read_bare(url)
+        run_burst(boat, events, CHUNKS)
+        rounds = [(CHUNKS / _read_bare(url), CHUNKS / run_burst(boat, events, CHUNKS)) for _ in range(ROUNDS)]
+    return [compare("deltas/s of one run at full speed, 1 subscriber", rounds, per_second, at_least=0.25)]
+
+
+def run_burst(boat: Boat, events: Wire, chunks: int) -> float:
+    """Seconds from a prompt to its terminal event at the subscriber."""
+    body = {"session_id": boat.new_session(), "prompt": f"[[burst:{chunks}]]"}
+    prompt = request("POST", f"{boat.workspace}/agent", body)
+    return timed(lambda: (boat.wire.send(prompt), boat.wire.answer(), events.wait_for(RUN_COMPLETE)))
+
+
+def _read_bare(url: str) -> float:
+    """Seconds to read the same stream with httpx2 and json, and nothing else."""
+    return uvloop.run(_read(url))
+
+
+async def _read(url: str) -> float:
+    async with httpx2.AsyncClient() as client:
+        await client.get(f"{url}/v1/models")
+        start = time.perf_counter()
+        seen = 0
+        async with client.stream("POST", f"{url}/v1/chat/completions", json=_BODY) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data: {"):
+                    seen += bool(json.loads(line[6:])["choices"])
+        if seen != CHUNKS + 1:  # the last one says why the answer ends
+            raise RuntimeError(f"{seen} chunks came")
+        return time.perf_counter() - start

@@ -1,0 +1,205 @@
+"""Real server processes at real doors, and clients that await what happens instead of sleeping.
+
+The model is the scripted endpoint in the test's own loop, so a test can hold an answer at a gate while it kills,
+cancels or looks. `cli_home` is its twin for tests of the command line, which block and need an endpoint of their own.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+from cli_home import PATIENCE_S, Done
+from sessions import SessionClient
+
+from longboat.testing.endpoint import ScriptedEndpoint
+from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
+
+KEY = "sk-the-key-of-the-scripted-provider"
+BOTH_DOORS = ["unix", "tcp"]
+
+
+class Door(Enum):
+    """How clients come in."""
+
+    UNIX = "unix"
+    TCP = "tcp"
+
+
+@dataclass(kw_only=True)
+class Site:
+    """Where one server lives: its home, its data, the model it asks, and the process itself, which may be replaced."""
+
+    path: Path
+    door: Door
+    model: ScriptedEndpoint
+    environ: dict[str, str]
+    clients: AsyncExitStack
+    processes: list[Process] = field(default_factory=list)
+    port: int = 0
+
+    @property
+    def data(self) -> Path:
+        return self.path / "data"
+
+    @property
+    def socket(self) -> Path:
+        return self.path / "run" / SOCKET_NAME
+
+    @property
+    def log(self) -> Path:
+        """What all servers of this site said on stderr."""
+        return self.path / "server.log"
+
+    @property
+    def server(self) -> Process:
+        return self.processes[-1]
+
+    def discovery(self) -> Discovery:
+        return msgspec.json.decode((self.path / "run" / DISCOVERY_NAME).read_bytes(), type=Discovery)
+
+    def project(self, name: str = "project", **changes: Any) -> Path:
+        """A directory whose longboat.json names the scripted endpoint."""
+        directory = self.path / name
+        directory.mkdir()
+        (directory / "longboat.json").write_text(json.dumps(project_config(self.model, **changes)))
+        return directory
+
+    # The server
+
+    async def serve(self, *failpoint: str, under: Sequence[str] = (), **options: Any) -> None:
+        """Start a server, once it answers. `failpoint`: how it is to die; `under`: a command that starts it."""
+        process = await self.launch(*failpoint, under=under, **options)
+        assert process.stdout is not None
+        first = await process.stdout.readline()
+        assert b"is ready" in first, self.log.read_text()
+        found = self.discovery()
+        self.port = int((found.url or ":0").rpartition(":")[2])
+
+    async def launch(self, *failpoint: str, under: Sequence[str] = (), **options: Any) -> Process:
+        """Start a server and do not wait for it."""
+        module = ["longboat.testing.failpoints", *failpoint, "--"] if failpoint else ["longboat"]
+        tcp = ["--port", str(self.port)] if self.door is Door.TCP else []
+        command = [*under, sys.executable, "-m", *module, "serve", "--data-dir", str(self.data), *tcp]
+        with self.log.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *command, cwd=self.path, env=self.environ, stdin=DEVNULL, stdout=PIPE, stderr=log, **options
+            )
+        self.processes.append(process)
+        return process
+
+    async def died(self) -> None:
+        """Wait until the failpoint has killed the server."""
+        assert await self.server.wait() == -signal.SIGKILL
+
+    async def kill(self) -> None:
+        """As a power cut would."""
+        self.server.kill()
+        await self.died()
+
+    async def longboat(self, *arguments: str, cwd: Path) -> Process:
+        """A command beside the server, its outputs on pipes."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "longboat", *arguments),
+            cwd=cwd,
+            env=self.environ,
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+        self.processes.insert(0, process)
+        return process
+
+    # Clients
+
+    async def client(self) -> httpx2.AsyncClient:
+        """A client at the door; it is closed with the site."""
+        if self.door is Door.TCP:
+            http = httpx2.AsyncClient(base_url=self.discovery().url or "", headers=self.headers, timeout=PATIENCE_S)
+        else:
+            pool = httpx2.AsyncHTTPTransport(uds=str(self.socket), limits=httpx2.Limits(max_connections=None))
+            http = httpx2.AsyncClient(transport=pool, base_url="http://localhost", timeout=PATIENCE_S)
+        return await self.clients.enter_async_context(http)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What this door asks of a request."""
+        return {"authorization": f"Bearer {self.discovery().token}"} if self.door is Door.TCP else {}
+
+    async def session(self, directory: Path) -> SessionClient:
+        """A new session in a directory, seen by a client of its own."""
+        http = await self.client()
+        joined = await http.post("/v1/workspaces", json={"path": str(directory)})
+        assert joined.status_code in (200, 201), joined.text
+        return await SessionClient.create(http, f"/v1/workspaces/{joined.json()['id']}")
+
+    async def back_at(self, session: SessionClient) -> SessionClient:
+        """The same session after a restart."""
+        return SessionClient(await self.client(), session.workspace, session.session_id, start=session.start)
+
+    async def raw(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A bare connection, for what no well-behaved client does."""
+        if self.door is Door.TCP:
+            return await asyncio.open_connection("127.0.0.1", self.port)
+        return await asyncio.open_unix_connection(str(self.socket))
+
+
+def project_config(model: ScriptedEndpoint, **changes: Any) -> dict[str, Any]:
+    models = [{"id": "m", "context_window": changes.pop("context_window", 128_000)}]
+    provider = {"type": "openai-compatible", "base_url": model.base_url, "api_key": KEY, "models": models}
+    config = {
+        "providers": {"mine": provider},
+        "models": {"large": "mine/m", "small": "mine/m"},
+        "titles": False,
+        "retry": {"base_s": 0.01},
+    }
+    return config | changes
+
+
+@asynccontextmanager
+async def open_site(door: str = "unix", *, drain_s: float = 1) -> AsyncIterator[Site]:
+    """A fresh site without a server; whatever is started there is ended with it."""
+    path = Path(tempfile.mkdtemp(prefix="lb-", dir="/tmp"))  # pytest's own paths are too long for a socket
+    config = path / "config" / "longboat"
+    config.mkdir(parents=True)
+    (config / "longboat.json").write_text(json.dumps({"server": {"drain_s": drain_s}}))
+    async with ScriptedEndpoint() as model, AsyncExitStack() as clients:
+        site = Site(path=path, door=Door(door), model=model, environ=_environ(path), clients=clients)
+        try:
+            yield site
+        finally:
+            for process in site.processes:
+                if process.returncode is None:
+                    process.kill()
+                await process.communicate()
+            shutil.rmtree(path)
+
+
+def _environ(path: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LONGBOAT_", "XDG_"))}
+    return kept | {
+        "HOME": str(path),
+        "LONGBOAT_RUNTIME_DIR": str(path / "run"),
+        "LONGBOAT_DATA_DIR": str(path / "data"),
+        "XDG_CONFIG_HOME": str(path / "config"),
+    }
+
+
+async def ended(process: Process) -> Done:
+    """The end of a command, for which it has a minute."""
+    async with asyncio.timeout(PATIENCE_S):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return Done(process.returncode, out.decode(), err.decode())

@@ -1,0 +1,125 @@
+"""A store by itself: one workspace, one session, an ear on the log, and a gate before the writer's commits."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from longboat.store.datadir import STORE_NAME
+from longboat.store.protocol import Entry, Published, Unit, Write
+from longboat.store.rows import RunRecord, insert_run
+from longboat.store.sqlite import SqliteStore, open_sqlite
+from longboat.wire.events import Change, encode_body
+from longboat.wire.models import ClientInfo, Delivery, Outcome, Run, RunComplete, RunState
+from longboat.wire.requests import Approve
+
+AT = "2026-01-01T00:00:00.000000Z"
+
+
+class Bench:
+    """A store with one workspace and one session, and an ear on its log."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.store = store
+        self.published: list[Published] = []
+        store.listen("w", self.published.extend)
+
+    @property
+    def numbers(self) -> list[int]:
+        return [number for entry in self.published for number in range(entry.first, entry.last + 1)]
+
+    async def rows(self, query: str, **params: Any) -> list[dict[str, Any]]:
+        return await self.store.read(lambda reader: [dict(row) for row in reader.fetch(query, **params)])
+
+    async def titles(self) -> list[str]:
+        rows = await self.rows("sessions_page", workspace_id="w", before=2**62, limit=500)
+        return [row["title"] for row in rows][::-1]
+
+
+class WriterGate:
+    """Stops the writer thread before its next transaction, and notes every statement that it runs."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.statements: list[str] = []
+        self._open = threading.Event()
+        self._reached = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        store._connection.set_trace_callback(self._trace)
+
+    async def reached(self) -> None:
+        await self._reached.wait()
+
+    def open(self) -> None:
+        self._open.set()
+
+    def _trace(self, statement: str) -> None:
+        self.statements.append(statement)
+        if statement == "BEGIN IMMEDIATE":
+            self._loop.call_soon_threadsafe(self._reached.set)
+            self._open.wait()
+
+
+@asynccontextmanager
+async def open_bench(path: Path) -> AsyncIterator[Bench]:
+    async with open_sqlite(path / STORE_NAME) as store:
+        if not await store.read(lambda reader: reader.fetch("workspaces_all")):
+            place = {"workspace_id": "w", "path": "/w", "created_at": AT}
+            await store.submit(Unit(workspace_id="w", writes=[Write("workspace_insert", place), new_session("s")]))
+        yield Bench(store)
+
+
+def new_session(session_id: str) -> Write:
+    params = {"session_id": session_id, "workspace_id": "w", "parent_id": None, "title": session_id}
+    return Write("session_insert", params | {"created_at": AT, "updated_at": AT}, rows=1)
+
+
+def entry(*names: str, run_id: str | None = None) -> Entry:
+    bodies = tuple(encode_body(Change.CREATED, ClientInfo(client_id=name, attached_at=AT)) for name in names)
+    return Entry(bodies=bodies, session_id="s", run_id=run_id)
+
+
+def unit(*writes: Write, entries: Sequence[Entry] = (), durable: bool = True) -> Unit:
+    return Unit(workspace_id="w", writes=writes, entries=entries, durable=durable)
+
+
+def said(session_id: str) -> Unit:
+    """A session and the event that tells of it."""
+    return unit(new_session(session_id), entries=[entry(session_id)])
+
+
+def record(run_id: str, seq: int, state: RunState, outcome: Outcome | None = None) -> RunRecord:
+    run = Run(
+        run_id=run_id,
+        seq=seq,
+        session_id="s",
+        state=state,
+        outcome=outcome,
+        delivery=Delivery.QUEUE,
+        prompt="go",
+        accepted_at=AT,
+    )
+    return RunRecord(run=run, attachments=(), fingerprint="", model=None, approve=Approve.ASK)
+
+
+def accepted(run_id: str, seq: int, state: RunState = RunState.ACCEPTED) -> Write:
+    return insert_run(record(run_id, seq, state), "w")
+
+
+def terminal(run_id: str) -> Entry:
+    complete = RunComplete(run_id=run_id, session_id="s", outcome=Outcome.END_TURN)
+    return Entry(bodies=(encode_body(Change.CREATED, complete),), session_id="s", run_id=run_id)
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Another process, as it were, holds the store's write lock."""
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()

@@ -1,0 +1,300 @@
+"""Accept: what is refused leaves no trace, what is answered is durable, and a run_id names one run for ever."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boat import Boat, launch
+from checks import check_ends, full_disk, locked_store
+
+from longboat.errors import (
+    BadInput,
+    EmptyPrompt,
+    RunIdTaken,
+    SessionMissing,
+    SessionNotFound,
+    StoreUnavailable,
+)
+from longboat.testing import Gate, Hang, Pause, Say, ScriptedModel
+from longboat.wire.models import Accepted, Attachment, Delivery, FilePart, Outcome, RunState, TextPart
+from longboat.wire.requests import CreateSession, EditRun
+
+
+def attached(text: str | None = None, data: str | None = None) -> tuple[Attachment, ...]:
+    return (Attachment(name="notes.txt", media_type="text/plain", text=text, data=data),)
+
+
+async def log_end(boat: Boat) -> int:
+    rows = await boat.app._store.read(lambda reader: reader.fetch("event_newest", workspace_id=boat.workspace.id))
+    return int(rows[0]["last"])
+
+
+REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"prompt": ""}, EmptyPrompt, "empty_prompt"),
+    ({"prompt": " \n\t "}, EmptyPrompt, "empty_prompt"),
+    ({"prompt": "", "attachments": attached(text="  ")}, EmptyPrompt, "empty_prompt"),
+    ({"prompt": "", "attachments": attached(data="aGk=")}, EmptyPrompt, "empty_prompt"),
+    ({"prompt": "x", "session_id": ""}, SessionMissing, "session_missing"),
+    ({"prompt": "x", "session_id": "none-such"}, SessionNotFound, "session_not_found"),
+    ({"prompt": "x", "model": "no-slash"}, BadInput, "bad_model"),
+    ({"prompt": "x", "attachments": attached()}, BadInput, "bad_attachment"),
+    ({"prompt": "x", "attachments": attached(text="a", data="aGk=")}, BadInput, "bad_attachment"),
+    ({"prompt": "x", "attachments": attached(data="not base64!")}, BadInput, "bad_attachment"),
+    ({"prompt": "x", "run_id": ""}, BadInput, "bad_run_id"),
+    ({"prompt": "x", "run_id": "has space"}, BadInput, "bad_run_id"),
+    ({"prompt": "x", "run_id": "r" * 129}, BadInput, "bad_run_id"),
+    ({"prompt": "x", "run_id": "r1\n"}, BadInput, "bad_run_id"),
+    ({"prompt": "x", "client_id": "two words"}, BadInput, "bad_client_id"),
+]
+
+
+@pytest.mark.parametrize(("request_", "error", "code"), REFUSED)
+async def test_a_refused_prompt_leaves_no_trace(
+    tmp_path: Path, request_: dict[str, Any], error: type[Exception], code: str
+) -> None:
+    """T1, B1: refused at once, with nothing in the ledger, the log or the transcript, and the next one works."""
+    model = ScriptedModel([[Say("fine")]])
+    async with launch(tmp_path, model) as boat:
+        before = await log_end(boat)
+        with pytest.raises(error) as refusal:
+            await boat.submit(**request_)
+        assert refusal.value.code == code  # type: ignore[attr-defined]
+        assert await boat.ledger() == ()
+        assert await log_end(boat) == before
+        assert await boat.messages() == ()
+        assert not boat.actor.state.runs
+        await boat.submit("now a good one", "good")
+        assert (await boat.completed("good")).text == "fine"
+        await check_ends(boat)
+
+
+async def test_a_text_attachment_is_a_prompt(tmp_path: Path) -> None:
+    """T1: text or a text attachment is enough."""
+    model = ScriptedModel([[Say("read")]])
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("", "r1", attachments=attached(text="the notes"))
+        assert (await boat.completed("r1")).text == "read"
+        part = FilePart(name="notes.txt", media_type="text/plain", text="the notes")
+        assert (await boat.messages())[0].parts == (part,)
+        assert model.requests[0].messages[0].parts == (part,)
+
+
+async def test_submit_answers_while_the_turn_hangs(tmp_path: Path) -> None:
+    """B1: it never waits for the turn; the ledger has the run when it answers."""
+    async with launch(tmp_path, ScriptedModel([[Hang()]])) as boat:
+        accepted = await boat.submit("go", "r1")
+        (run,) = await boat.ledger()
+        assert accepted == Accepted(run_id="r1", seq=run.seq, state=RunState.ACCEPTED, position=0)
+        second = await boat.submit("me too", "r2")
+        assert second.seq > accepted.seq
+        assert second.position == 1
+
+
+async def test_delivery_depends_on_who_named_the_run(tmp_path: Path) -> None:
+    """L10: queue with a run_id, steer without, and what the client says in either case."""
+    gate = Gate()
+    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("a")], [Say("b")], [Say("c")], [Say("d")]])) as boat:
+        await boat.submit("own name", "own")
+        await gate.reached()
+        minted = (await boat.submit("minted name")).run_id
+        await boat.submit("own, steer", "own-steer", delivery=Delivery.STEER)
+        asked = (await boat.submit("minted, queue", delivery=Delivery.QUEUE)).run_id
+        deliveries = {run.run_id: run.delivery for run in await boat.ledger()}
+        assert deliveries == {
+            "own": Delivery.QUEUE,
+            minted: Delivery.STEER,
+            "own-steer": Delivery.STEER,
+            asked: Delivery.QUEUE,
+        }
+        gate.open()
+        await boat.completed(asked)
+        await check_ends(boat)
+
+
+# The same run_id again
+
+
+async def test_the_same_submit_again_is_the_same_run(tmp_path: Path) -> None:
+    """B1: while it is active, while it is queued, after it was edited and after it finished: nothing new."""
+    gate = Gate()
+    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("a")], [Say("b")]])) as boat:
+        first = await boat.submit("one", "r1")
+        await gate.reached()
+        again = await boat.submit("one", "r1")
+        assert again == Accepted(run_id="r1", seq=first.seq, state=RunState.ACTIVE, position=0)
+        queued = await boat.submit("two", "r2")
+        await boat.watcher.in_state("r2", "queued")
+        await boat.workspace.edit_run("r2", EditRun(prompt="two, but better"))
+        again = await boat.submit("two", "r2")
+        assert again == Accepted(run_id="r2", seq=queued.seq, state=RunState.QUEUED, position=1)
+        with pytest.raises(RunIdTaken):  # what counts is the prompt as it was submitted
+            await boat.submit("two, but better", "r2")
+        gate.open()
+        await boat.completed("r2")
+        again = await boat.submit("two", "r2")
+        assert again == Accepted(run_id="r2", seq=queued.seq, state=RunState.FINISHED, position=None)
+        with pytest.raises(RunIdTaken):
+            await boat.submit("another", "r1")
+        assert [run.run_id for run in await boat.ledger()] == ["r1", "r2"]
+        await check_ends(boat)
+
+
+async def test_a_run_id_with_other_attachments_is_taken(tmp_path: Path) -> None:
+    """B1: attachments are part of the prompt."""
+    async with launch(tmp_path, ScriptedModel([[Say("a")]])) as boat:
+        await boat.submit("read", "r1", attachments=attached(text="one"))
+        await boat.completed("r1")
+        await boat.submit("read", "r1", attachments=attached(text="one"))
+        with pytest.raises(RunIdTaken):
+            await boat.submit("read", "r1", attachments=attached(text="two"))
+        await check_ends(boat)
+
+
+async def test_a_run_id_belongs_to_one_session(tmp_path: Path) -> None:
+    """B1: unique in the workspace."""
+    async with launch(tmp_path, ScriptedModel([[Say("a")]])) as boat:
+        other = await boat.workspace.create_session(CreateSession())
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        with pytest.raises(RunIdTaken):
+            await boat.submit("one", "r1", session_id=other.id)
+        assert await boat.messages(other.id) == ()
+        await check_ends(boat)
+
+
+async def test_many_submits_of_one_run_at_once_make_one_run(tmp_path: Path) -> None:
+    """B1: concurrently."""
+    async with launch(tmp_path, ScriptedModel([[Say("once")]])) as boat:
+        answers = await asyncio.gather(*[boat.submit("one", "r1") for _ in range(20)])
+        assert {answer.seq for answer in answers} == {answers[0].seq}
+        await boat.completed("r1")
+        assert len(await boat.ledger()) == 1
+        assert len(await boat.messages()) == 2
+        await check_ends(boat)
+
+
+async def test_two_sessions_race_for_a_run_id_and_one_wins(tmp_path: Path) -> None:
+    """B1: concurrently on two sessions, forced into one group commit; the loser's session is untouched."""
+    async with launch(tmp_path, ScriptedModel([[Say("won")], [Say("next")]])) as boat:
+        other = (await boat.workspace.create_session(CreateSession())).id
+        answers = await asyncio.gather(
+            boat.submit("one", "r1"), boat.submit("one", "r1", session_id=other), return_exceptions=True
+        )
+        assert sorted(type(answer).__name__ for answer in answers) == ["Accepted", "RunIdTaken"]
+        await boat.completed("r1")
+        (run,) = await boat.ledger()
+        loser = other if run.session_id == boat.session_id else boat.session_id
+        assert await boat.messages(loser) == ()
+        await boat.submit("next", "r2", session_id=loser)
+        assert (await boat.completed("r2")).text == "next"
+
+
+# Callers that vanish
+
+
+async def test_a_caller_that_vanishes_leaves_the_accept_whole(tmp_path: Path) -> None:
+    """B2: the run belongs to the workspace, from the moment it was asked for."""
+    async with launch(tmp_path, ScriptedModel([[Say("done anyway")]])) as boat:
+        gate = boat.hold_actor()
+        caller = asyncio.create_task(boat.submit("go", "r1"))
+        await boat.posted(1)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        gate.open()
+        assert (await boat.completed("r1")).text == "done anyway"
+        await check_ends(boat)
+
+
+async def test_a_cancel_whose_caller_vanishes_still_cancels(tmp_path: Path) -> None:
+    """B2: a command once taken runs to its end."""
+    async with launch(tmp_path, ScriptedModel([[Hang()]])) as boat:
+        await boat.submit("go", "r1")
+        await boat.watcher.in_state("r1", "active")
+        gate = boat.hold_actor()
+        caller = asyncio.create_task(boat.workspace.cancel_session(boat.session_id))
+        await boat.posted(1)
+        caller.cancel()
+        gate.open()
+        assert (await boat.completed("r1")).cancelled
+        await check_ends(boat)
+
+
+async def test_who_asks_a_closing_workspace_is_not_left_waiting(tmp_path: Path) -> None:
+    """B4: work that the end of the workspace cuts short ends its caller too."""
+    async with launch(tmp_path, ScriptedModel()) as boat:
+        gate = Gate()
+        running = asyncio.create_task(boat.actor._exclusively(gate.arrive))
+        await gate.reached()
+        waiting = asyncio.create_task(boat.actor.rename("too late"))
+        await boat.posted(1)
+        await boat.workspace.aclose()
+        ends = await asyncio.gather(running, waiting, return_exceptions=True)
+        assert [type(end) for end in ends] == [asyncio.CancelledError] * 2
+
+
+# A store that fails at accept
+
+
+@pytest.mark.parametrize("failure", [locked_store, full_disk])
+async def test_a_failing_store_refuses_the_prompt(tmp_path: Path, failure: Any) -> None:
+    """L15: refused with nothing half-accepted, health says so, and the same submit works when the store does."""
+    model = ScriptedModel([[Say("at last")]])
+    async with launch(tmp_path, model) as boat:
+        before = await log_end(boat)
+        prompt = "x" * 20_000  # more than fits into pages that are there
+        with failure(boat):
+            with pytest.raises(StoreUnavailable):
+                await boat.submit(prompt, "r1")
+            assert boat.app.health().status == "degraded"
+            assert await boat.ledger() == ()
+            assert await log_end(boat) == before
+            assert not boat.actor.state.runs
+            assert len(model.requests) == 0
+        await boat.submit(prompt, "r1")
+        assert (await boat.completed("r1")).text == "at last"
+        assert boat.app.health().status == "ok"
+        assert (await boat.messages())[0].parts == (TextPart(text=prompt),)
+        await check_ends(boat)
+
+
+async def test_an_accepted_run_enters_when_the_store_is_back_and_keeps_its_place(tmp_path: Path) -> None:
+    """L15, L8: the store fails between accept and enter. The run is kept, and one accepted later does not overtake it."""
+    async with launch(tmp_path, ScriptedModel([[Say("first")], [Say("second")]])) as boat:
+        failing = locked_store(boat)
+
+        async def fail() -> None:
+            failing.__enter__()
+
+        gate = boat.hold_actor()
+        first = asyncio.create_task(boat.submit("one", "r1"))
+        await boat.posted(1)
+        boat.actor._post(fail)
+        gate.open()
+        await first
+        boat.hold_actor().open()
+        await boat.actor._exclusively(lambda: asyncio.sleep(0))  # behind the entry, which has failed by now
+        assert [run.state for run in await boat.ledger()] == [RunState.ACCEPTED]
+        failing.__exit__(None, None, None)
+        await boat.submit("two", "r2")
+        assert (await boat.completed("r1")).text == "first"
+        assert (await boat.completed("r2")).text == "second"
+        await check_ends(boat)
+
+
+async def test_a_cancel_that_cannot_be_recorded_is_refused_and_stops_nothing(tmp_path: Path) -> None:
+    """L15: stops follow the commit."""
+    gate = Gate()
+    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("untouched")]])) as boat:
+        await boat.submit("go", "r1")
+        await gate.reached()
+        with locked_store(boat):
+            with pytest.raises(StoreUnavailable):
+                await boat.workspace.cancel_session(boat.session_id)
+            with pytest.raises(StoreUnavailable):
+                await boat.workspace.cancel_run("r1")
+        gate.open()
+        complete = await boat.completed("r1")
+        assert (complete.outcome, complete.text) == (Outcome.END_TURN, "untouched")
+        await check_ends(boat)

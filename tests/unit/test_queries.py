@@ -1,0 +1,95 @@
+"""The named queries: each has a purpose, parses against the schema, and is used."""
+
+import ast
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import longboat
+from longboat.errors import DataDirError
+from longboat.store.migrations import migrate, migrations
+from longboat.store.queries import Query, load_queries, parse_queries
+
+QUERIES = load_queries()
+
+
+def names_in_code() -> set[str]:
+    """Every string in the source: the names under which queries are called are among them."""
+    sources = Path(longboat.__file__).parent.rglob("*.py")
+    trees = (ast.parse(source.read_text("utf-8")) for source in sources)
+    return {
+        node.value
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+@pytest.fixture(scope="module")
+def schema() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection, "memory")
+    return connection
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
+def test_a_query_parses_and_says_what_it_is_for(query: Query, schema: sqlite3.Connection) -> None:
+    params = dict.fromkeys(re.findall(r":(\w+)", query.sql), 1)
+    assert schema.execute(f"EXPLAIN {query.sql}", params).fetchall()
+    assert query.purpose.endswith(".")
+    assert query.numbered == ("number" in params)
+
+
+def test_every_query_is_used() -> None:
+    assert set(QUERIES) <= names_in_code()
+
+
+def test_a_query_is_named_once() -> None:
+    text = (Path(longboat.__file__).parent / "store" / "queries.sql").read_text("utf-8")
+    assert re.findall(r"^-- name: (\w+)$", text, re.MULTILINE) == list(QUERIES)
+
+
+def test_a_query_without_a_purpose_is_refused() -> None:
+    with pytest.raises(ValueError, match="query lost has no purpose line"):
+        parse_queries("-- name: lost\nSELECT 1;\n")
+
+
+def test_only_the_newest_number_of_the_unit_makes_a_query_numbered() -> None:
+    """`:number` is filled in by the writer; readers bring their own."""
+    parsed = parse_queries("-- name: a\n-- One.\nSELECT :number;\n\n-- name: b\n-- Two.\nSELECT :n;\n")
+    assert parsed == {"a": Query("a", "One.", "SELECT :number;", True), "b": Query("b", "Two.", "SELECT :n;", False)}
+
+
+def test_migrations_are_numbered_without_a_gap() -> None:
+    assert [number for number, _ in migrations()] == list(range(1, len(migrations()) + 1))
+
+
+def test_migrating_twice_changes_nothing(schema: sqlite3.Connection) -> None:
+    before = schema.execute("SELECT sql FROM sqlite_schema ORDER BY name").fetchall()
+    migrate(schema, "memory")
+    assert schema.execute("SELECT sql FROM sqlite_schema ORDER BY name").fetchall() == before
+
+
+def test_a_store_of_a_newer_version_is_refused_and_left_alone() -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute("PRAGMA user_version = 999")
+    with pytest.raises(DataDirError, match="newer Longboat .schema 999; this one knows") as refused:
+        migrate(connection, "/data/longboat.db")
+    assert refused.value.code == "data_dir_newer"
+    assert connection.execute("SELECT * FROM sqlite_schema").fetchall() == []
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "longboat.db"
+    broken = [*migrations(), (len(migrations()) + 1, "CREATE TABLE half (way INTEGER); SELECT no_such_function();")]
+    monkeypatch.setattr("longboat.store.migrations.migrations", lambda: broken)
+    connection = sqlite3.connect(file, isolation_level=None)
+    with pytest.raises(sqlite3.OperationalError):
+        migrate(connection, str(file))
+    connection.close()
+    again = sqlite3.connect(file)
+    assert again.execute("PRAGMA user_version").fetchone() == (len(broken) - 1,)
+    assert again.execute("SELECT * FROM sqlite_schema WHERE name = 'half'").fetchall() == []
+    again.close()
