@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.setup-stamp
 SITE   := $(VENV)/.docs-stamp
-export PROMPT ?= Say hello, then tell me in one sentence what a longboat is.
+export FIRST_PROMPT ?= Write two lines about a longboat at sea.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check bench dev docs clean
@@ -15,7 +15,7 @@ help: ## List these targets
 
 setup: $(READY) ## Make .venv and install everything; quick when nothing changed
 
-# The second python is the one inside: it is asked because a venv outlives an upgrade of the system's Python.
+# A .venv that no longer runs, because the system's Python was replaced, is made anew.
 $(READY): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { \
 	  echo "longboat: $(PYTHON) is not installed. Debian and Ubuntu: apt install python3 python3-venv" >&2; exit 1; }
@@ -33,8 +33,8 @@ $(READY): pyproject.toml
 run: setup ## Start Longboat in the background and stream a first answer
 	@if $(BIN)/longboat models | grep -q 'Prompts go to local/'; then \
 	  echo "==> No API key and no longboat.json: the local model answers"; $(BIN)/longboat models pull; fi
-	@echo "==> longboat run \"$$PROMPT\""
-	@$(BIN)/longboat run "$$PROMPT"
+	@echo "==> longboat run \"$$FIRST_PROMPT\""
+	@$(BIN)/longboat run "$$FIRST_PROMPT"
 	@echo
 	@echo "The server stays in the background. Put its command on your path and go on:"
 	@echo
@@ -44,8 +44,8 @@ run: setup ## Start Longboat in the background and stream a first answer
 	@echo "  longboat models         which model answers, and how to get a better one"
 	@echo "  longboat stop           end the server"
 
-test: setup ## Run every test
-	@$(BIN)/python -m pytest
+test: setup ## Run every test (some of them: make test ARGS="-k cancel")
+	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal $(ARGS)
 
 check: setup ## Lint, format, types, import rules, generated pages
 	$(BIN)/ruff check
@@ -61,7 +61,7 @@ dev: setup ## Serve in the foreground on scratch data in .dev
 	@$(BIN)/longboat serve --socket .dev/longboat.sock --data-dir .dev/data
 
 docs: $(SITE) ## Build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(SITE): $(READY)
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[docs]'

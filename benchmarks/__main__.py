@@ -17,7 +17,7 @@ from benchmarks.harness import Row
 ROWS = ("prompt", "latency", "rate", "fanout", "cancel", "concurrent", "start", "memory", "help")
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->"
-HEAD = "| work | floor | Longboat | ratio, median | ratio, spread | must reach | reached |\n|---|---|---|---|---|---|---|"
+HEAD = "| work | floor | Longboat | ratio, median | ratio, spread | must reach | reached |\n|" + "---|" * 7
 
 
 def main() -> int:
@@ -55,7 +55,7 @@ def _write(table: str) -> None:
 
 def _circumstances() -> str:
     memory_gb = psutil.virtual_memory().total / 2**30
-    machine = f"{psutil.cpu_count()} cores ({_processor()}), {memory_gb:.0f} GB, {platform.system()} {platform.release()}"
+    machine = f"{psutil.cpu_count()} cores ({_processor()}), {memory_gb:.0f} GB, {platform.platform(terse=True)}"
     return f"{datetime.now(UTC):%Y-%m-%d}, `python -m benchmarks`, CPython {platform.python_version()}, {machine}."
 
 

@@ -3,6 +3,7 @@
 TARGET holds `{n}`, the subscriber's number. Says `ready` when all are past their snapshot; then, for each line on
 stdin, reads until every one has seen a run end and says when that was."""
 
+import os
 import selectors
 import socket
 import sys
@@ -36,16 +37,14 @@ def _wait(sockets: list[socket.socket], mark: bytes) -> None:
         left = len(sockets)
         while left:
             for key, _ in selector.select():
-                connection = key.fileobj
-                assert isinstance(connection, socket.socket)
-                data = connection.recv(256 * 1024)
+                data = os.read(key.fd, 256 * 1024)
                 if not data:
                     raise ConnectionError("a stream ended")
                 if mark in data or mark in key.data + data[: len(mark)]:
-                    selector.unregister(connection)
+                    selector.unregister(key.fileobj)
                     left -= 1
                 else:
-                    selector.modify(connection, selectors.EVENT_READ, data[-len(mark) :])
+                    selector.modify(key.fileobj, selectors.EVENT_READ, data[-len(mark) :])
 
 
 if __name__ == "__main__":

@@ -88,32 +88,27 @@ def scratch() -> Iterator[Path]:
 @contextmanager
 def process(*arguments: str, environ: dict[str, str] | None = None) -> Iterator[Process]:
     """`python …`, ended when the block ends. Its stdin and stdout are pipes; what it logs is shown if the row fails."""
-    log = tempfile.TemporaryFile()
-    child = subprocess.Popen(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env=environ,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-    )
-    try:
-        yield child
-    except Exception:
-        log.seek(0)
-        sys.stderr.write(log.read().decode(errors="replace"))
-        raise
-    finally:
-        child.terminate()
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with tempfile.TemporaryFile() as log:
+        child = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, env=environ, stderr=log, **pipes)
         try:
-            child.wait(10)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-        for file in (child.stdin, child.stdout, log):
-            assert file is not None
-            file.close()
+            with child:
+                try:
+                    yield child
+                finally:
+                    _end(child)
+        except Exception:
+            log.seek(0)
+            sys.stderr.write(log.read().decode(errors="replace"))
+            raise
+
+
+def _end(child: Process) -> None:
+    child.terminate()
+    try:
+        child.wait(10)
+    except subprocess.TimeoutExpired:
+        child.kill()
 
 
 def line_of(child: Process) -> str:
@@ -121,7 +116,7 @@ def line_of(child: Process) -> str:
     assert child.stdout is not None
     line = child.stdout.readline()
     if not line:
-        raise RuntimeError(f"{child.args} ended: {child.wait()}")
+        raise RuntimeError(f"{child.args!r} ended: {child.wait()}")
     return line.strip()
 
 

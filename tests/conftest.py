@@ -1,8 +1,12 @@
 """What every test gets: no real model is reached, no user's files are read."""
 
+import signal
 from pathlib import Path
 
 import pytest
+
+# A shell that runs us in the background has SIGINT ignored, and every process we start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 KEYS = (
     "ANTHROPIC_API_KEY",

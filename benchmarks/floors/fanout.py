@@ -1,7 +1,8 @@
 """A bare ASGI application that sends frames, encoded beforehand, to all who listen.
 
-Each listener is a place in the list of frames; what waits for it goes out in one write of at most 64 KB. Frames become
-ready in steps as large as the scripted endpoint's writes, so listeners are woken in between, as by a live model."""
+Each listener is a place in the list of frames; what waits for it goes out in one write of at most 64 KB. A frame holds
+as many chunks as the scripted endpoint puts into one write, merged as Longboat may merge them; after each frame the
+listeners are woken, as by a live model."""
 
 import asyncio
 import sys
@@ -18,10 +19,11 @@ _WORKSPACE, _OTHER = "019a0000-0000-7000-8000-000000000000", "019a0000-0000-7000
 
 
 def _frame(number: int) -> bytes:
-    """One chunk of text as Longboat sends it."""
+    """The chunks of one write as Longboat would send them."""
+    text = "".join(f"word{chunk % 1000} " for chunk in range(number * STEP, min(number * STEP + STEP, CHUNKS)))
     payload = (
         f'{{"message_id":"{_OTHER}","session_id":"{_OTHER}","run_id":"{_OTHER}","part":0,'
-        f'"offset":{number * 8},"text":"word{number % 1000} "}}'
+        f'"offset":{number * STEP * 8},"text":"{text}"}}'
     )
     data = f'{{"type":"message_delta","payload":{{"type":"updated","payload":{payload}}}}}'
     return f"id: {_WORKSPACE}/1/{number}\nevent: message_delta\ndata: {data}\n\n".encode()
@@ -29,7 +31,7 @@ def _frame(number: int) -> bytes:
 
 class Fanout:
     def __init__(self) -> None:
-        self._frames = [_frame(number) for number in range(CHUNKS)]
+        self._frames = [_frame(number) for number in range(-(-CHUNKS // STEP))]
         self._frames.append(b"event: run_complete\ndata: {}\n\n")
         self._ready = 0
         self._news = asyncio.Event()
@@ -45,7 +47,7 @@ class Fanout:
     async def _publish(self) -> None:
         self._ready = 0
         while self._ready < len(self._frames):
-            self._ready = min(self._ready + STEP, len(self._frames))
+            self._ready += 1
             news, self._news = self._news, asyncio.Event()
             news.set()
             await asyncio.sleep(0)

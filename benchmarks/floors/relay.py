@@ -15,9 +15,7 @@ from benchmarks.floors.commits import Commits
 _REQUEST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
 
 
-async def _relay(
-    commits: Commits, port: int, subscriber: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+async def _relay(commits: Commits, port: int, subscriber: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """One stream for each byte that the subscriber sends."""
     reader, to_model = await asyncio.open_connection("127.0.0.1", port)
     while await subscriber.read(1):

@@ -1,9 +1,9 @@
-"""Fifty runs of 200 chunks at once, against one run of 10,000."""
+"""Fifty runs of 200 chunks at once, against one run of 10,000. Each chunk is a write of its own, as models write."""
 
 from contextlib import ExitStack
 
 from benchmarks.harness import Boat, Row, compare, longboat, milliseconds, scripted_endpoint, timed
-from benchmarks.rows.rate import run_burst
+from benchmarks.rows.rate import run_once
 from benchmarks.wires import RUN_COMPLETE, Wire, request
 
 ROUNDS, RUNS, CHUNKS = 8, 50, 200
@@ -14,7 +14,7 @@ def measure() -> list[Row]:
         wires = [stack.enter_context(Wire(boat.socket)) for _ in range(RUNS)]
 
         def both() -> tuple[float, float]:
-            return run_burst(boat, events, RUNS * CHUNKS), _run_many(boat, events, wires)
+            return run_once(boat, events, f"[[burst:{RUNS * CHUNKS}:1]]"), _run_many(boat, events, wires)
 
         both()
         rounds = [both() for _ in range(ROUNDS)]
@@ -22,7 +22,7 @@ def measure() -> list[Row]:
 
 
 def _run_many(boat: Boat, events: Wire, wires: list[Wire]) -> float:
-    bodies = [{"session_id": boat.new_session(), "prompt": f"[[burst:{CHUNKS}]]"} for _ in wires]
+    bodies = [{"session_id": boat.new_session(), "prompt": f"[[burst:{CHUNKS}:1]]"} for _ in wires]
     prompts = [request("POST", f"{boat.workspace}/agent", body) for body in bodies]
 
     def work() -> None:

@@ -5,8 +5,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.harness import Boat, Process, Row, compare, floor, line_of, longboat, per_second, process
-from benchmarks.harness import scripted_endpoint
+from benchmarks.harness import (
+    Boat,
+    Process,
+    Row,
+    compare,
+    floor,
+    line_of,
+    longboat,
+    per_second,
+    process,
+    scripted_endpoint,
+)
 from benchmarks.wires import Wire, request
 
 ROUNDS = 6
@@ -25,6 +35,7 @@ def _measure(subscribers: int, *, chunks: int, at_least: float) -> Row:
         _crowd(boat.socket, subscribers, boat.events("c{n}")) as at_boat,
         Wire(socket) as bare,
     ):
+
         def round_of(crowd: Process, wire: Wire, prompt: bytes) -> float:
             return chunks * subscribers / _deliver(crowd, wire, prompt)
 

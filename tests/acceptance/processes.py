@@ -28,11 +28,12 @@ from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
 
 KEY = "sk-the-key-of-the-scripted-provider"
+GIVE_UP_S = 100
 BOTH_DOORS = ["unix", "tcp"]
 
 
 class Door(Enum):
-    """How clients come in."""
+    """How clients come in. A server with TCP has its unix socket besides."""
 
     UNIX = "unix"
     TCP = "tcp"
@@ -49,6 +50,7 @@ class Site:
     clients: AsyncExitStack
     processes: list[Process] = field(default_factory=list)
     port: int = 0
+    _server: Process | None = None
 
     @property
     def data(self) -> Path:
@@ -65,7 +67,8 @@ class Site:
 
     @property
     def server(self) -> Process:
-        return self.processes[-1]
+        assert self._server is not None
+        return self._server
 
     def discovery(self) -> Discovery:
         return msgspec.json.decode((self.path / "run" / DISCOVERY_NAME).read_bytes(), type=Discovery)
@@ -81,7 +84,7 @@ class Site:
 
     async def serve(self, *failpoint: str, under: Sequence[str] = (), **options: Any) -> None:
         """Start a server, once it answers. `failpoint`: how it is to die; `under`: a command that starts it."""
-        process = await self.launch(*failpoint, under=under, **options)
+        self._server = process = await self.launch(*failpoint, under=under, **options)
         assert process.stdout is not None
         first = await process.stdout.readline()
         assert b"is ready" in first, self.log.read_text()
@@ -90,19 +93,21 @@ class Site:
 
     async def launch(self, *failpoint: str, under: Sequence[str] = (), **options: Any) -> Process:
         """Start a server and do not wait for it."""
+        environ = self.environ | options.pop("environ", {})
         module = ["longboat.testing.failpoints", *failpoint, "--"] if failpoint else ["longboat"]
         tcp = ["--port", str(self.port)] if self.door is Door.TCP else []
         command = [*under, sys.executable, "-m", *module, "serve", "--data-dir", str(self.data), *tcp]
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                *command, cwd=self.path, env=self.environ, stdin=DEVNULL, stdout=PIPE, stderr=log, **options
+                *command, cwd=self.path, env=environ, stdin=DEVNULL, stdout=PIPE, stderr=log, **options
             )
         self.processes.append(process)
         return process
 
     async def died(self) -> None:
         """Wait until the failpoint has killed the server."""
-        assert await self.server.wait() == -signal.SIGKILL
+        async with asyncio.timeout(PATIENCE_S):
+            assert await self.server.wait() == -signal.SIGKILL
 
     async def kill(self) -> None:
         """As a power cut would."""
@@ -119,14 +124,14 @@ class Site:
             stdout=PIPE,
             stderr=PIPE,
         )
-        self.processes.insert(0, process)
+        self.processes.append(process)
         return process
 
     # Clients
 
-    async def client(self) -> httpx2.AsyncClient:
-        """A client at the door; it is closed with the site."""
-        if self.door is Door.TCP:
+    async def client(self, door: Door | None = None) -> httpx2.AsyncClient:
+        """A client at a door, by default the site's own; it is closed with the site."""
+        if (door or self.door) is Door.TCP:
             http = httpx2.AsyncClient(base_url=self.discovery().url or "", headers=self.headers, timeout=PATIENCE_S)
         else:
             pool = httpx2.AsyncHTTPTransport(uds=str(self.socket), limits=httpx2.Limits(max_connections=None))
@@ -138,9 +143,9 @@ class Site:
         """What this door asks of a request."""
         return {"authorization": f"Bearer {self.discovery().token}"} if self.door is Door.TCP else {}
 
-    async def session(self, directory: Path) -> SessionClient:
+    async def session(self, directory: Path, door: Door | None = None) -> SessionClient:
         """A new session in a directory, seen by a client of its own."""
-        http = await self.client()
+        http = await self.client(door)
         joined = await http.post("/v1/workspaces", json={"path": str(directory)})
         assert joined.status_code in (200, 201), joined.text
         return await SessionClient.create(http, f"/v1/workspaces/{joined.json()['id']}")
@@ -175,7 +180,8 @@ async def open_site(door: str = "unix", *, drain_s: float = 1) -> AsyncIterator[
     config = path / "config" / "longboat"
     config.mkdir(parents=True)
     (config / "longboat.json").write_text(json.dumps({"server": {"drain_s": drain_s}}))
-    async with ScriptedEndpoint() as model, AsyncExitStack() as clients:
+    # Below pytest's own timeout, which would leave the processes behind.
+    async with ScriptedEndpoint() as model, AsyncExitStack() as clients, asyncio.timeout(GIVE_UP_S):
         site = Site(path=path, door=Door(door), model=model, environ=_environ(path), clients=clients)
         try:
             yield site

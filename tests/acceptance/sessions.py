@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
+import msgspec
 from cli_home import PATIENCE_S
 
 from longboat.wire.events import Event, decode_event
@@ -22,14 +23,23 @@ class Watch:
     frames: list[bytes] = field(default_factory=list)
     """Logged ones only: a snapshot is each client's own, and a heartbeat says nothing."""
     events: list[Event] = field(default_factory=list)
+    raw: bytearray = field(default_factory=bytearray)
+    connected: bool = False
     closed: bool = False
+    clean: bool = False
+    """The server ended the stream as a stream should end."""
     _rest: bytes = b""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def feed(self, chunk: bytes) -> None:
+        self.raw += chunk
         *frames, self._rest = (self._rest + chunk).split(b"\n\n")
         for frame in frames:
             self._take(frame + b"\n\n")
+        self._notify()
+
+    def connect(self) -> None:
+        self.connected = True
         self._notify()
 
     def close(self) -> None:
@@ -60,18 +70,26 @@ class Watch:
                 assert not self.closed, f"the stream ended after {self.types}"
                 await self._changed.wait()
 
-    async def opened(self) -> None:
-        await self.until(lambda _: True)
+    async def opened(self, *, snapshot: bool) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not self.connected and not self.closed:
+                await self._changed.wait()
+        if snapshot:
+            await self.until(lambda event: event.type == "snapshot")
 
     async def complete(self, run_id: str) -> RunComplete:
         """The run's terminal event."""
-        event = await self.until(lambda event: isinstance(event.payload, RunComplete) and event.payload.run_id == run_id)
+        event = await self.until(
+            lambda event: isinstance(event.payload, RunComplete) and event.payload.run_id == run_id
+        )
         complete: RunComplete = event.payload
         return complete
 
     async def state(self, run_id: str, state: str) -> None:
         """Until the run is told to be so."""
-        await self.until(lambda event: event.type == "run" and (event.payload.run_id, event.payload.state) == (run_id, state))
+        await self.until(
+            lambda event: event.type == "run" and (event.payload.run_id, event.payload.state) == (run_id, state)
+        )
 
     async def text(self, wanted: str) -> None:
         """Until a delta holds the text."""
@@ -97,6 +115,18 @@ class Watch:
 
 def cursor_of(frame: bytes) -> str:
     return frame.partition(b"\n")[0].removeprefix(b"id: ").decode()
+
+
+def shared(one: Watch, other: Watch) -> tuple[list[bytes], list[bytes]]:
+    """What both streams have had time to show, which must be the same; neither may have a gap."""
+    spans = [[int(cursor_of(frame).rpartition("/")[2]) for frame in watch.frames] for watch in (one, other)]
+    for span in spans:
+        assert span == list(range(span[0], span[-1] + 1)), "numbers are missing or out of order"
+    first, last = max(span[0] for span in spans), min(span[-1] for span in spans)
+    mine, theirs = (
+        watch.frames[first - span[0] : last - span[0] + 1] for watch, span in zip((one, other), spans, strict=True)
+    )
+    return mine, theirs
 
 
 def terminal_events(events: Iterable[Event]) -> list[RunComplete]:
@@ -152,7 +182,7 @@ class SessionClient:
 
     async def outcome(self, run_id: str) -> str:
         """How the run ended, once it has."""
-        run = await self.run(run_id, wait_s=PATIENCE_S)
+        run = await self.run(run_id, wait_s=PATIENCE_S / 2)
         assert run["state"] == "finished", run
         return str(run["outcome"])
 
@@ -190,27 +220,26 @@ class SessionClient:
     async def watch(self, client_id: str = "watcher", *, after: str | None = None) -> AsyncIterator[Watch]:
         """A stream that is open: its snapshot, or the answer to its cursor, has come."""
         watch = Watch()
-        connected = asyncio.Event()
-        task = asyncio.create_task(self._read(watch, client_id, after, connected))
+        task = asyncio.create_task(self._read(watch, client_id, after))
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                await asyncio.wait((task, asyncio.create_task(connected.wait())), return_when=asyncio.FIRST_COMPLETED)
-            if after is None:
-                await watch.opened()
+            await watch.opened(snapshot=after is None)
             yield watch
         finally:
             task.cancel()
             await asyncio.wait((task,))
+            if not task.cancelled() and not isinstance(task.exception(), httpx2.TransportError | None):
+                task.result()
 
-    async def _read(self, watch: Watch, client_id: str, after: str | None, connected: asyncio.Event) -> None:
+    async def _read(self, watch: Watch, client_id: str, after: str | None) -> None:
         headers = {} if after is None else {"last-event-id": after}
         url = f"{self.workspace}/events?client_id={client_id}"
         try:
             async with self.http.stream("GET", url, headers=headers) as answer:
                 assert answer.status_code == 200, await answer.aread()
-                connected.set()
+                watch.connect()
                 async for chunk in answer.aiter_raw():
                     watch.feed(chunk)
+                watch.clean = True
         finally:
             watch.close()
 
@@ -254,8 +283,6 @@ def finish_of(message: dict[str, Any]) -> str:
 
 def rebuild(events: Iterable[Event]) -> dict[str, dict[str, Any]]:
     """The messages as a client has them that followed the stream; no delta may leave a gap or repeat."""
-    import msgspec
-
     messages: dict[str, dict[str, Any]] = {}
     for event in events:
         match event.type:

@@ -219,3 +219,28 @@ def test_stop_refuses_to_interrupt_a_run_unless_forced(home: Home, cwd: Path) ->
     assert refused.code == 1
     assert "longboat stop --force" in refused.err
     assert home.longboat("stop", "--force", cwd=cwd).code == 0
+
+
+def test_a_key_that_is_set_later_reaches_a_server_that_takes_the_idle_ones_place(home: Home, cwd: Path) -> None:
+    home.longboat("run", "one", cwd=cwd)
+    first = home.discovery().pid
+    done = home.longboat("run", "two", cwd=cwd, GROQ_API_KEY="not-a-key")
+    assert (done.code, done.out) == (0, "echo: two\n")
+    assert "started without GROQ_API_KEY" in done.err
+    assert home.discovery().pid != first
+    again = home.longboat("run", "three", cwd=cwd, GROQ_API_KEY="not-a-key")
+    assert (again.code, again.err) == (0, "")
+    assert home.longboat("run", "four", cwd=cwd).err == "", "a key that the server has and we have not is no matter"
+
+
+def test_a_busy_server_without_the_key_stays_and_the_person_is_told(home: Home, cwd: Path, endpoint: Endpoint) -> None:
+    endpoint.script("slow", [Say("working"), Pause(Gate("keyless")), Say(" done")])
+    working = home.start("run", "[[slow]]", cwd=cwd)
+    endpoint.wait_for_gate("keyless")
+    pid = home.discovery().pid
+    done = home.longboat("run", "two", cwd=cwd, GROQ_API_KEY="not-a-key")
+    assert (done.code, done.out) == (0, "echo: two\n")
+    assert "`longboat stop`, then try again" in done.err
+    assert home.discovery().pid == pid
+    endpoint.open_gate("keyless")
+    assert finished(working).out == "working done\n"

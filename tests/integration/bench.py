@@ -3,13 +3,13 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from longboat.store.datadir import STORE_NAME
-from longboat.store.protocol import Entry, Published, Unit, Write
+from longboat.store.protocol import Entry, Published, Store, Unit, Write
 from longboat.store.rows import RunRecord, insert_run
 from longboat.store.sqlite import SqliteStore, open_sqlite
 from longboat.wire.events import Change, encode_body
@@ -123,3 +123,18 @@ def locked(file: Path) -> Iterator[None]:
     finally:
         other.execute("ROLLBACK")
         other.close()
+
+
+def heard(store: Store, found: Callable[[Unit, Exception | None], bool]) -> asyncio.Event:
+    """Set once the store has answered such a unit. Look only: nothing is changed."""
+    event = asyncio.Event()
+    assert isinstance(store, SqliteStore)
+    settle = store.settle
+
+    def look(batch: Sequence[Any]) -> None:
+        settle(batch)
+        if any(found(pending.unit, pending.error) for pending in batch):
+            event.set()
+
+    setattr(store, "settle", look)  # noqa: B010 - the store calls it by name
+    return event

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ from longboat.models.seam import Model
 from longboat.runtime.app import App, open_app
 from longboat.runtime.session import SessionActor
 from longboat.runtime.workspace import Workspace
-from longboat.testing import Gate
-from longboat.tools.seam import Tool
+from longboat.testing import Gate, ScriptedTool
+from longboat.tools.seam import Tool, ToolCall, ToolResult
 from longboat.wire.events import Event, decode_event
 from longboat.wire.models import Accepted, Message, Run, RunComplete
 from longboat.wire.requests import CreateSession, Submit
@@ -39,6 +39,8 @@ class Watcher:
     def __init__(self) -> None:
         self.frames: list[bytes] = []
         self.events: list[Event] = []
+        self.ended = asyncio.Event()
+        """The server ended the stream in good order."""
         self._news = asyncio.Event()
         self._decoder = Decoder()
 
@@ -61,11 +63,13 @@ class Watcher:
 
     async def completed(self, run_id: str) -> RunComplete:
         event = await self.until(lambda e: e.type == "run_complete" and e.payload.run_id == run_id)
-        return event.payload
+        complete: RunComplete = event.payload
+        return complete
 
     async def in_state(self, run_id: str, state: str) -> Run:
         event = await self.until(lambda e: e.type == "run" and e.payload.run_id == run_id and e.payload.state == state)
-        return event.payload
+        run: Run = event.payload
+        return run
 
     def of(self, kind: str) -> list[Any]:
         return [event.payload for event in self.events if event.type == kind]
@@ -82,6 +86,8 @@ class Boat:
     workspace: Workspace
     session_id: str
     watcher: Watcher
+    held: list[Gate] = field(default_factory=list)
+    """Gates before the session's mailbox: opened at the end, so that a test that fails does not hang."""
 
     @property
     def actor(self) -> SessionActor:
@@ -105,13 +111,20 @@ class Boat:
 
     async def posted(self, count: int) -> None:
         """Wait until so many commands wait in the session's mailbox, behind the one that is being worked off."""
-        while len(self.actor._mailbox) < count:
+        while len(self.actor._mailbox) < count:  # noqa: ASYNC110 — it only lets the others go first
             await asyncio.sleep(0)
 
     def hold_actor(self) -> Gate:
         """Keep the session's mailbox shut: what is asked now is decided, in order, once the gate opens."""
         gate = Gate("actor")
+        self.held.append(gate)
         self.actor._post(gate.arrive)
+        return gate
+
+    async def held_actor(self) -> Gate:
+        """The same once the mailbox is shut: all that `posted` counts is waiting behind the gate."""
+        gate = self.hold_actor()
+        await gate.reached()
         return gate
 
 
@@ -135,7 +148,12 @@ async def launch(
             session_id = (await workspace.create_session(CreateSession())).id
         await workspace.session(session_id)
         async with watch(workspace) as watcher:
-            yield Boat(app, workspace, session_id, watcher)
+            boat = Boat(app, workspace, session_id, watcher)
+            try:
+                yield boat
+            finally:
+                for gate in boat.held:
+                    gate.open()
 
 
 def settings_in(directory: Path, **changes: Any) -> Settings:
@@ -152,9 +170,12 @@ async def watch(
 
     async def follow() -> None:
         async with workspace.stream(client_id=client_id, after=after, session_id=session_id) as chunks:
-            attached.set()
+            if after is not None:
+                attached.set()
             async for chunk in chunks:
                 watcher.take(chunk)
+                attached.set()  # a new client is there once it has its snapshot: what happens from now on it hears
+        watcher.ended.set()
 
     task = asyncio.create_task(follow())
     try:
@@ -163,6 +184,21 @@ async def watch(
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+class Deaf(ScriptedTool):
+    """A tool that does not hear a cancellation: it ends when its gate opens."""
+
+    async def run(self, call: ToolCall) -> ToolResult:
+        self.calls.note(call)
+        assert self._gate is not None
+        waiting = asyncio.ensure_future(self._gate.arrive())
+        while not waiting.done():
+            try:
+                await asyncio.shield(waiting)
+            except asyncio.CancelledError:
+                self.canceled += 1
+        return ToolResult(content="done")
 
 
 @contextmanager

@@ -12,9 +12,11 @@ from longboat.errors import (
     BadInput,
     EmptyPrompt,
     RunIdTaken,
+    ServerLeaving,
     SessionMissing,
     SessionNotFound,
     StoreUnavailable,
+    WorkspaceClosing,
 )
 from longboat.testing import Gate, Hang, Pause, Say, ScriptedModel
 from longboat.wire.models import Accepted, Attachment, Delivery, FilePart, Outcome, RunState, TextPart
@@ -92,7 +94,7 @@ async def test_submit_answers_while_the_turn_hangs(tmp_path: Path) -> None:
 
 
 async def test_delivery_depends_on_who_named_the_run(tmp_path: Path) -> None:
-    """L10: queue with a run_id, steer without, and what the client says in either case."""
+    """L10, L14: queue with a run_id, steer without, what the client says in either case; and none is untracked."""
     gate = Gate()
     async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("a")], [Say("b")], [Say("c")], [Say("d")]])) as boat:
         await boat.submit("own name", "own")
@@ -110,6 +112,19 @@ async def test_delivery_depends_on_who_named_the_run(tmp_path: Path) -> None:
         gate.open()
         await boat.completed(asked)
         await check_ends(boat)
+
+
+async def test_a_server_that_leaves_and_a_workspace_that_closes_refuse(tmp_path: Path) -> None:
+    """B1: each with its own answer, and no trace."""
+    async with launch(tmp_path, ScriptedModel()) as boat:
+        boat.workspace.closing = True
+        with pytest.raises(WorkspaceClosing):
+            await boat.submit("go", "r1")
+        boat.workspace.closing = False
+        boat.workspace.refuse()
+        with pytest.raises(ServerLeaving):
+            await boat.submit("go", "r1")
+        assert await boat.ledger() == ()
 
 
 # The same run_id again
@@ -196,7 +211,7 @@ async def test_two_sessions_race_for_a_run_id_and_one_wins(tmp_path: Path) -> No
 async def test_a_caller_that_vanishes_leaves_the_accept_whole(tmp_path: Path) -> None:
     """B2: the run belongs to the workspace, from the moment it was asked for."""
     async with launch(tmp_path, ScriptedModel([[Say("done anyway")]])) as boat:
-        gate = boat.hold_actor()
+        gate = await boat.held_actor()
         caller = asyncio.create_task(boat.submit("go", "r1"))
         await boat.posted(1)
         caller.cancel()
@@ -212,7 +227,7 @@ async def test_a_cancel_whose_caller_vanishes_still_cancels(tmp_path: Path) -> N
     async with launch(tmp_path, ScriptedModel([[Hang()]])) as boat:
         await boat.submit("go", "r1")
         await boat.watcher.in_state("r1", "active")
-        gate = boat.hold_actor()
+        gate = await boat.held_actor()
         caller = asyncio.create_task(boat.workspace.cancel_session(boat.session_id))
         await boat.posted(1)
         caller.cancel()
@@ -260,20 +275,19 @@ async def test_a_failing_store_refuses_the_prompt(tmp_path: Path, failure: Any) 
 
 
 async def test_an_accepted_run_enters_when_the_store_is_back_and_keeps_its_place(tmp_path: Path) -> None:
-    """L15, L8: the store fails between accept and enter. The run is kept, and one accepted later does not overtake it."""
+    """L15, L8: the store fails between accept and enter. The run is kept; one accepted later does not overtake it."""
     async with launch(tmp_path, ScriptedModel([[Say("first")], [Say("second")]])) as boat:
         failing = locked_store(boat)
 
         async def fail() -> None:
             failing.__enter__()
 
-        gate = boat.hold_actor()
+        gate = await boat.held_actor()
         first = asyncio.create_task(boat.submit("one", "r1"))
         await boat.posted(1)
         boat.actor._post(fail)
         gate.open()
         await first
-        boat.hold_actor().open()
         await boat.actor._exclusively(lambda: asyncio.sleep(0))  # behind the entry, which has failed by now
         assert [run.state for run in await boat.ledger()] == [RunState.ACCEPTED]
         failing.__exit__(None, None, None)

@@ -71,25 +71,26 @@ async def test_it_loads_tells_so_and_streams_an_answer(model: LocalModel):
 
 
 async def test_a_cancel_in_mid_stream_frees_the_slot(model: LocalModel):
-    """Twice as many streams as slots are left early; if one still held its slot, the last prompt would wait for it."""
+    """Twice as many stories as slots are left at their first word. A slot that went on telling its story would keep
+    the later ones waiting longer than this test does."""
     await answer(model, "Hello", at_most=1)
-    for _ in range(4):
-        heard: asyncio.Queue[ModelEvent | None] = asyncio.Queue()
 
-        async def turn(heard: asyncio.Queue[ModelEvent | None]) -> None:
-            try:
-                async with model.stream(prompt("Tell a very long story of the sea.")) as events:
-                    async for event in events:
-                        heard.put_nowait(event)
-            finally:
-                heard.put_nowait(None)
+    async def turn(heard: asyncio.Queue[ModelEvent | None]) -> None:
+        try:
+            async with model.stream(prompt("Tell a very long story of the sea.")) as events:
+                async for event in events:
+                    heard.put_nowait(event)
+        finally:
+            heard.put_nowait(None)
 
-        task = asyncio.create_task(turn(heard))
-        assert isinstance(await heard.get(), TextDelta)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(8):
+        for _ in range(4):
+            heard: asyncio.Queue[ModelEvent | None] = asyncio.Queue()
+            task = asyncio.create_task(turn(heard))
+            assert isinstance(await heard.get(), TextDelta)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
         events = await answer(model, "Hello", at_most=5)
     assert isinstance(events[-1], Finished)
 
@@ -140,15 +141,27 @@ async def test_closing_ends_the_process(model: LocalModel):
     assert model.pid is None
 
 
+PARENT = """
+import asyncio, sys
+from pathlib import Path
+from longboat.models.local import LocalModel
+from longboat.models.seam import ModelRequest
+
+async def main():
+    model = LocalModel(Path(sys.argv[1]))
+    async with model.stream(ModelRequest(system="Say hello.", messages=(), max_output_tokens=1)) as events:
+        async for event in events:
+            pass
+    print(model.pid, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
 async def test_the_process_ends_with_its_parent_however_that_dies(data_dir: Path):
-    program = (
-        "import asyncio, sys; from pathlib import Path;"
-        "from longboat.models.local import _launch;"
-        "exec('async def main():\\n server = await _launch(Path(sys.argv[1]))\\n print(server.process.pid, flush=True)"
-        "\\n await asyncio.Event().wait()'); asyncio.run(main())"
-    )
     parent = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", program, str(data_dir)), stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-c", PARENT, str(data_dir)), stdout=asyncio.subprocess.PIPE
     )
     assert parent.stdout is not None
     child = psutil.Process(int(await parent.stdout.readline()))

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -88,10 +89,14 @@ async def test_units_are_published_in_the_order_of_submit(bench: Bench) -> None:
     """One total order: the log's, the listener's and the submitters' are the same."""
     answered: list[int] = []
     heard_at: list[int] = []
+
+    def note(index: int, _: object) -> None:
+        answered.append(index)
+        heard_at.append(len(bench.published))
+
     for index in range(700):
         future = bench.store.submit(unit(entries=[entry(f"c{index}")], durable=index % 3 == 0))
-        future.add_done_callback(lambda _, index=index: answered.append(index))
-        future.add_done_callback(lambda _: heard_at.append(len(bench.published)))
+        future.add_done_callback(partial(note, index))
     await future
     await asyncio.sleep(0)
     assert answered == list(range(700))

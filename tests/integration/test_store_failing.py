@@ -3,19 +3,17 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from bench import Bench, WriterGate, locked, new_session, open_bench, said, unit
+from bench import Bench, WriterGate, heard, locked, new_session, open_bench, said, unit
 from boat import launch, settings_in, unprivileged
 
 from longboat.errors import DataDirError, StoreUnavailable
 from longboat.runtime.app import open_app
 from longboat.store.datadir import STORE_NAME
-from longboat.store.protocol import Entry, Store, UniqueViolated
-from longboat.store.sqlite import SqliteStore
+from longboat.store.protocol import Entry, UniqueViolated, Unit
 from longboat.testing import Gate, Pause, Say, ScriptedModel
 from longboat.wire.models import Outcome, RunState
 
@@ -96,21 +94,6 @@ async def test_a_refused_unit_that_is_the_callers_fault_clears_the_problem_too(b
 # The server on a store that fails
 
 
-def terminal_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Set once the store has refused a unit with a terminal event."""
-    refused = asyncio.Event()
-    assert isinstance(store, SqliteStore)
-    settle = store.settle
-
-    def look(batch: Sequence[Any]) -> None:
-        settle(batch)
-        if any(pending.error and any(entry.run_id for entry in pending.unit.entries) for pending in batch):
-            refused.set()
-
-    monkeypatch.setattr(store, "settle", look)
-    return refused
-
-
 async def test_a_prompt_is_refused_while_the_store_fails_and_nothing_is_half_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +128,9 @@ async def test_a_run_whose_end_cannot_be_written_stays_active_until_it_can(
         await gate.reached()
         await boat.watcher.until(lambda event: event.type == "message_delta")
         with locked(tmp_path / "data" / STORE_NAME):
-            refused = terminal_refused(boat.workspace.store, monkeypatch)
+            refused = heard(
+                boat.workspace.store, lambda unit, error: bool(error) and any(entry.run_id for entry in unit.entries)
+            )
             gate.open()
             await refused.wait()
             assert boat.app.health().status == "degraded"
@@ -155,6 +140,20 @@ async def test_a_run_whose_end_cannot_be_written_stays_active_until_it_can(
         assert (complete.outcome, complete.text) == (Outcome.END_TURN, "so far")
         assert len(boat.watcher.terminals("r1")) == 1
         assert boat.app.health().status == "ok"
+
+
+async def test_pruning_goes_on_after_the_store_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longboat.store.sqlite.BUSY_TIMEOUT_S", 0.02)
+    monkeypatch.setattr("longboat.runtime.app.PRUNE_EVERY_S", 0.01)
+
+    def pruned(unit: Unit) -> bool:
+        return any(write.query == "events_prune" for write in unit.writes)
+
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        store = boat.workspace.store
+        with locked(tmp_path / "data" / STORE_NAME):
+            await heard(store, lambda unit, error: pruned(unit) and isinstance(error, StoreUnavailable)).wait()
+        await heard(store, lambda unit, error: pruned(unit) and error is None).wait()
 
 
 # A data directory that cannot be used
@@ -193,7 +192,7 @@ async def test_a_data_directory_that_cannot_be_made_is_named(tmp_path: Path) -> 
 
 async def test_a_data_directory_without_write_permission_is_named(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o500)
-    with unprivileged(), pytest.raises(DataDirError, match="Cannot use the data directory .*: Permission denied"):
+    with unprivileged(), pytest.raises(DataDirError, match=r"Cannot use the data directory .*: Permission denied"):
         async with open_app(settings_in(tmp_path)):
             pass
 
@@ -203,13 +202,19 @@ async def test_a_store_that_is_no_store_is_named(tmp_path: Path, content: bytes)
     settings = settings_in(tmp_path)
     settings.data_dir.mkdir()
     (settings.data_dir / STORE_NAME).write_bytes(content)
-    with pytest.raises(DataDirError, match="Cannot open the store .*longboat.db: file is not a database"):
+    with pytest.raises(DataDirError, match=r"Cannot open the store .*longboat.db: file is not a database"):
         async with open_app(settings):
             pass
     assert (settings.data_dir / STORE_NAME).read_bytes() == content
 
 
-async def test_the_data_directory_is_private(tmp_path: Path) -> None:
-    """Transcripts are nobody else's business."""
+async def test_what_is_in_the_data_directory_is_private(tmp_path: Path) -> None:
+    """Transcripts are nobody else's business, also in a directory that was there before."""
     async with open_app(settings_in(tmp_path)):
         assert (tmp_path / "data").stat().st_mode & 0o077 == 0
+    (tmp_path / "shared").mkdir(mode=0o755)
+    async with open_app(settings_in(tmp_path, data_dir=tmp_path / "shared")) as app:
+        await app.join(str(tmp_path), None)
+        modes = {file.name: file.stat().st_mode & 0o077 for file in (tmp_path / "shared").iterdir()}
+        assert set(modes) >= {"longboat.db", "longboat.db-wal", "lock"}
+        assert set(modes.values()) == {0}

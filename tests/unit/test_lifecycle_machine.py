@@ -141,8 +141,10 @@ class Promises(RuleBasedStateMachine):
         self.journal.record(effects)
 
     def some_run(self, data: st.DataObject) -> str:
-        """Any run, but mostly one that is not over."""
-        names = sorted(self.journal.unfinished()) * 3 + list(self.journal.seqs)
+        """Any run, but mostly one that is not over, and a folded one where there is one."""
+        unfinished = sorted(self.journal.unfinished())
+        folded = [run_id for run_id in unfinished if run_id in self.journal.hosts]
+        names = folded * 9 + unfinished * 3 + list(self.journal.seqs)
         return data.draw(st.sampled_from(names), label="run")
 
     def accept_command(self, delivery: Delivery, gap: int) -> Accept:
@@ -164,21 +166,22 @@ class Promises(RuleBasedStateMachine):
         self.do(command)
 
     @precondition(lambda self: not self.session.leaving)
-    @rule(delivery=deliveries)
-    def submit(self, delivery: Delivery) -> None:
-        """Most prompts enter at once."""
-        self.accept(delivery, 1)
-        self.do(Enter(run_id=f"r{self.newest_seq}"))
+    @rule(several=st.lists(deliveries, min_size=1, max_size=3))
+    def submit(self, several: list[Delivery]) -> None:
+        """Most prompts enter at once, and some come in bunches."""
+        for delivery in several:
+            self.accept(delivery, 1)
+            self.do(Enter(run_id=f"r{self.newest_seq}"))
 
     @precondition(lambda self: self.journal.seqs)
     @rule(data=st.data())
     def enter(self, data: st.DataObject) -> None:
         self.do(Enter(run_id=self.some_run(data)))
 
-    @rule()
-    def cancel_session(self) -> None:
-        self.journal.note("cancel session")
-        self.do(CancelSession())
+    @rule(whole=st.booleans())
+    def cancel_session_or_clear_queue(self, whole: bool) -> None:
+        self.journal.note("cancel session" if whole else "clear queue")
+        self.do(CancelSession() if whole else ClearQueue())
 
     @precondition(lambda self: self.journal.seqs)
     @rule(data=st.data())
@@ -199,11 +202,6 @@ class Promises(RuleBasedStateMachine):
             max(self.journal.last("sent"), self.journal.last("resumed", run_id=self.journal.hosts[run_id])) > folded[0]
         )
 
-    @rule()
-    def clear_queue(self) -> None:
-        self.journal.note("clear queue")
-        self.do(ClearQueue())
-
     @precondition(lambda self: self.journal.seqs)
     @rule(data=st.data(), delivery=deliveries)
     def edit(self, data: st.DataObject, delivery: Delivery) -> None:
@@ -217,15 +215,15 @@ class Promises(RuleBasedStateMachine):
     # What the active turn reports.
 
     @precondition(lambda self: self.session.busy)
-    @rule()
-    def drain(self) -> None:
+    @rule(steering=st.booleans(), sent=st.booleans())
+    def step(self, steering: bool, sent: bool) -> None:
+        """A step boundary, perhaps with a prompt just before it; what is asked next may find the step sent or not."""
+        if steering and not self.session.leaving:
+            self.submit([Delivery.STEER])
         self.do(DrainStep(run_id=self.the_running_one()))
-
-    @precondition(lambda self: self.session.busy)
-    @rule()
-    def send(self) -> None:
-        self.journal.note("sent")
-        self.do(SendStep(run_id=self.the_running_one()))
+        if sent:
+            self.journal.note("sent")
+            self.do(SendStep(run_id=self.the_running_one()))
 
     @precondition(lambda self: self.session.busy)
     @rule(outcome=outcomes)
@@ -241,6 +239,7 @@ class Promises(RuleBasedStateMachine):
 
     # What befalls the server.
 
+    @precondition(lambda self: len(self.journal.unfinished()) > 1)
     @rule()
     def leave(self) -> None:
         self.do(Leave())
@@ -263,6 +262,7 @@ class Promises(RuleBasedStateMachine):
         self.session = SessionState()
         self.do(Restore(runs=tuple(rows), resume=resume))
 
+    @precondition(lambda self: self.session.runs)
     @rule(delivery=deliveries, data=st.data())
     def fail_to_commit(self, delivery: Delivery, data: st.DataObject) -> None:
         """L15: the decision is thrown away, and nothing of it may show later."""
@@ -345,5 +345,5 @@ class Promises(RuleBasedStateMachine):
         self.every_run_ends_once_with_what_happened()
 
 
-Promises.TestCase.settings = settings(max_examples=250, stateful_step_count=40, deadline=None)
+Promises.TestCase.settings = settings(max_examples=400, stateful_step_count=40, deadline=None)
 TestPromises = Promises.TestCase

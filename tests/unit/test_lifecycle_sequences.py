@@ -152,13 +152,27 @@ def check_cancels(before: World, command: Command, after: World, effects: tuple[
         assert (after, effects) == (before, ()), "L2: idle cancel is a no-op"
     for effect in effects:
         match effect:
-            case RunStarted(run_id=run_id) | RunFolded(run_id=run_id):
-                assert run_id not in after.doomed, "L5: a covered run never starts and is never folded"
-                assert not after.session.leaving, "L11: nothing starts while leaving"
+            case RunStarted(run_id=run_id):
+                check_begin(after, run_id)
+                started = after.session.find(run_id)
+                queued = after.session.in_state(RunState.QUEUED)
+                assert started is not None
+                assert all(started.seq < run.seq for run in queued), "L8: the oldest first"
+            case RunFolded(run_id=run_id, into=host):
+                check_begin(after, run_id)
+                folded = after.session.find(run_id)
+                assert folded is not None
+                assert folded.delivery is Delivery.STEER, "L9: only what steers is folded"
+                assert host not in after.asked, "L6: a turn that is stopping takes nobody with it"
             case RunResumed(run_id=run_id):
                 assert run_id not in after.asked, "B6: a run that was asked to stop is never resumed"
             case RunFinished(run_id=run_id, outcome=outcome):
                 check_outcome(before, command, after, run_id, outcome)
+
+
+def check_begin(after: World, run_id: str) -> None:
+    assert run_id not in after.doomed, "L5: a covered run never starts and is never folded"
+    assert not after.session.leaving, "L11: nothing starts while leaving"
 
 
 def check_outcome(before: World, command: Command, after: World, run_id: str, outcome: Outcome) -> None:

@@ -133,6 +133,17 @@ async def test_a_connection_is_kept_for_the_next_request(endpoint: ScriptedEndpo
     assert len({exchange.peer for exchange in endpoint.requests}) == 1
 
 
+async def test_leaving_with_the_last_event_keeps_the_connection_too(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel
+) -> None:
+    for _ in range(2):
+        async with model.stream(prompt()) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    break
+    assert len({exchange.peer for exchange in endpoint.requests}) == 1
+
+
 async def test_a_shared_client_is_left_open(endpoint: ScriptedEndpoint) -> None:
     async with httpx2.AsyncClient() as client:
         model = OpenAIChatModel(provider="p", name="m", base_url=endpoint.base_url, client=client, context_window=9)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -17,6 +17,8 @@ import click
 from longboat.cli.connection import Connection
 from longboat.cli.main import Failure
 from longboat.client import calls
+from longboat.client.address import read_discovery
+from longboat.config.keys import keys_set
 from longboat.errors import LongboatError, ServerBusy, ServerUnreachable
 from longboat.wire.discovery import data_dir, runtime_dir
 from longboat.wire.models import PROTOCOL, Version
@@ -33,7 +35,7 @@ def ensure_server() -> Connection:
     """A connection to a server of our protocol. Starts one unless the user named another address."""
     connection = Connection()
     running = probe(connection)
-    if running is not None and running.protocol == PROTOCOL:
+    if running is not None and running.protocol == PROTOCOL and (connection.address.named or not _lacks_keys()):
         return connection
     if connection.address.named:
         raise _foreign(running) if running else _nobody(connection)
@@ -97,15 +99,40 @@ def _settled_start() -> Connection:
     """With the lock held: whoever had it before us may have started a server already."""
     connection = Connection()
     running = probe(connection)
-    if running is not None and running.protocol == PROTOCOL:
+    if running is not None and running.protocol == PROTOCOL and not _renewed(connection):
         return connection
-    if running is not None:
+    if running is not None and running.protocol != PROTOCOL:
         _retire(connection, running)
     click.echo("Starting a Longboat server in the background …", err=True)
     began = time.monotonic()
     connection = _wait_healthy(_spawn())
     click.echo(f"It is ready after {time.monotonic() - began:.1f} s (`longboat stop` ends it).", err=True)
     return connection
+
+
+def _lacks_keys() -> tuple[str, ...]:
+    """The providers' keys that are set here and that the running server was started without."""
+    found = read_discovery(os.environ)
+    return tuple(sorted(set(keys_set(os.environ)) - set(found.keys))) if found is not None else ()
+
+
+def _renewed(connection: Connection) -> bool:
+    """Stop a server that lacks a key which is set now, so that one with the key can take its place.
+
+    Only one that a command started, and only while it is idle; else the person is told.
+    """
+    missing = _lacks_keys()
+    if not missing:
+        return False
+    found = read_discovery(os.environ)
+    names = ", ".join(missing)
+    if found is not None and found.background:
+        with suppress(ServerBusy):
+            connection.send(calls.shutdown(if_idle=True))
+            click.echo(f"Replacing the server, which was started without {names} …", err=True)
+            return wait_until_gone(connection, STOP_S)
+    click.echo(f"The running server was started without {names}: `longboat stop`, then try again to use it.", err=True)
+    return False
 
 
 def _retire(connection: Connection, running: Version) -> None:

@@ -21,7 +21,7 @@ READER_GONE = 141
 @click.command(short_help="Send a prompt, stream the answer.")
 @click.argument("prompt", nargs=-1)
 @click.option("-s", "--session", "session_id", metavar="ID", help="Go on in this session.")
-@click.option("-c", "--continue", "newest", is_flag=True, help="Go on in the newest session of the directory.")
+@click.option("-c", "--continue", "newest", is_flag=True, help="Go on in the session that was used last here.")
 @click.option("-m", "--model", metavar="PROVIDER/MODEL", help="Use this model for this prompt.")
 @click.option(
     "--delivery",
@@ -119,8 +119,13 @@ def _prompt(words: tuple[str, ...]) -> str:
 def _session(connection: "Connection", workspace_id: str, *, newest: bool) -> str:
     from longboat.client import calls
 
-    found = connection.send(calls.sessions(workspace_id, limit=1)).items if newest else ()
-    return found[0].id if found else connection.send(calls.create_session(workspace_id)).id
+    if newest:
+        # The one somebody prompted last, which need not be the one that was created last.
+        if runs := connection.send(calls.runs(workspace_id, limit=1)).items:
+            return runs[0].session_id
+        if sessions := connection.send(calls.sessions(workspace_id, limit=1)).items:
+            return sessions[0].id
+    return connection.send(calls.create_session(workspace_id)).id
 
 
 def _display(style: str) -> "Display":

@@ -50,7 +50,7 @@ def is_object(text: str) -> bool:
     """Whether the text is one whole JSON object, as every provider demands of a tool call's input."""
     try:
         msgspec.json.decode(text, type=dict)
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return False
     return True
 

@@ -11,6 +11,14 @@ import msgspec
 
 from longboat.wire.models import Message, MessageDelta, Part, ReasoningPart, TextPart, ToolCallPart
 
+
+def sayable(text: str) -> str:
+    """The text with halves of surrogate pairs replaced, as a careless provider or tool sends them: UTF-8 has none."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 Kind = Literal["text", "reasoning", "tool_call"]
 
 
@@ -55,7 +63,9 @@ class Draft:
         return self._add_to_last("text", text)
 
     def add_reasoning(self, text: str, signature: str | None) -> tuple[Message | None, MessageDelta]:
-        grown = self._add_to_last("reasoning", text)
+        """A signature ends its part: what comes after it is another thought."""
+        signed = bool(self._parts) and self._parts[-1].signature is not None
+        grown = self._add_to_last("reasoning", text, fresh=signed)
         if signature is not None:
             self._parts[-1].signature = signature
         return grown
@@ -76,14 +86,15 @@ class Draft:
     def message(self) -> Message:
         return msgspec.structs.replace(self._message, parts=tuple(growing.part() for growing in self._parts))
 
-    def _add_to_last(self, kind: Kind, text: str) -> tuple[Message | None, MessageDelta]:
+    def _add_to_last(self, kind: Kind, text: str, *, fresh: bool = False) -> tuple[Message | None, MessageDelta]:
         shape = None
-        if not self._parts or self._parts[-1].kind != kind:
+        if fresh or not self._parts or self._parts[-1].kind != kind:
             self._parts.append(_Growing(kind))
             shape = self.message()
         return shape, self._grow(len(self._parts) - 1, text)
 
     def _grow(self, index: int, text: str) -> MessageDelta:
+        text = sayable(text)
         growing = self._parts[index]
         delta = MessageDelta(
             message_id=self._message.id,

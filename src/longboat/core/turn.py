@@ -1,12 +1,17 @@
-"""What a turn decides without I/O: when the window is nearly full, and when it goes round in circles."""
+"""What a turn decides without I/O: what is a prompt, when the window is nearly full, when it goes round in circles."""
 
 from collections import deque
 from collections.abc import Iterable
 
-from longboat.wire.models import FilePart, FinishPart, Message, ToolCallPart, ToolResultPart
+from longboat.wire.models import Attachment, FilePart, FinishPart, Message, ToolCallPart, ToolResultPart
 
 LOOP_WINDOW = 10
 LOOP_REPEATS = 5
+
+
+def has_words(prompt: str, attachments: Iterable[Attachment]) -> bool:
+    """T1: a prompt needs text or a text attachment."""
+    return bool(prompt.strip()) or any((file.text or "").strip() for file in attachments)
 
 
 class LoopGuard:

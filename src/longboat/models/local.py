@@ -35,6 +35,8 @@ CONTEXT_WINDOW = 8192
 
 _SLOTS = 2
 _LOAD_TIMEOUT_S = 120.0
+_PROMPT_TIMEOUT_S = 600.0
+"""A full context window takes minutes to read on a slow machine, and it says nothing meanwhile."""
 _STOP_TIMEOUT_S = 2.0
 _DEATH_TIMEOUT_S = 0.5
 _INSTALL = "pip install 'longboat[local]'"
@@ -180,6 +182,7 @@ async def _launch(data_dir: Path) -> _Server:
         api_key=job.api_key,
         context_window=CONTEXT_WINDOW,
         max_output_tokens=MAX_OUTPUT_TOKENS,
+        idle_timeout_s=_PROMPT_TIMEOUT_S,
     )
     return _Server(process=process, client=client, chat=chat)
 

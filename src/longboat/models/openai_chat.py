@@ -11,19 +11,20 @@ from contextlib import aclosing, asynccontextmanager
 import httpx2
 
 from longboat.errors import ModelError
-from longboat.models.openai_refusal import MAX_DETAIL, Addressee, Complaint, read_body, refusal, retry_after
+from longboat.models.openai_refusal import Addressee, Complaint, read_body, refusal, retry_after
 from longboat.models.openai_request import encode_request
 from longboat.models.openai_stream import StreamReader
+from longboat.models.quotation import secrets_of
 from longboat.models.seam import ModelEvent, ModelRequest
 
 CONNECT_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 120.0
 REST_TIMEOUT_S = 1.0
 """How long the end of a finished answer may take before its connection is given up instead of kept for the next."""
+IDLE_CONNECTIONS = 8
+"""Kept for the next requests. The pool probes each of them at every request: very many cost more than they save."""
 
 _MAX_ERROR_BODY = 64 * 1024
-_SHORTEST_SECRET = 4
-"""A shorter "key" is a stand-in for servers that want none; hiding each "x" would only garble messages."""
 
 
 class OpenAIChatModel:
@@ -47,14 +48,17 @@ class OpenAIChatModel:
         self.name = name
         self.context_window = context_window
         self._url = base_url.rstrip("/") + "/chat/completions"
-        self._to = Addressee(provider=provider, model=name, url=_shown(base_url), has_key=bool(api_key))
+        self._to = Addressee(
+            provider=provider,
+            model=name,
+            url=_shown(base_url),
+            has_key=bool(api_key),
+            secrets=secrets_of(api_key, headers or {}, base_url),
+        )
         # Compressed streams arrive in blocks, long after they were said.
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **(headers or {})}
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key.strip()}"
-        self._secrets = [
-            text.strip() for text in (api_key or "", *(headers or {}).values()) if len(text.strip()) >= _SHORTEST_SECRET
-        ]
         self._max_output_tokens = max_output_tokens
         self._send_reasoning = send_reasoning
         self._timeout = httpx2.Timeout(idle_timeout_s, connect=CONNECT_TIMEOUT_S, pool=None)
@@ -103,7 +107,8 @@ class OpenAIChatModel:
 
     def _make_client(self) -> httpx2.AsyncClient:
         if self._own_client is None:
-            self._own_client = httpx2.AsyncClient(limits=httpx2.Limits(max_connections=None))
+            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS)
+            self._own_client = httpx2.AsyncClient(limits=limits)
         return self._own_client
 
     async def _events(self, response: httpx2.Response) -> AsyncGenerator[ModelEvent, None]:
@@ -118,11 +123,10 @@ class OpenAIChatModel:
             except (httpx2.HTTPError, OSError) as error:
                 if not reader.answered:
                     raise self._cut_off(error, reader) from None
-            except ModelError as error:
-                raise self._redacted(error) from None
+            # Before the last event: whoever has that one leaves, and a connection left half-read is closed.
+            await _read_rest(pieces)
             for event in reader.finish():
                 yield event
-            await _read_rest(pieces)
 
     async def _refusal(self, response: httpx2.Response) -> ModelError:
         complaint = read_body(await _bounded_body(response))
@@ -132,26 +136,24 @@ class OpenAIChatModel:
             complaint = Complaint(message=f"no event stream. {said}", kind=complaint.kind)
         wait_s = retry_after(response.headers)
         status = complaint.status if response.status_code == 200 and complaint.status else response.status_code
-        return self._redacted(refusal(status, complaint, self._to, retry_after_s=wait_s))
+        return refusal(status, complaint, self._to, retry_after_s=wait_s)
 
     def _unreachable(self, error: Exception) -> ModelError:
         if isinstance(error, httpx2.ReadTimeout):
             return self._silent()
         reason = str(error) or type(error).__name__
-        return self._redacted(
-            ModelError(
-                f"{self._to.provider} at {self._to.url} cannot be reached: {reason[:MAX_DETAIL]}",
-                title="The provider cannot be reached",
-                code="unreachable",
-                retryable=True,
-            )
+        return ModelError(
+            f"{self._to.provider} at {self._to.url} cannot be reached: {self._to.quote(reason)}",
+            title="The provider cannot be reached",
+            code="unreachable",
+            retryable=True,
         )
 
     def _cut_off(self, error: Exception, reader: StreamReader) -> ModelError:
         if isinstance(error, httpx2.ReadTimeout):
             return self._silent()
         reason = str(error) or type(error).__name__
-        return self._redacted(reader.broken(f"dropped the connection in mid-answer ({reason[:MAX_DETAIL]})"))
+        return reader.broken(f"dropped the connection in mid-answer ({self._to.quote(reason)})")
 
     def _silent(self) -> ModelError:
         return ModelError(
@@ -159,19 +161,6 @@ class OpenAIChatModel:
             title="The provider went silent",
             code="timeout",
             retryable=True,
-        )
-
-    def _redacted(self, error: ModelError) -> ModelError:
-        """The same error without our key and headers, which some servers quote back."""
-        message = error.message
-        for secret in self._secrets:
-            message = message.replace(secret, "***")
-        return ModelError(
-            message,
-            title=error.title,
-            code=error.code,
-            retryable=error.retryable,
-            retry_after_s=error.retry_after_s,
         )
 
 

@@ -1,11 +1,11 @@
 """What an OpenAI-compatible server's refusal means: a `ModelError` that says whether to try again and what to do.
 
-Owns the table of statuses and the many spellings of the same complaint. Must not know HTTP clients or keys.
+Owns the table of statuses and the many spellings of the same complaint. Must not know HTTP clients.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from longboat.errors import ModelError
+from longboat.models.quotation import quote
 
 MAX_DETAIL = 500
 """How many characters of a server's own words go into an error."""
@@ -38,6 +39,7 @@ class Complaint:
     """An error body, whichever of the usual shapes it came in."""
 
     message: str = ""
+    """In full: `Addressee.quote` makes it fit to be shown."""
     kind: str = ""
     """Its `code` and `type`, for matching."""
     status: int | None = None
@@ -52,6 +54,11 @@ class Addressee:
     model: str
     url: str
     has_key: bool
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def quote(self, text: str) -> str:
+        """Its own words, as errors may show them."""
+        return quote(text, self.secrets, limit=MAX_DETAIL)
 
 
 def read_body(body: bytes) -> Complaint:
@@ -60,7 +67,7 @@ def read_body(body: bytes) -> Complaint:
         return read_value(msgspec.json.decode(body))
     except msgspec.DecodeError:
         text = body.decode(errors="replace").strip()
-        return Complaint() if text.startswith("<") else Complaint(message=text[:MAX_DETAIL])
+        return Complaint() if text.startswith("<") else Complaint(message=text)
 
 
 def read_value(value: Any) -> Complaint:
@@ -68,14 +75,14 @@ def read_value(value: Any) -> Complaint:
     if isinstance(value, list) and value:
         value = value[0]
     if not isinstance(value, dict):
-        return Complaint(message=str(value or "")[:MAX_DETAIL])
+        return Complaint(message=str(value or ""))
     if value.get("error"):
         return read_value(value["error"])
     message = value.get("message") or value.get("detail") or ""
     text = message if isinstance(message, str) else msgspec.json.encode(message).decode()
     code = str(value.get("code") or "")
     return Complaint(
-        message=text[:MAX_DETAIL],
+        message=text,
         kind=f"{code} {value.get('type') or ''}".lower(),
         status=int(code) if re.fullmatch("[45][0-9][0-9]", code) else None,
     )
@@ -85,14 +92,18 @@ def status_in_stream(complaint: Complaint) -> int:
     """The status an error inside a stream would have had. One that tells nothing is the server's own trouble."""
     if complaint.status is not None:
         return complaint.status
-    if _QUOTA.search(complaint.kind) or _OVERFLOW.search(f"{complaint.kind} {complaint.message}"):
+    if _QUOTA.search(complaint.kind) or _overflows(complaint):
         return 400
     return next((status for word, status in _STATUS_OF_WORD.items() if word in complaint.kind), 500)
 
 
+def _overflows(complaint: Complaint) -> bool:
+    return _OVERFLOW.search(f"{complaint.kind} {complaint.message[:MAX_DETAIL]}") is not None
+
+
 def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: float | None = None) -> ModelError:
     """The error for a status and a complaint."""
-    said = f"{to.provider} answered {status}" + (f": {complaint.message}" if complaint.message else ".")
+    said = f"{to.provider} answered {status}" + (f": {to.quote(complaint.message)}" if complaint.message else ".")
     if status in (408, 409) or status >= 500:
         return ModelError(
             said,
@@ -119,7 +130,7 @@ def _final(status: int, complaint: Complaint, to: Addressee, said: str) -> Model
     if status == 404:
         advice = f"Check the model id {to.model!r} and the base_url {to.url}."
         return ModelError(f"{said} {advice}", title="No such model", code="model_not_found")
-    if status in (400, 413, 422) and _OVERFLOW.search(f"{complaint.kind} {complaint.message}"):
+    if status in (400, 413, 422) and _overflows(complaint):
         return ModelError(said, title="The context window is full", code="context_overflow")
     return ModelError(said, title="The request was refused", code="bad_request")
 

@@ -21,6 +21,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from longboat.errors import ModelError
 from longboat.models.general import Endpoint
+from longboat.models.quotation import quote, secrets_of
 from longboat.models.seam import (
     Finished,
     ModelEvent,
@@ -35,6 +36,8 @@ from longboat.wire import models as wire
 
 _TIMEOUT = httpx2.Timeout(300.0, connect=10.0)
 _NO_KEY = "none"
+_MAX_DETAIL = 1000
+"""How many characters of a provider's own words go into an error."""
 
 
 class Backend:
@@ -336,13 +339,10 @@ def translated(endpoint: Endpoint, *, opened: bool) -> Iterator[None]:
 
 def _model_error(error: Exception, endpoint: Endpoint, *, opened: bool) -> ModelError:
     code, title, advice, retryable = _classify(error, opened=opened)
-    detail = f"{endpoint.provider}/{endpoint.name}: {_detail(error)}"
-    for secret in (endpoint.api_key or "", *endpoint.headers.values()):
-        # A shorter one is a stand-in for servers that want no key.
-        if len(secret) >= 4:
-            detail = detail.replace(secret, "***")
+    secrets = secrets_of(endpoint.api_key, endpoint.headers, endpoint.base_url)
+    said = quote(_detail(error), secrets, limit=_MAX_DETAIL)
     return ModelError(
-        f"{detail} {advice}".strip(),
+        f"{endpoint.provider}/{endpoint.name}: {said} {advice}".strip(),
         title=title,
         code=code,
         retryable=retryable,
@@ -393,5 +393,5 @@ def _detail(error: Exception) -> str:
         inner = body.get("error")
         body = inner if isinstance(inner, dict) else body
         if isinstance(message := body.get("message"), str) and message:
-            return message[:1000]
-    return (str(error) or type(error).__name__)[:1000]
+            return message
+    return str(error) or type(error).__name__

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
+from longboat.config.keys import PROVIDER_KEYS
 from longboat.config.settings import Config, ModelEntry, ProviderSection
 from longboat.errors import ConfigInvalid, ModelError
 from longboat.models import local
@@ -37,34 +38,34 @@ class KnownProvider:
 KNOWN: dict[str, KnownProvider] = {
     # In order of preference when several keys are set.
     "anthropic": KnownProvider(
-        keys=("ANTHROPIC_API_KEY",),
+        keys=PROVIDER_KEYS["anthropic"],
         large=ModelEntry(id="claude-sonnet-5-5", context_window=1_000_000),
         small=ModelEntry(id="claude-haiku-5-5", context_window=1_000_000),
     ),
     "openai": KnownProvider(
-        keys=("OPENAI_API_KEY",),
+        keys=PROVIDER_KEYS["openai"],
         large=ModelEntry(id="gpt-6.1-sol", context_window=1_050_000),
         small=ModelEntry(id="gpt-6-luna", context_window=1_050_000),
     ),
     "google": KnownProvider(
-        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        keys=PROVIDER_KEYS["google"],
         large=ModelEntry(id="gemini-4-argon", context_window=1_048_576),
         small=ModelEntry(id="gemini-3.5-flash-lite", context_window=1_000_000),
     ),
     "openrouter": KnownProvider(
-        keys=("OPENROUTER_API_KEY",),
+        keys=PROVIDER_KEYS["openrouter"],
         large=ModelEntry(id="anthropic/claude-sonnet-5.5", context_window=1_000_000),
         small=ModelEntry(id="anthropic/claude-haiku-5.5", context_window=1_000_000),
         chat_url="https://openrouter.ai/api/v1",
     ),
     "groq": KnownProvider(
-        keys=("GROQ_API_KEY",),
+        keys=PROVIDER_KEYS["groq"],
         large=ModelEntry(id="openai/gpt-oss-120b", context_window=131_072),
         small=ModelEntry(id="openai/gpt-oss-20b", context_window=131_072),
         chat_url="https://api.groq.com/openai/v1",
     ),
     "mistral": KnownProvider(
-        keys=("MISTRAL_API_KEY",),
+        keys=PROVIDER_KEYS["mistral"],
         large=ModelEntry(id="mistral-large-latest"),
         small=ModelEntry(id="mistral-small-latest"),
     ),

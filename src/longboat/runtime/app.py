@@ -8,12 +8,12 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from longboat.config.settings import Settings
-from longboat.errors import BadInput, WorkspaceNotFound
+from longboat.errors import BadInput, StoreUnavailable, WorkspaceNotFound
 from longboat.runtime.clock import now
 from longboat.runtime.models import ModelDesk, ModelSource
 from longboat.runtime.tasks import Tasks
@@ -164,7 +164,7 @@ class App:
 
     async def drop_client(self, client_id: str) -> None:
         for workspace in list(self._open.values()):
-            workspace.release(client_id)
+            await workspace.release(client_id)
 
     def _close(self, workspace: Workspace) -> None:
         """Nobody holds it and nothing is left to do. In one go: whoever asks next gets a fresh one."""
@@ -213,10 +213,10 @@ class App:
                 workspace.interrupt()
             if not await self._unwound(workspaces, FINAL_S, asyncio.Event()):
                 logger.error("some runs did not end in time: they are settled at the next start")
-        for workspace in workspaces:
+        while self._open:  # also those that somebody opened during the drain
+            _, workspace = self._open.popitem()
             workspace.close()
             await workspace.aclose()
-        self._open.clear()
 
     async def _unwound(self, workspaces: list[Workspace], timeout_s: float, hurry: asyncio.Event) -> bool:
         """Whether no turn runs any more, within the time or until somebody is in a hurry."""
@@ -228,15 +228,19 @@ class App:
             return all_done.done()
 
     async def prune(self) -> None:
-        """Forget events that are older than they are kept, now and then."""
-        keep_s = self.settings.server.keep_events_days * 86_400
+        """Forget old events now and then. A store that fails is tried again the next time."""
         while True:
-            rows = await self._store.read(lambda reader: reader.fetch("workspaces_all"))
-            for row in rows:
-                params = {"workspace_id": row["workspace_id"], "before_s": int(time.time() - keep_s)}
-                unit = Unit(workspace_id=row["workspace_id"], writes=[Write("events_prune", params)], durable=False)
-                await self._store.submit(unit)
+            with suppress(StoreUnavailable):
+                await self.prune_once()
             await asyncio.sleep(PRUNE_EVERY_S)
+
+    async def prune_once(self) -> None:
+        """Forget events that are older than they are kept."""
+        before_s = int(time.time() - self.settings.server.keep_events_days * 86_400)
+        for row in await self._store.read(lambda reader: reader.fetch("workspaces_all")):
+            params = {"workspace_id": row["workspace_id"], "before_s": before_s}
+            unit = Unit(workspace_id=row["workspace_id"], writes=[Write("events_prune", params)], durable=False)
+            await self._store.submit(unit)
 
 
 async def _all(tasks: Sequence["asyncio.Task[Any]"]) -> None:
@@ -258,7 +262,7 @@ def _resolve(path: str) -> Path:
         if not directory.is_dir():
             raise BadInput(f"{path} is not a directory.", code="path_not_directory")
         readable = os.access(directory, os.R_OK | os.X_OK)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise BadInput(f"{path} does not exist.", code="path_not_found") from None
     except PermissionError:
         readable = False

@@ -189,6 +189,7 @@ class Booking:
             effect.run_id,
             state=RunState.FINISHED,
             outcome=effect.outcome,
+            folded_into=effect.folded_into,  # a withdrawn prompt is in no turn any more
             finished_at=self.at,
             error=ending.error or None,
         )

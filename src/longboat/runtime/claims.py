@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 class Claims:
-    """Counts streams by client, runs the clocks. `on_detach` hears of a client that is gone, `on_free` that all are."""
+    """Each client's streams, and the clocks. `on_detach` hears of a client that is gone, `on_free` that all are."""
 
     def __init__(
         self, *, hold_s: float, grace_s: float, on_detach: Callable[[str], None], on_free: Callable[[], None]
@@ -14,9 +14,10 @@ class Claims:
         self._grace_s = grace_s
         self._on_detach = on_detach
         self._on_free = on_free
-        self._streams: dict[str, int] = {}
+        self._streams: dict[str, set[object]] = {}
         self._leaving: dict[str, asyncio.TimerHandle] = {}
         self._hold: asyncio.TimerHandle | None = None
+        self._closed = False
 
     @property
     def held(self) -> bool:
@@ -24,7 +25,7 @@ class Claims:
 
     @property
     def streams(self) -> int:
-        return sum(self._streams.values())
+        return sum(map(len, self._streams.values()))
 
     def hold(self) -> None:
         """Keep the workspace until the first stream may have come."""
@@ -32,23 +33,24 @@ class Claims:
             self._hold.cancel()
         self._hold = asyncio.get_running_loop().call_later(self._hold_s, self._unhold)
 
-    def attach(self, client_id: str) -> bool:
+    def attach(self, client_id: str, stream: object) -> bool:
         """A stream opened. True if the client was not attached before."""
         if client_id in self._leaving:
             self._leaving.pop(client_id).cancel()
         new = client_id not in self._streams
-        self._streams[client_id] = self._streams.get(client_id, 0) + 1
+        self._streams.setdefault(client_id, set()).add(stream)
         if self._hold is not None:
             self._hold.cancel()
             self._hold = None
         return new
 
-    def detach(self, client_id: str) -> None:
+    def detach(self, client_id: str, stream: object) -> None:
         """A stream ended; the claim stays for the grace time."""
-        if client_id not in self._streams:
-            return  # released meanwhile
-        self._streams[client_id] -= 1
-        if self._streams[client_id] == 0:
+        streams = self._streams.get(client_id, set())
+        if self._closed or stream not in streams:
+            return  # closed or released meanwhile: the streams that the client has now are others
+        streams.remove(stream)
+        if not streams:
             timer = asyncio.get_running_loop().call_later(self._grace_s, self.release, client_id)
             self._leaving[client_id] = timer
 
@@ -62,6 +64,7 @@ class Claims:
             self._on_free()
 
     def close(self) -> None:
+        self._closed = True
         for timer in self._leaving.values():
             timer.cancel()
         if self._hold is not None:

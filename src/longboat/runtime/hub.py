@@ -18,7 +18,7 @@ from longboat.store.protocol import Published, Reader, Store
 from longboat.store.rows import client_from_row, open_messages, run_from_row, session_from_row
 from longboat.wire.events import encode_unlogged
 from longboat.wire.ids import Cursor
-from longboat.wire.models import Message, Resync, Run, Session, Snapshot
+from longboat.wire.models import Message, Resync, Run, Snapshot
 from longboat.wire.sse import HEARTBEAT
 
 RING_BYTES = 4 * 1024 * 1024
@@ -56,6 +56,7 @@ class Hub:
         self._size = 0
         self._waiting: list[asyncio.Future[Wake]] = []
         self._views: dict[str | None, View] = {}
+        self._viewing = asyncio.Lock()
         self._heartbeat_s = heartbeat_s
         self._closed = False
         self._loop = asyncio.get_running_loop()
@@ -95,10 +96,12 @@ class Hub:
                 view = await self._view(session_id)
                 number = view.number
                 yield view.frame
+                del view  # it may be large, and a reader stays for days
             elif number < self._head:
                 number, chunk = self._from_ring(number, session_id) or await self._from_store(number, session_id)
                 if chunk:
                     yield chunk
+                del chunk
             elif self._closed:
                 return
             elif await self._news() is Wake.HEARTBEAT:
@@ -163,11 +166,13 @@ class Hub:
         return cursor.number if known else None
 
     async def _view(self, session_id: str | None) -> View:
-        """The committed state at one cursor. Clients that attach while nothing happens share one."""
-        view = self._views.get(session_id)
-        if view is None or view.number != self._head:
-            view = await self._store.read(lambda reader: _take_view(reader, self._workspace_id, session_id))
-            self._views = {session_id: view}
+        """The committed state, no older than this call. Clients that attach at the same time share one."""
+        asked = self._head
+        async with self._viewing:  # one at a time: who waits here is served by the next one, with all others
+            view = self._views.get(session_id)
+            if view is None or view.number < asked:
+                view = await self._store.read(lambda reader: _take_view(reader, self._workspace_id, session_id))
+                self._views = {session_id: view}
         return view
 
 
@@ -185,18 +190,19 @@ def _cut(frames: bytes, first: int, number: int) -> bytes:
 def _take_view(reader: Reader, workspace_id: str, session_id: str | None) -> View:
     newest = reader.fetch("event_newest", workspace_id=workspace_id)
     number, epoch = (newest[0]["last"], newest[0]["epoch"]) if newest else (0, 0)
-    rows = reader.fetch("sessions_page", workspace_id=workspace_id, before=2**62, limit=SNAPSHOT_SESSIONS)
-    sessions: list[Session] = [session_from_row(row) for row in rows]
+    if session_id is None:
+        rows = reader.fetch("sessions_page", workspace_id=workspace_id, before=2**62, limit=SNAPSHOT_SESSIONS)
+    else:
+        rows = reader.fetch("session_by_id", workspace_id=workspace_id, session_id=session_id)
     runs = with_positions([run_from_row(row) for row in reader.fetch("runs_unfinished", workspace_id=workspace_id)])
     messages: list[Message] = open_messages(reader, workspace_id)
     clients = tuple(client_from_row(row) for row in reader.fetch("clients_of", workspace_id=workspace_id))
     if session_id is not None:
-        sessions = [session for session in sessions if session.id == session_id]
         runs = [run for run in runs if run.session_id == session_id]
         messages = [message for message in messages if message.session_id == session_id]
     snapshot = Snapshot(
         cursor=str(Cursor(workspace_id, epoch, number)),
-        sessions=tuple(sessions),
+        sessions=tuple(session_from_row(row) for row in rows),
         runs=tuple(runs),
         messages=tuple(messages),
         clients=clients,

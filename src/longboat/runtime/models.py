@@ -35,6 +35,9 @@ class ModelDesk:
         self._data_dir = data_dir
         self._source = source
         self._configs: dict[Path, tuple[Stamp, Config | ConfigInvalid]] = {}
+        self._files: dict[Path, tuple[str, str]] = {}
+        self._found: dict[tuple[Path, str | None, ModelRole], tuple[Config, Model]] = {}
+        """Models that need no look on another thread, as long as the configuration is the same object."""
         self._registries: dict[bytes, Registry] = {}
         self._local: LocalModel | None = None
         self._resolving = asyncio.Lock()
@@ -52,7 +55,9 @@ class ModelDesk:
 
     def config(self, directory: Path) -> Config:
         """The configuration of a directory as its files are now."""
-        files = (directory / FILE_NAME, user_config_file(os.environ, Path.home()))
+        files = self._files.get(directory)
+        if files is None:
+            files = self._files[directory] = _files_of(directory)
         stamp = tuple(_stamp(file) for file in files)
         known = self._configs.get(directory)
         if known is None or known[0] != stamp:
@@ -65,8 +70,13 @@ class ModelDesk:
         if self._source is not None:
             return self._source.resolve(name, role)
         config = self.config(directory)
+        found = self._found.get((directory, name, role))
+        if found is not None and found[0] is config:
+            return found[1]
         async with self._resolving:
-            return await asyncio.to_thread(self._resolve, config, name, role)
+            model = await asyncio.to_thread(self._resolve, config, name, role)
+        self._found[directory, name, role] = (config, model)
+        return model
 
     def _resolve(self, config: Config, name: str | None, role: ModelRole) -> Model:
         from longboat.models.local import LocalModel
@@ -87,9 +97,14 @@ def _load(directory: Path) -> Config | ConfigInvalid:
         return error
 
 
-def _stamp(file: Path) -> tuple[int, int] | None:
+def _files_of(directory: Path) -> tuple[str, str]:
+    """As strings: they are looked at several times in every run, and a Path takes longer than its stat."""
+    return str(directory / FILE_NAME), str(user_config_file(os.environ, Path.home()))
+
+
+def _stamp(file: str) -> tuple[int, int] | None:
     try:
-        status = file.stat()
+        status = os.stat(file)
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size

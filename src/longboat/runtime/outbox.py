@@ -120,9 +120,7 @@ class Outbox:
             return
         end = next((i for i, item in enumerate(self._pending, 1) if isinstance(item, _Told) and item.whole), None)
         self._in_flight, self._pending = self._pending[:end], self._pending[end:] if end else []
-        self._waiting_characters = sum(
-            len(p) for item in self._pending if isinstance(item, _Delta) for p in item.pieces
-        )
+        self._waiting_characters = _characters(self._pending)
         batch = _build(self._in_flight, self._session_id)
         unit = Unit(
             workspace_id=self._workspace_id,
@@ -137,18 +135,19 @@ class Outbox:
         error = future.exception()
         if isinstance(error, StoreUnavailable):
             self._pending = sent + self._pending
+            self._waiting_characters = _characters(self._pending)
             self._loop.call_later(RETRY_S, self._send)
-        elif error is not None:
-            self._loop.call_exception_handler({"message": "the log refused what a turn said", "exception": error})
         else:
+            if error is not None:
+                self._loop.call_exception_handler({"message": "the log refused what a turn said", "exception": error})
             self._send()
         if self._settled is not None:
             self._settled.set_result(None)
             self._settled = None
 
 
-def _characters(item: _Delta | _Told) -> int:
-    return sum(map(len, item.pieces)) if isinstance(item, _Delta) else 0
+def _characters(items: Sequence[_Delta | _Told]) -> int:
+    return sum(len(piece) for item in items if isinstance(item, _Delta) for piece in item.pieces)
 
 
 def _build(items: Sequence[_Delta | _Told], session_id: str) -> _Batch:

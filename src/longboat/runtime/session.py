@@ -36,6 +36,7 @@ from longboat.core.lifecycle import (
     SessionState,
     decide,
 )
+from longboat.core.turn import has_words
 from longboat.errors import EmptyPrompt, RunNotEditable, SessionClosing, StoreUnavailable
 from longboat.runtime.booking import NO_TURN, Booking, Ending
 from longboat.runtime.clock import now
@@ -62,6 +63,8 @@ class SessionActor:
         self._records: dict[str, RunRecord] = {}
         self._folded: dict[str, Message] = {}
         self._session = session
+        self._used = Usage()
+        """What steps have used and the session's row does not say yet."""
         self._last_message = last_message
         self._turn: Turn | None = None
         self._mailbox: deque[tuple[Callable[[], Awaitable[Any]], asyncio.Future[Any]]] = deque()
@@ -166,15 +169,9 @@ class SessionActor:
         self._last_message += 1
         return self._last_message
 
-    def add_usage(self, usage: Usage) -> tuple[Session, Write]:
-        """The session with this usage added, and the write that says so."""
-        self._session = msgspec.structs.replace(self._session, usage=self._session.usage + usage, updated_at=now())
-        params = {
-            "session_id": self._session.id,
-            "updated_at": self._session.updated_at,
-            **msgspec.structs.asdict(usage),
-        }
-        return self.session, Write("session_usage", params, rows=1)
+    def add_usage(self, usage: Usage) -> None:
+        """Goes to disk with the next decision: all that is told of a session is told in one order."""
+        self._used += usage
 
     # The mailbox
 
@@ -224,13 +221,18 @@ class SessionActor:
     ) -> None:
         after, effects = decide(self._state, command)
         known = self._records | {record.run.run_id: record for record in records or ()}
-        if effects:
+        if effects or (self._used != Usage() and isinstance(command, DrainStep)):
             booking = Booking(self._session, known, after, self.next_message_seq, ending=ending, prompt=prompt)
-            self._book(booking, effects, after)
-            await self._home.store.submit(booking.unit())
+            used, self._used = self._used, Usage()
+            try:
+                session = self._book(booking, effects, after, used)
+                await self._home.store.submit(booking.unit())
+            except BaseException:
+                self._used += used
+                raise
             known = booking.records
             self._folded |= {e.run_id: booking.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
-            self._retitle(self._titled(booking))
+            self._put_session(session)
         self._state, self._records = after, known
         for effect in effects:
             self._act(effect)
@@ -238,31 +240,32 @@ class SessionActor:
             self._changed.set_result(None)
             self._changed = None
 
-    def _book(self, booking: Booking, effects: tuple[Effect, ...], after: SessionState) -> None:
-        if self._state.busy and not after.busy:
+    def _book(self, booking: Booking, effects: tuple[Effect, ...], after: SessionState, used: Usage) -> Session:
+        """Fill the booking; returns the session as it will be."""
+        session = self._session
+        if used != Usage():
+            session = msgspec.structs.replace(session, usage=session.usage + used, updated_at=booking.at)
+            booking.add(_usage_write(session, used))
+        ended = self._state.busy and not after.busy
+        if ended:
             # Told before the terminal event: who has seen that may rely on everything else.
-            booking.tell(Change.UPDATED, msgspec.structs.replace(self._session, busy=False))
+            booking.tell(Change.UPDATED, msgspec.structs.replace(session, busy=False))
         for effect in effects:
             if isinstance(effect, PromptWithdrawn):
                 booking.withdraw(self._folded[effect.run_id])
             booking.book(effect)
-        session = self._titled(booking)
-        if session.title != self._session.title:
-            booking.add(_title_write(session))
-        if (after.busy and not self._state.busy) or session is not self._session:
-            booking.tell(Change.UPDATED, msgspec.structs.replace(session, busy=after.busy))
+        titled = _titled(session, booking)
+        if titled is not session:
+            booking.add(_title_write(titled))
+        told = session if ended else self._session
+        if titled is not told or (after.busy and not self._state.busy):
+            booking.tell(Change.UPDATED, msgspec.structs.replace(titled, busy=after.busy))
+        return titled
 
-    def _titled(self, booking: Booking) -> Session:
-        """A session without a title takes its first prompt's first line; the small model may find a better one."""
-        if self._session.title or not booking.prompts:
-            return self._session
-        prompt = booking.run(next(iter(booking.prompts))).prompt.strip()
-        title = prompt.splitlines()[0][:TITLE_LENGTH] if prompt else "Attachment"
-        return msgspec.structs.replace(self._session, title=title, updated_at=booking.at)
-
-    def _retitle(self, session: Session) -> None:
-        if session is not self._session:
-            self._session = session
+    def _put_session(self, session: Session) -> None:
+        retitled = session.title != self._session.title
+        self._session = session
+        if retitled:
             self._home.tasks.spawn(write_title(self._home, self, session.title), name=f"title {session.id}")
 
     def _act(self, effect: Effect) -> None:
@@ -291,7 +294,9 @@ class SessionActor:
             except StoreUnavailable:
                 await asyncio.sleep(RETRY_S)  # the run stays active and health says so (E2)
             else:
-                return
+                break
+        if self._turn is turn:  # else the next one has started already
+            self._turn = None  # an idle session keeps no transcript in memory
 
     # The commands' work, inside the mailbox
 
@@ -341,7 +346,7 @@ class SessionActor:
         if run.state not in (RunState.ACCEPTED, RunState.QUEUED):
             raise RunNotEditable(run_id, run.state)
         delivery = request.delivery or run.delivery
-        if request.prompt is not None and not request.prompt.strip() and not self._records[run_id].attachments:
+        if request.prompt is not None and not has_words(request.prompt, self._records[run_id].attachments):
             raise EmptyPrompt
         await self._apply(ChangeDelivery(run_id=run_id, delivery=delivery), prompt=request.prompt)
         return self.run(run_id)
@@ -365,8 +370,9 @@ class SessionActor:
         ending = NO_TURN
         if active is not None:
             ends = {effect.run_id: effect.outcome for effect in effects if isinstance(effect, RunFinished)}
+            # All up to a summary is whole, and the summary itself is no answer.
             messages = await self._home.store.read(
-                lambda reader: read_messages(reader, self._session.id, after=0, limit=WHOLE)
+                lambda reader: read_messages(reader, self._session.id, after=self.summary_seq, limit=WHOLE)
             )
             ending = mend(messages, active, ends.get(active.run_id), self.next_message_seq)
         await self._apply(command, records=records, ending=ending)
@@ -392,6 +398,20 @@ def _view(record: RunRecord) -> RunView:
         sent=record.run.state is RunState.FOLDED,
         tries=record.tries,
     )
+
+
+def _titled(session: Session, booking: Booking) -> Session:
+    """A session without a title takes its first prompt's first line; the small model may find a better one."""
+    if session.title or not booking.prompts:
+        return session
+    prompt = booking.run(next(iter(booking.prompts))).prompt.strip()
+    title = prompt.splitlines()[0][:TITLE_LENGTH].strip() if prompt else "Attachment"
+    return msgspec.structs.replace(session, title=title, updated_at=booking.at)
+
+
+def _usage_write(session: Session, used: Usage) -> Write:
+    params = {"session_id": session.id, "updated_at": session.updated_at, **msgspec.structs.asdict(used)}
+    return Write("session_usage", params, rows=1)
 
 
 def _title_write(session: Session) -> Write:

@@ -13,7 +13,7 @@ import msgspec
 
 from longboat.core.history import calls_of, close_message, close_turn, for_model, text_of
 from longboat.core.prompts import GO_ON, SUMMARIZE, SYSTEM
-from longboat.core.stream import Draft
+from longboat.core.stream import Draft, sayable
 from longboat.core.turn import LoopGuard, estimate_tokens, nearly_full
 from longboat.errors import LongboatError, ModelError
 from longboat.models.seam import Finished, Model, ModelRequest, StopReason
@@ -49,6 +49,8 @@ STUBBORN_S = 2.0
 WHOLE = 2**31
 """A page that holds any transcript."""
 
+FAILED = "Longboat failed"
+
 LOST = {
     Outcome.CANCELED: "The run was canceled before this call had a result.",
     Outcome.INTERRUPTED: "The server stopped before this call had a result; it may have had effects.",
@@ -78,7 +80,7 @@ class Host(Protocol):
 
     def next_message_seq(self) -> int: ...
 
-    def add_usage(self, usage: Usage) -> tuple[Session, Write]: ...
+    def add_usage(self, usage: Usage) -> None: ...
 
 
 class Turn:
@@ -133,7 +135,14 @@ class Turn:
             await asyncio.wait([self._task])
         finally:
             self._task.cancel()
-        outcome, finish = self._judge()
+        try:
+            return await self._close(*self._judge())
+        except Exception:
+            # A defect of ours must not leave the run active for ever: it ends without its last words (E1).
+            self._log_failure("a turn could not be closed")
+            return Outcome.ERROR, Ending(message_id=None, text="", error=f"{FAILED}: the server's log has the details.")
+
+    async def _close(self, outcome: Outcome, finish: FinishPart) -> tuple[Outcome, Ending]:
         self._outbox.hold()
         own = [*self._own, self._draft.message()] if self._draft is not None else self._own
         closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._blank)
@@ -162,10 +171,13 @@ class Turn:
             case LongboatError():
                 title, detail = "The turn could not go on", error.message
             case _:
-                extra = {"run_id": self.run_id, "session_id": self._session_id}
-                logger.error("turn failed", exc_info=error, extra=extra)
-                title, detail = "Longboat failed", f"{type(error).__name__}: the server's log has the details."
-        return Outcome.ERROR, FinishPart(reason=FinishReason.ERROR, title=title, detail=detail)
+                self._log_failure("turn failed", error)
+                title, detail = FAILED, f"{type(error).__name__}: the server's log has the details."
+        return Outcome.ERROR, FinishPart(reason=FinishReason.ERROR, title=sayable(title), detail=sayable(detail))
+
+    def _log_failure(self, what: str, error: BaseException | None = None) -> None:
+        extra = {"run_id": self.run_id, "session_id": self._session_id}
+        logger.error(what, exc_info=error or True, extra=extra)
 
     # The task
 
@@ -176,6 +188,7 @@ class Turn:
             lambda reader: read_messages(reader, self._session_id, after=after, limit=WHOLE)
         )
         while True:
+            self._heed_stop()
             await self._host.drain_step(self.run_id)
             await self._make_room(model)
             await self._host.send_step(self.run_id)
@@ -225,8 +238,7 @@ class Turn:
         )
         step = Step(model, self._draft, self._outbox, self._home.config().retry, self._notice)
         finished = await step.take(request)
-        session, write = self._host.add_usage(finished.usage)
-        self._outbox.tell(session, Change.UPDATED, writes=[write])
+        self._host.add_usage(finished.usage)
         return finished
 
     async def _run_tools(self, calls: list[ToolCallPart]) -> None:
@@ -236,6 +248,7 @@ class Turn:
         self._own.append(message)
         self._outbox.whole(message, Change.CREATED)
         for call in calls:
+            self._heed_stop()
             result = await call_tool(self._home, self._record.run, call)
             message = msgspec.structs.replace(message, parts=(*message.parts, result))
             self._own[-1] = message
@@ -250,6 +263,11 @@ class Turn:
         self._own[-1] = message
         self._outbox.whole(message)
         self._history.append(message)
+
+    def _heed_stop(self) -> None:
+        """A tool or an adapter may have swallowed the cancellation: the turn does nothing new all the same."""
+        if self._stop is not None:
+            raise asyncio.CancelledError
 
     # The window
 
@@ -269,6 +287,7 @@ class Turn:
         request = self._blank(Role.USER)
         request = msgspec.structs.replace(request, parts=(TextPart(text=SUMMARIZE),))
         self._drop_draft()
+        await self._host.send_step(self.run_id)  # the summary shows the model what was folded
         await self._ask(model, (*for_model(self._history, self._host.summary_seq), request))
         assert self._draft is not None
         draft = self._draft.message()
@@ -277,11 +296,12 @@ class Turn:
         self._draft = None
         mark = Write("session_summary", {"session_id": self._session_id, "seq": summary.seq}, rows=1)
         self._outbox.tell(summary, Change.UPDATED, writes=[put_message(summary), mark])
-        await self._outbox.flush()
+        # What was told will be on disk, whatever becomes of this turn: memory follows at once.
         self._host.summary_seq = summary.seq
         self._history.append(summary)
         self._counted = (0, 0)
         self._summarized = True
+        await self._outbox.flush()
 
     def _drop_draft(self) -> None:
         """An answer that overflowed the window before it said anything is withdrawn."""
@@ -303,7 +323,13 @@ class Turn:
         )
 
     def _notice(self, kind: AgentEventType, message: str, detail: str) -> None:
-        event = AgentEvent(type=kind, session_id=self._session_id, run_id=self.run_id, message=message, detail=detail)
+        event = AgentEvent(
+            type=kind,
+            session_id=self._session_id,
+            run_id=self.run_id,
+            message=sayable(message),
+            detail=sayable(detail),
+        )
         self._outbox.tell(event)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from longboat.config.settings import Config, OnRestart, Settings
+from longboat.core.turn import has_words
 from longboat.errors import (
     BadInput,
     ConfigInvalid,
@@ -107,6 +108,8 @@ class Workspace:
             on_free=self.settled,
         )
         self._attached_at: dict[str, str] = {}
+        self._told: asyncio.Future[None] | None = None
+        """The newest word of who came or went, on its way to the log."""
         self._actors: dict[str, SessionActor] = {}
         self._sessions_of: dict[str, str] = {}
         """The sessions of unfinished runs."""
@@ -166,8 +169,11 @@ class Workspace:
     def hold(self) -> None:
         self._claims.hold()
 
-    def release(self, client_id: str) -> None:
+    async def release(self, client_id: str) -> None:
+        """Give a client's claim back. Returns when that is on record: who asks next must not find the client there."""
         self._claims.release(client_id)
+        if self._told is not None:
+            await asyncio.wait([self._told])
 
     async def describe(self) -> wire.Workspace:
         rows = await self.store.read(lambda reader: reader.fetch("clients_of", workspace_id=self.id))
@@ -175,7 +181,7 @@ class Workspace:
             id=self.id,
             path=str(self.directory),
             created_at=self._place.created_at,
-            ready=self._problem() is None,
+            ready=self._ready(),
             busy=self.runs_active > 0,
             clients=tuple(client_from_row(row) for row in rows),
         )
@@ -188,12 +194,12 @@ class Workspace:
             return AgentInfo(model=None, provider=None, ready=False, busy=busy, problem=error.message)
         return AgentInfo(model=model.name, provider=model.provider, ready=True, busy=busy)
 
-    def _problem(self) -> str | None:
+    def _ready(self) -> bool:
         try:
             self.config()
-        except ConfigInvalid as error:
-            return error.message
-        return None
+        except ConfigInvalid:
+            return False
+        return self.directory.is_dir()
 
     # Sessions
 
@@ -290,7 +296,7 @@ class Workspace:
             raise BadInput(f"model must be provider/model (got {request.model!r}).", code="bad_model")
         for file in request.attachments:
             _check_attachment(file)
-        if not request.prompt.strip() and not any((file.text or "").strip() for file in request.attachments):
+        if not has_words(request.prompt, request.attachments):
             raise EmptyPrompt
         own_id = check_own_id(request.run_id, field="run_id") if request.run_id is not None else None
         if request.client_id is not None:
@@ -381,17 +387,18 @@ class Workspace:
     async def stream(
         self, *, client_id: str, after: str | None, session_id: str | None
     ) -> AsyncIterator[AsyncIterator[bytes]]:
+        if session_id is not None:
+            await self._actor(session_id)
         self._check_open()
-        new = self._claims.attach(client_id)
+        stream = object()
+        new = self._claims.attach(client_id, stream)
         try:
-            if session_id is not None:
-                await self._actor(session_id)
             if new:
                 await self._attached(client_id)
             async with aclosing(self._hub.stream(after, session_id)) as chunks:
                 yield chunks
         finally:
-            self._claims.detach(client_id)
+            self._claims.detach(client_id, stream)
 
     async def _attached(self, client_id: str) -> None:
         self._attached_at[client_id] = at = now()
@@ -407,6 +414,7 @@ class Workspace:
         entry = Entry(bodies=(encode_body(change, info),), session_id=None)
         future = self.store.submit(Unit(workspace_id=self.id, writes=[write], entries=[entry], durable=False))
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._told = future
         return future
 
     # Life and end

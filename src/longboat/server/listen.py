@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 import longboat
+from longboat.config.keys import keys_set
 from longboat.config.settings import Settings
 from longboat.errors import ListenError
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
@@ -62,6 +63,8 @@ def announce(settings: Settings, url: str | None) -> Iterator[Discovery]:
         url=url,
         token=settings.token,
         data_dir=str(settings.data_dir),
+        keys=keys_set(os.environ),
+        background=settings.idle_exit_s is not None,
         started_at=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
     )
     path = discovery_path(settings)

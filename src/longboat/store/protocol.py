@@ -9,22 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from longboat.errors import LongboatError
-
 T = TypeVar("T")
 Row = Mapping[str, Any]
 
 
-class UniqueViolated(LongboatError):
+class UniqueViolated(Exception):
     """A unit broke a unique constraint (named in the message) and was rolled back."""
 
-    code = "unique_violated"
 
-
-class WriteMissed(LongboatError):
+class WriteMissed(Exception):
     """A write changed another number of rows than it had to, or broke another constraint: the unit was rolled back."""
-
-    code = "write_missed"
 
 
 @dataclass(frozen=True, slots=True)

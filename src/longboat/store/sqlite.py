@@ -63,6 +63,7 @@ class SqliteStore:
         self._loop = loop
         self._queries = load_queries()
         self._sql = {name: query.sql for name, query in self._queries.items()}
+        path.touch(mode=0o600)  # private even where the directory is not; SQLite gives its other files the same mode
         self._connection = _connect(path)
         try:
             migrate(self._connection, str(path))

@@ -24,6 +24,10 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     data_dir: str
     started_at: str
+    keys: tuple[str, ...] = ()
+    """The names of the providers' keys in its environment."""
+    background: bool = False
+    """A command started it, and another may replace it while it is idle."""
 
 
 def runtime_dir(environ: Mapping[str, str], uid: int) -> Path:

@@ -66,7 +66,7 @@ async def login(request: HttpRequest, token: FromQuery[str] = "") -> Redirect:
     """Trade the token for a browser's cookie."""
     policy: Policy = request.app.state["policy"]
     if not policy.is_token(token.encode("utf-8", "surrogateescape")):
-        raise Unauthorized("This token is not the server's: `longboat web` opens the right address.")
+        raise Unauthorized("This token is not the server's: its discovery file has the right one.")
     server = request.scope.get("server")
     headers = {
         "set-cookie": policy.cookie(local_port=server[1] if server else None),

@@ -14,7 +14,7 @@ from longboat.wire.requests import CreateWorkspace
 
 @get("/v1/workspaces")
 async def list_workspaces(request: HttpRequest) -> WorkspacePage:
-    """The workspaces that are open."""
+    """Every directory that was ever opened here."""
     return await app_of(request).workspaces()
 
 
@@ -39,7 +39,7 @@ async def release_workspace(request: HttpRequest, client_id: ClientId = None) ->
     """Release this client's claim. The workspace closes when no claim and no unfinished run is left."""
     name = client_id_of(client_id)
     workspace = await workspace_of(request)
-    workspace.release(name)
+    await workspace.release(name)
     return await workspace.describe()
 
 

@@ -1,0 +1,36 @@
+"""A provider's own words as errors may show them: without our secrets, and cut to a bearable length. Pure.
+
+Some servers quote the key or a header back. The order matters: what is cut first may end in half a key that nothing
+recognizes any more.
+"""
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+_SHORTEST_SECRET = 4
+"""A shorter "key" is a stand-in for servers that want none; hiding each "x" would only garble messages."""
+
+
+def secrets_of(api_key: str | None, headers: Mapping[str, str], base_url: str | None) -> tuple[str, ...]:
+    """What must not be quoted: the key, the headers, and what a URL may carry. The longest first, for one may hold
+    another."""
+    found = [api_key or "", *headers.values(), *_in_url(base_url or "")]
+    found += [value.removeprefix("Bearer ") for value in headers.values()]
+    plain = {text.strip() for text in found}
+    return tuple(sorted((text for text in plain if len(text) >= _SHORTEST_SECRET), key=len, reverse=True))
+
+
+def _in_url(url: str) -> list[str]:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return []
+    password = parts.password or ""
+    return [password, unquote(password), *(value for _, value in parse_qsl(parts.query))]
+
+
+def quote(text: str, secrets: Iterable[str], *, limit: int) -> str:
+    """The text without the secrets, and then no longer than `limit`."""
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return text[:limit]

@@ -1,0 +1,396 @@
+"""One log, many cursors: the same events in the same order for everybody, from any place, at any pace (http.md)."""
+
+import asyncio
+import random
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from boat import Boat, Watcher, launch, watch
+from mirror import Mirror, check_places, frames_in, log_of, number_of, states
+
+from longboat.errors import SessionNotFound
+from longboat.models.seam import ModelRequest
+from longboat.store.protocol import Store, Unit
+from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Think, Use
+from longboat.testing.scripted import last_prompt
+from longboat.wire.ids import Cursor
+from longboat.wire.models import Role
+from longboat.wire.requests import CreateSession, UpdateSession
+from longboat.wire.sse import HEARTBEAT
+
+
+class Pace(Gate):
+    """Lets the model go on when all that it has said is published: so every piece is an event of its own."""
+
+    store: Store
+
+    async def arrive(self) -> None:
+        await self.store.submit(Unit(workspace_id="nobody"))
+
+
+def busy_answer(request: ModelRequest, pace: Pace) -> Step:
+    """Thinking, a tool, then a long answer, with room for others after every piece."""
+    if request.messages[-1].role is not Role.TOOL:
+        said: Step = [Think("hm"), Think(" yes"), Say("Look"), Say(": "), CallTool("look", {"at": "the sea"})]
+    else:
+        said = [Say(f"{word} ") for word in last_prompt(request).split() * 20]
+    return [item for piece in said for item in (piece, Pause(pace))] + [Use(input_tokens=3, output_tokens=5)]
+
+
+@asynccontextmanager
+async def launch_busy(directory: Path) -> AsyncIterator[Boat]:
+    pace = Pace()
+    model = ScriptedModel(lambda request: busy_answer(request, pace))
+    async with launch(directory, model, tools=[ScriptedTool("look", "waves")]) as boat:
+        pace.store = boat.workspace.store
+        yield boat
+
+
+async def voyage(boat: Boat) -> None:
+    """Two sessions at once, prompts queued and steered, one canceled, a session renamed and one deleted."""
+    other = (await boat.workspace.create_session(CreateSession(title="other"))).id
+    for index in range(3):
+        await boat.submit(f"north {index}", f"n{index}")
+        await boat.submit(f"south {index}", f"s{index}", session_id=other)
+    steered = await boat.submit("east")
+    await boat.workspace.update_session(other, UpdateSession(title="renamed"))
+    await boat.completed("n0")
+    await boat.workspace.cancel_session(other)
+    await boat.completed("n2")
+    await boat.completed(steered.run_id)
+    for index in range(3):
+        await boat.completed(f"s{index}")
+    await boat.workspace.delete_session(other)
+    await boat.watcher.until(lambda event: event.type == "session" and event.change == "deleted")
+
+
+class Drawn:
+    """Whole frames drawn from a stream at the test's pace."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+        self._ready: list[bytes] = []
+
+    async def take(self, count: int) -> list[bytes]:
+        while len(self._ready) < count:
+            self._ready += frames_in(await anext(self._chunks))
+        taken, self._ready = self._ready[:count], self._ready[count:]
+        return taken
+
+    async def rest(self) -> list[bytes]:
+        """Everything up to the end of the stream."""
+        return self._ready + [frame async for chunk in self._chunks for frame in frames_in(chunk)]
+
+
+@asynccontextmanager
+async def draw(boat: Boat, after: str | None = None, session_id: str | None = None) -> AsyncIterator[Drawn]:
+    """A stream of a client that is attached already, so that opening it says nothing on the log."""
+    async with boat.workspace.stream(client_id="watcher", after=after, session_id=session_id) as chunks:
+        yield Drawn(chunks)
+
+
+def logged(watcher: Watcher) -> list[bytes]:
+    return [frame for frame in watcher.frames if frame.startswith(b"id: ")]
+
+
+def small_ring(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> None:
+    monkeypatch.setattr("longboat.runtime.hub.RING_BYTES", size)
+
+
+# One order
+
+
+async def test_every_client_sees_the_same_bytes_in_the_same_order(tmp_path: Path) -> None:
+    async with launch_busy(tmp_path) as boat, watch(boat.workspace, client_id="two") as two:
+        async with watch(boat.workspace, client_id="three") as three:
+            await voyage(boat)
+            last = boat.watcher.events[-1].cursor
+            for other in (two, three):
+                await other.until(lambda event: event.cursor == last)
+                mine = logged(other)
+                assert mine == logged(boat.watcher)[-len(mine) :]
+        frames = [frame for row in await log_of(boat.workspace) for frame in frames_in(row["frames"])]
+        first = number_of(boat.watcher.events[1].cursor)
+        mine = logged(boat.watcher)
+        assert frames[first - 1 : first - 1 + len(mine)] == mine
+
+
+async def test_numbers_have_no_gap_and_every_event_its_own_cursor(tmp_path: Path) -> None:
+    async with launch_busy(tmp_path) as boat:
+        await voyage(boat)
+        rows = await log_of(boat.workspace)
+        assert [row["first"] for row in rows] == [1, *(row["last"] + 1 for row in rows[:-1])]
+        frames = [frame for row in rows for frame in frames_in(row["frames"])]
+        ids = [frame.partition(b"\n")[0] for frame in frames]
+        assert ids == [f"id: {boat.workspace.id}/1/{number}".encode() for number in range(1, len(frames) + 1)]
+
+
+# Snapshot
+
+
+async def test_a_snapshot_is_the_committed_state_exactly_at_its_cursor(tmp_path: Path) -> None:
+    """Attach at random moments of a busy workspace: what one has then, and what comes after, is what all have."""
+    chance = random.Random(7)
+    over = asyncio.Event()
+    readers: list[Watcher] = []
+
+    async def attach_now_and_then(boat: Boat) -> None:
+        while not over.is_set():
+            for _ in range(chance.randrange(40)):
+                await asyncio.sleep(0)
+            async with watch(boat.workspace, client_id=f"reader{len(readers) % 5}") as reader:
+                readers.append(reader)
+                await reader.until(lambda event: event.type == "snapshot")
+                for _ in range(chance.randrange(40)):
+                    await asyncio.sleep(0)
+
+    async with launch_busy(tmp_path) as boat:
+        attaching = [asyncio.create_task(attach_now_and_then(boat)) for _ in range(3)]
+        await voyage(boat)
+        over.set()
+        await asyncio.gather(*attaching)
+        async with draw(boat) as stream:
+            (final,) = await stream.take(1)
+        cursor = msgspec.json.decode(final.partition(b"data: ")[2])["payload"]["cursor"]
+        await boat.watcher.until(lambda event: event.cursor == cursor)
+        known = states(boat.watcher.events)
+        numbered = zip(boat.watcher.events[1:], logged(boat.watcher), strict=True)
+        frames = {number_of(event.cursor): frame for event, frame in numbered}
+
+    assert len(readers) > 30
+    in_mid_stream = 0
+    for reader in readers:
+        snapshot = reader.events[0].payload
+        at = number_of(snapshot.cursor)
+        assert Mirror.of(snapshot) == known[at]
+        check_places(snapshot.runs)
+        in_mid_stream += any(part for message in snapshot.messages for part in message.parts)
+        assert [frames[number_of(event.cursor)] for event in reader.events[1:]] == logged(reader)
+        numbers = [number_of(event.cursor) for event in reader.events[1:]]
+        assert numbers == list(range(at + 1, at + 1 + len(numbers)))
+    assert in_mid_stream > 10, "the proof is worth something only if messages were open"
+
+
+async def test_a_client_that_follows_from_its_snapshot_ends_with_what_the_store_has(tmp_path: Path) -> None:
+    async with launch_busy(tmp_path) as boat:
+        await voyage(boat)
+        mirror = Mirror.of(boat.watcher.events[0].payload)
+        whole: dict[str, object] = {}
+        for event in boat.watcher.events[1:]:
+            mirror.apply(event)
+            if event.type == "message" and event.payload.session_id == boat.session_id:
+                whole[event.payload.id] = event.payload
+        assert list(whole.values()) == list(await boat.messages())
+        assert (mirror.runs, mirror.messages) == ({}, {})
+        assert list(mirror.sessions.values()) == [await boat.workspace.session(boat.session_id)]
+
+
+async def test_a_snapshot_of_one_session_has_it_however_old_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longboat.runtime.hub.SNAPSHOT_SESSIONS", 2)
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        newer = [(await boat.workspace.create_session(CreateSession())).id for _ in range(2)]
+        async with watch(boat.workspace, session_id=boat.session_id) as one, watch(boat.workspace) as everything:
+            mine = (await one.until(lambda event: event.type == "snapshot")).payload
+            all_of_them = (await everything.until(lambda event: event.type == "snapshot")).payload
+        assert [session.id for session in mine.sessions] == [boat.session_id]
+        assert [session.id for session in all_of_them.sessions] == newer[::-1]
+
+
+# Cursors
+
+
+@pytest.mark.parametrize("source", ["ring", "store", "store, page by page"])
+async def test_every_cursor_of_a_log_continues_with_the_very_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """Last-Event-ID: deltas included, and also from the middle of an entry."""
+    if source != "ring":
+        small_ring(monkeypatch)
+    if source == "store, page by page":
+        monkeypatch.setattr("longboat.runtime.hub.STORE_PAGE", 2)
+        monkeypatch.setattr("longboat.runtime.hub.CHUNK_BYTES", 100)
+    async with launch_busy(tmp_path) as boat:
+        await boat.submit("one two", "r1")
+        await boat.completed("r1")
+        rows = await log_of(boat.workspace)
+        assert any(row["first"] < row["last"] for row in rows), "there is a middle of an entry"
+        frames = [frame for row in rows for frame in frames_in(row["frames"])]
+        assert len(frames) > 50
+        for place in range(1, len(frames)):
+            async with draw(boat, after=str(Cursor(boat.workspace.id, 1, place))) as stream:
+                assert await stream.take(len(frames) - place) == frames[place:]
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["{w}/1/999999", "{w}/2/1", "{w}/0/1", "{w}/1/0", "elsewhere/1/1", "{w}/1", "{w}/1/-1", "garbage", ""],
+)
+async def test_a_cursor_that_is_not_in_the_log_brings_resync_and_snapshot(tmp_path: Path, cursor: str) -> None:
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        async with watch(boat.workspace, after=cursor.format(w=boat.workspace.id)) as late:
+            await boat.submit("hello", "r1")
+            await late.completed("r1")
+        assert [event.type for event in late.events[:2]] == ["resync", "snapshot"]
+        assert number_of(late.events[2].cursor) == number_of(late.events[1].payload.cursor) + 1
+
+
+async def test_a_stream_of_one_session_leaves_the_others_out(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        other = (await boat.workspace.create_session(CreateSession())).id
+        async with watch(boat.workspace, client_id="narrow", session_id=other) as narrow:
+            for index in range(3):
+                await boat.submit("mine", f"m{index}")
+                await boat.submit("other", f"o{index}", session_id=other)
+                await boat.completed(f"m{index}")
+                await boat.completed(f"o{index}")
+            await narrow.completed("o2")
+        expected = [
+            frame
+            for event, frame in zip(boat.watcher.events[1:], logged(boat.watcher), strict=True)
+            if getattr(event.payload, "session_id", getattr(event.payload, "id", other)) == other
+        ]
+        assert logged(narrow) == expected[-len(logged(narrow)) :]
+        assert len(narrow.terminals("o2")) == 1
+        third = narrow.events[-3].cursor
+        async with draw(boat, after=third, session_id=other) as again:
+            assert await again.take(2) == logged(narrow)[-2:]
+
+
+async def test_a_stream_of_a_session_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        with pytest.raises(SessionNotFound):
+            async with boat.workspace.stream(client_id="c", after=None, session_id="nobody"):
+                pass
+
+
+# Pace
+
+
+async def test_a_quiet_stream_has_a_heartbeat(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel.echo(), heartbeat_s=0.01) as boat, draw(boat) as stream:
+        frames = await stream.take(4)
+        assert frames[0].startswith(b"event: snapshot")
+        assert frames[1:] == [HEARTBEAT] * 3
+
+
+async def test_a_stuck_reader_slows_nobody_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E5: runs come to their ends, memory stays bounded, and the reader gets everything once it reads."""
+    small_ring(monkeypatch, 5_000)
+    async with launch_busy(tmp_path) as boat, draw(boat) as stuck:
+        (snapshot,) = await stuck.take(1)
+        for index in range(2):
+            await boat.submit("all the seas of the world", f"r{index}")
+            await boat.completed(f"r{index}")
+        hub = boat.workspace._hub
+        assert hub._size <= 5_000
+        assert hub._size == sum(len(entry.data) for entry in hub._ring.values())
+        assert len(hub._waiting) <= 1, "only the watcher waits"
+        seen = logged(boat.watcher)
+        assert sum(map(len, seen)) > 10 * 5_000, "the ring has long moved on"
+        at = number_of(msgspec.json.decode(snapshot.partition(b"data: ")[2])["payload"]["cursor"])
+        numbers = [number_of(event.cursor) for event in boat.watcher.events[1:]]
+        expected = seen[numbers.index(at + 1) :]
+        assert await stuck.take(len(expected)) == expected
+
+
+async def test_a_closed_hub_ends_streams_after_the_last_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B5: also for a reader that is far behind."""
+    small_ring(monkeypatch)
+    async with launch_busy(tmp_path) as boat, draw(boat) as slow:
+        await slow.take(1)
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        await boat.app.leave(drain_s=0, hurry=asyncio.Event())
+        await boat.watcher.ended.wait()
+        rest = await slow.rest()
+        assert rest == logged(boat.watcher)[-len(rest) :]
+        assert b'"type":"run_complete"' in rest[-1]
+
+
+# Retention
+
+
+def make_old(directory: Path, *, up_to: int) -> None:
+    """As if these events had been written long ago."""
+    store = sqlite3.connect(directory / "data" / "longboat.db")
+    store.execute("UPDATE events SET written_s = 0 WHERE last <= ?", (up_to,))
+    store.commit()
+    store.close()
+
+
+async def test_pruning_forgets_the_oldest_and_leaves_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_ring(monkeypatch)
+    async with launch_busy(tmp_path) as boat:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        before = await log_of(boat.workspace)
+        middle = before[len(before) // 2]["last"]
+        make_old(tmp_path, up_to=middle)
+        await boat.app.prune_once()
+        rows = await log_of(boat.workspace)
+        assert rows == [row for row in before if row["first"] > middle]
+        async with draw(boat, after=str(Cursor(boat.workspace.id, 1, middle))) as late:
+            resync, snapshot = await late.take(2)
+            assert resync.startswith(b"event: resync")
+            assert snapshot.startswith(b"event: snapshot")
+        async with draw(boat, after=str(Cursor(boat.workspace.id, 1, middle + 1))) as early:
+            expected = [frame for row in rows for frame in frames_in(row["frames"])][1:]
+            assert await early.take(len(expected)) == expected
+
+
+async def test_pruning_everything_keeps_the_newest_so_that_numbers_go_on(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        newest = (await log_of(boat.workspace))[-1]
+        make_old(tmp_path, up_to=newest["last"])
+        await boat.app.prune_once()
+        assert await log_of(boat.workspace) == [newest]
+        session_id = boat.session_id
+    async with launch(tmp_path, ScriptedModel.echo(), session_id=session_id) as boat:
+        first = await boat.watcher.until(lambda event: event.type == "snapshot")
+        assert number_of(first.payload.cursor) > newest["last"]
+
+
+async def test_pruning_keeps_what_an_open_message_needs(tmp_path: Path) -> None:
+    gate = Gate()
+    script: list[Step] = [[Say("All "), Say("of "), Say("it"), Pause(gate), Say(".")]]
+    async with launch(tmp_path, ScriptedModel(script)) as boat:
+        await boat.submit("go", "r1")
+        await gate.reached()
+        await boat.watcher.until(lambda event: event.type == "message_delta" and event.payload.text.endswith("it"))
+        before = await log_of(boat.workspace)
+        make_old(tmp_path, up_to=before[-1]["last"])
+        await boat.app.prune_once()
+        assert len(await log_of(boat.workspace)) < len(before)
+        async with draw(boat) as stream:
+            (snapshot,) = await stream.take(1)
+        assert b'"text":"All of it"' in snapshot
+        gate.open()
+        assert (await boat.completed("r1")).text == "All of it."
+
+
+async def test_a_reader_caught_by_pruning_gets_a_resync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_ring(monkeypatch)
+    async with launch_busy(tmp_path) as boat, draw(boat) as stuck:
+        await stuck.take(1)
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        make_old(tmp_path, up_to=1_000_000)
+        await boat.app.prune_once()
+        resync, snapshot = await stuck.take(2)
+        assert resync.startswith(b"event: resync")
+        assert snapshot.startswith(b"event: snapshot")
+        await boat.submit("two", "r2")
+        await boat.completed("r2")
+        seen = logged(boat.watcher)
+        at = number_of(msgspec.json.decode(snapshot.partition(b"data: ")[2])["payload"]["cursor"])
+        numbers = [number_of(event.cursor) for event in boat.watcher.events[1:]]
+        expected = seen[numbers.index(at + 1) :]
+        assert await stuck.take(len(expected)) == expected

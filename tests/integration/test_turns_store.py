@@ -1,0 +1,160 @@
+"""A turn on a store that fails, lags or refuses: the run outlives it, and ends once."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from boat import launch
+from checks import check_ends, full_disk, locked_store
+
+from longboat.errors import StoreUnavailable
+from longboat.runtime.outbox import ROOM_CHARACTERS
+from longboat.store.protocol import Unit
+from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Use
+from longboat.wire.models import Outcome, RunState, Usage
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that failed is tried again soon."""
+    monkeypatch.setattr("longboat.runtime.session.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.outbox.RETRY_S", 0.01)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("failure", [locked_store, full_disk])
+async def test_a_turn_outlives_a_store_that_fails_while_it_streams(tmp_path: Path, failure: object) -> None:
+    """L15, E2: the run stays active, health says why, nobody sees what is not on disk; then all of it, once."""
+    begun, middle, end = Gate(), Gate(), Gate()
+    long = "x" * 30_000
+    script: Step = [Say("before. "), Pause(begun), Say(long), Pause(middle), Say(" after."), Pause(end)]
+    async with launch(tmp_path, ScriptedModel([script])) as boat:
+        await boat.submit("go", "r1")
+        await begun.reached()
+        await boat.watcher.until(lambda event: event.type == "message_delta")
+        with failure(boat):  # type: ignore[operator]
+            begun.open()
+            await middle.reached()
+            with pytest.raises(StoreUnavailable):
+                await boat.submit("me too", "r2", attachments=())
+            assert boat.app.health().status == "degraded"
+            assert "".join(delta.text for delta in boat.watcher.of("message_delta")) == "before. "
+            assert (await boat.workspace.run("r1")).state is RunState.ACTIVE
+        middle.open()
+        await end.reached()
+        end.open()
+        complete = await boat.completed("r1")
+        assert (complete.outcome, complete.text) == (Outcome.END_TURN, f"before. {long} after.")
+        assert boat.app.health().status == "ok"
+        await check_ends(boat)
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_canceled_run_whose_end_cannot_be_written_ends_once_it_can(tmp_path: Path) -> None:
+    """T4, T6, E2: the cancel is on disk, its end is not: the run stays active, no second cancel hurts, it ends once."""
+    gate = Gate()
+    tool = ScriptedTool("look", gate=gate)
+    async with launch(tmp_path, ScriptedModel([[Say("so"), CallTool("look")], [Say("next")]]), tools=[tool]) as boat:
+        await boat.submit("go", "r1")
+        await gate.reached()
+        shut = await boat.held_actor()
+        cancel = asyncio.create_task(boat.workspace.cancel_run("r1"))
+        await boat.posted(1)
+        failing = locked_store(boat)
+
+        async def fail() -> None:
+            failing.__enter__()
+
+        boat.actor._post(fail)
+        shut.open()
+        assert (await cancel).cancel_requested
+        turn = boat.actor._turn
+        assert turn is not None
+        await asyncio.wait([turn._task])
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable):
+                await boat.submit("refused", "r2")
+            assert (await boat.workspace.cancel_run("r1")).state is RunState.ACTIVE
+        assert boat.app.health().status == "degraded"
+        assert (await boat.workspace.session_status(boat.session_id)).busy
+        assert boat.watcher.terminals("r1") == []
+        failing.__exit__(None, None, None)
+        complete = await boat.completed("r1")
+        assert (complete.outcome, complete.text) == (Outcome.CANCELED, "so")
+        await boat.submit("next", "r3")
+        assert (await boat.completed("r3")).text == "next"
+        await check_ends(boat)
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_model_is_held_back_while_the_store_fails(tmp_path: Path) -> None:
+    """L15: what waits for the store is bounded, however often the write is tried again in vain."""
+    begun = Gate()
+    piece = "x" * (ROOM_CHARACTERS // 4)
+    gates = [Gate() for _ in range(40)]
+    script: Step = [Say("a"), Pause(begun), *[item for gate in gates for item in (Say(piece), Pause(gate))]]
+    for gate in gates:
+        gate.open()
+    async with launch(tmp_path, ScriptedModel([script])) as boat:
+        await boat.submit("go", "r1")
+        await begun.reached()
+        await boat.watcher.until(lambda event: event.type == "message_delta")
+        with locked_store(boat):
+            begun.open()
+            outbox = boat.actor._turn._outbox  # type: ignore[union-attr]
+            for _ in range(5):
+                await outbox._settling()  # one more attempt was refused
+            assert sum(gate.is_reached for gate in gates) < 10
+        assert len((await boat.completed("r1")).text) == 1 + 40 * len(piece)
+        await check_ends(boat)
+
+
+async def test_a_rename_during_a_step_keeps_the_usage(tmp_path: Path) -> None:
+    """The two meet while the rename is on its way to disk."""
+    gate = Gate()
+    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("a"), Use(input_tokens=7, output_tokens=5)]])) as boat:
+        await boat.submit("go", "r1")
+        await gate.reached()
+        submit, held = boat.workspace.store.submit, Gate()
+
+        def slow(unit: Unit) -> "asyncio.Future[None]":
+            boat.workspace.store.submit = submit  # type: ignore[method-assign]
+
+            async def later() -> None:
+                await held.arrive()
+                await submit(unit)
+
+            return asyncio.ensure_future(later())
+
+        boat.workspace.store.submit = slow  # type: ignore[method-assign]
+        rename = asyncio.create_task(boat.actor.rename("by a person"))
+        await held.reached()
+        gate.open()
+        await boat.posted(1)  # the turn has ended; its report waits behind the rename
+        held.open()
+        await rename
+        await boat.completed("r1")
+        session = await boat.workspace.session(boat.session_id)
+        assert (session.title, session.usage) == ("by a person", Usage(input_tokens=7, output_tokens=5))
+        stored = (await boat.workspace.sessions(limit=10, after=None)).items
+        assert [(s.title, s.usage) for s in stored] == [(session.title, session.usage)]
+        await check_ends(boat)
+
+
+async def test_what_the_log_refuses_for_good_does_not_hold_up_the_turn(tmp_path: Path) -> None:
+    """E1: a unit that will never commit is dropped and told of; whoever waits for the rest goes on."""
+    model = ScriptedModel([[CallTool("look")], [Say("done")]])
+    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as boat:
+        writer = boat.app._store._connection  # type: ignore[attr-defined]
+        faults: list[str] = []
+
+        def note(loop: object, context: dict[str, str]) -> None:
+            faults.append(context["message"])
+            writer.execute("DROP TRIGGER refuse")
+
+        asyncio.get_running_loop().set_exception_handler(note)
+        rule = "BEFORE INSERT ON messages WHEN new.role = 'assistant' BEGIN SELECT RAISE(IGNORE); END"
+        writer.execute(f"CREATE TRIGGER refuse {rule}")
+        await boat.submit("go", "r1")
+        assert (await boat.completed("r1")).text == "done"
+        assert faults == ["the log refused what a turn said"]

@@ -1,0 +1,209 @@
+"""B4, B7: one workspace per directory for ever, apart from all others, and errors that say what to do."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from boat import OneModel, launch, settings_in, unprivileged, watch
+
+from longboat.errors import BadInput, SessionNotFound, WorkspaceNotFound
+from longboat.models.seam import ModelRequest
+from longboat.runtime.app import App, open_app
+from longboat.testing import Gate, Pause, Say, ScriptedModel, Step
+from longboat.testing.endpoint import ScriptedEndpoint
+from longboat.testing.scripted import last_prompt
+from longboat.wire.models import Outcome
+from longboat.wire.requests import CreateSession, Submit
+
+
+@asynccontextmanager
+async def open_quiet(directory: Path) -> AsyncIterator[App]:
+    async with open_app(settings_in(directory), models=OneModel(ScriptedModel.echo())) as app:
+        yield app
+
+
+# Ids
+
+
+async def test_two_joins_at_once_give_one_id(tmp_path: Path) -> None:
+    async with open_quiet(tmp_path) as app:
+        answers = await asyncio.gather(*(app.join(str(tmp_path), None) for _ in range(20)))
+        assert len({id(workspace) for workspace, _ in answers}) == 1
+        assert sum(created for _, created in answers) == 1
+        assert len((await app.workspaces()).items) == 1
+
+
+async def test_an_id_stays_with_its_directory_across_restarts(tmp_path: Path) -> None:
+    ids = []
+    for start in range(3):
+        async with open_quiet(tmp_path) as app:
+            workspace, created = await app.join(str(tmp_path), None)
+            assert created == (start == 0)
+            ids.append(workspace.id)
+    assert len(set(ids)) == 1
+
+
+async def test_every_spelling_of_a_directory_is_the_same_workspace(tmp_path: Path) -> None:
+    (tmp_path / "real" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    async with open_quiet(tmp_path) as app:
+        paths = ("real", "link", "real/", "real/inner/..", "./real/.")
+        workspaces = [(await app.join(f"{tmp_path}/{path}", None))[0] for path in paths]
+        assert {workspace.id for workspace in workspaces} == {workspaces[0].id}
+        assert workspaces[0].directory == (tmp_path / "real").resolve()
+        inner, created = await app.join(str(tmp_path / "real" / "inner"), None)
+        assert (created, inner.id != workspaces[0].id) == (True, True)
+
+
+async def test_an_id_that_was_never_issued_is_not_found(tmp_path: Path) -> None:
+    async with open_quiet(tmp_path) as app:
+        with pytest.raises(WorkspaceNotFound, match="'nobody'"):
+            await app.workspace("nobody")
+
+
+async def test_closed_workspaces_are_listed_without_being_opened(tmp_path: Path) -> None:
+    async with open_quiet(tmp_path) as app:
+        workspace, _ = await app.join(str(tmp_path), None)
+    async with open_quiet(tmp_path) as app:
+        (listed,) = (await app.workspaces()).items
+        assert (listed.id, listed.path, listed.busy) == (workspace.id, str(tmp_path), False)
+        assert app.gauges()["workspaces_open"] == 0
+
+
+# Paths
+
+
+async def test_a_path_that_is_no_directory_is_refused_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    wrong = {
+        str(tmp_path / "missing"): ("path_not_found", "does not exist"),
+        str(tmp_path / "file"): ("path_not_directory", "is not a directory"),
+        str(tmp_path / "file" / "below"): ("path_not_found", "does not exist"),
+        "relative/path": ("bad_path", "must be absolute"),
+        "": ("bad_path", "must be absolute"),
+        "~": ("bad_path", "must be absolute"),
+        "/nul\0byte": ("bad_path", "not a usable path"),
+        "/" + "x" * 5000: ("bad_path", "not a usable path"),
+        str(tmp_path / "loop"): ("bad_path", "not a usable path"),
+    }
+    async with open_quiet(tmp_path) as app:
+        for path, (code, reason) in wrong.items():
+            with pytest.raises(BadInput, match=reason) as refused:
+                await app.join(path, None)
+            assert refused.value.code == code, path
+        assert (await app.workspaces()).items == ()
+
+
+@pytest.fixture
+def forbidden() -> Iterator[Path]:
+    """A directory that only its owner may read, in one that everybody may."""
+    directory = Path(tempfile.mkdtemp(dir="/tmp"))
+    (directory / "inner").mkdir()
+    directory.chmod(0o000)
+    yield directory
+    directory.chmod(0o700)
+    shutil.rmtree(directory)
+
+
+async def test_a_directory_that_may_not_be_read_is_refused(tmp_path: Path, forbidden: Path) -> None:
+    async with open_quiet(tmp_path) as app:
+        for path in (forbidden, forbidden / "inner"):
+            with unprivileged(), pytest.raises(BadInput, match="cannot be read: check its permissions") as refused:
+                await app.join(str(path), None)
+            assert refused.value.code == "path_unreadable"
+        assert (await app.workspaces()).items == ()
+
+
+async def test_a_run_in_a_directory_that_vanished_ends_with_a_readable_error(tmp_path: Path) -> None:
+    """E3: and once the directory is back, the same workspace goes on."""
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        shutil.rmtree(tmp_path / "project")
+        await boat.submit("hello", "r1")
+        complete = await boat.completed("r1")
+        assert complete.outcome is Outcome.ERROR
+        assert complete.error == f"The directory is gone: {tmp_path / 'project'} does not exist any more."
+        info = await boat.workspace.agent()
+        assert (info.ready, "does not exist any more" in (info.problem or "")) == (False, True)
+        assert not (await boat.workspace.describe()).ready
+        (tmp_path / "project").mkdir()
+        await boat.submit("hello again", "r2")
+        assert (await boat.completed("r2")).outcome is Outcome.END_TURN
+        assert (await boat.workspace.describe()).ready
+
+
+# Configuration
+
+
+async def test_a_broken_config_leaves_the_workspace_open_but_not_ready(tmp_path: Path) -> None:
+    """The run ends with file and line; mending the file mends the workspace, without a restart."""
+    file = tmp_path / "project" / "longboat.json"
+    async with launch(tmp_path, ScriptedModel.echo(), config='{\n  "titles": false,\n  "retry": 7\n}') as boat:
+        assert not (await boat.workspace.describe()).ready
+        await boat.submit("hello", "r1")
+        complete = await boat.completed("r1")
+        assert complete.outcome is Outcome.ERROR
+        assert f"{file}:3: retry: expected" in complete.error
+        file.write_text('{"titles": false}')
+        assert (await boat.workspace.describe()).ready
+        await boat.submit("hello", "r2")
+        assert (await boat.completed("r2")).text == "echo: hello"
+        file.write_text("{")
+        assert not (await boat.workspace.describe()).ready
+
+
+async def test_a_mended_config_brings_its_model_without_a_restart(tmp_path: Path) -> None:
+    """The same through the real registry: the agent says what is wrong, then answers."""
+    file = tmp_path / "longboat.json"
+    file.write_text('{\n  "titles": false,\n  "modles": {}\n}')
+    async with ScriptedEndpoint() as endpoint, open_app(settings_in(tmp_path)) as app:
+        workspace, _ = await app.join(str(tmp_path), None)
+        session = await workspace.create_session(CreateSession())
+        async with watch(workspace) as watcher:
+            info = await workspace.agent()
+            assert (info.ready, info.problem) == (False, f"{file}:3: modles: unknown key: did you mean 'models'?")
+            await workspace.submit(Submit(session_id=session.id, prompt="hello", run_id="r1"))
+            assert "did you mean 'models'?" in (await watcher.completed("r1")).error
+            provider = f'{{"type": "openai-compatible", "base_url": "{endpoint.base_url}", "api_key": "x"}}'
+            models = '{"large": "mine/m", "small": "mine/m"}'
+            file.write_text(f'{{"titles": false, "providers": {{"mine": {provider}}}, "models": {models}}}')
+            info = await workspace.agent()
+            assert (info.provider, info.model, info.ready) == ("mine", "m", True)
+            await workspace.submit(Submit(session_id=session.id, prompt="hello", run_id="r2"))
+            assert (await watcher.completed("r2")).text.startswith("echo: hello")
+
+
+# Apart from each other
+
+
+async def test_closing_one_workspace_leaves_the_others_alone(tmp_path: Path) -> None:
+    """B7: runs and streams of the other go on; sessions and runs are not visible across."""
+    gate = Gate()
+
+    def answer(request: ModelRequest) -> Step:
+        return [Say("one "), Pause(gate), Say("two")] if last_prompt(request) == "slow" else [Say("quick")]
+
+    (tmp_path / "other").mkdir()
+    async with launch(tmp_path, ScriptedModel(answer)) as boat:
+        other, _ = await boat.app.join(str(tmp_path / "other"), None)
+        session = await other.create_session(CreateSession())
+        with pytest.raises(SessionNotFound):
+            await boat.workspace.session(session.id)
+        with pytest.raises(SessionNotFound):
+            await boat.workspace.submit(Submit(session_id=session.id, prompt="go"))
+        await boat.submit("slow", "same-id")
+        await gate.reached()
+        async with watch(other, client_id="b") as b:
+            await other.submit(Submit(session_id=session.id, prompt="go", run_id="same-id"))
+            assert (await b.completed("same-id")).text == "quick"
+            await other.release("b")
+            await b.ended.wait()
+        assert (other.closing, boat.workspace.closing) == (True, False)
+        gate.open()
+        assert (await boat.completed("same-id")).text == "one two"
+        assert not boat.watcher.ended.is_set()
+        assert {event.payload.session_id for event in boat.watcher.events if event.type == "run"} == {boat.session_id}

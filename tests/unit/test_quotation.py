@@ -1,0 +1,26 @@
+"""What may be quoted of a provider's words."""
+
+from longboat.models.quotation import quote, secrets_of
+
+KEY = "sk-0123456789abcdef"
+
+
+def test_a_secret_is_hidden_before_the_text_is_cut_so_that_no_half_of_it_is_left() -> None:
+    for at in range(40):
+        said = quote("." * at + KEY + " is wrong", (KEY,), limit=30)
+        assert "sk-0" not in said
+        assert len(said) <= 30
+
+
+def test_key_headers_and_what_a_url_carries_are_secrets_and_the_longest_goes_first() -> None:
+    headers = {"X-Team": "the-team", "Authorization": f"Bearer {KEY}"}
+    found = secrets_of(f"{KEY}-longer\n", headers, "http://me:p%40ss-word@here/v1?key=query-key")
+    expected = {f"{KEY}-longer", KEY, f"Bearer {KEY}", "the-team", "p%40ss-word", "p@ss-word", "query-key"}
+    assert set(found) == expected
+    assert list(found) == sorted(found, key=len, reverse=True)
+    assert quote(f"{KEY}-longer or {KEY}", found, limit=100) == "*** or ***"
+
+
+def test_a_stand_in_for_a_key_and_a_broken_url_hide_nothing() -> None:
+    assert secrets_of("x", {}, "http://[broken") == ()
+    assert secrets_of(None, {}, None) == ()

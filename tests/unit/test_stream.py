@@ -1,0 +1,165 @@
+"""A message while it streams: what a draft tells adds up to the message, for whoever listens and after a crash."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longboat.core.stream import Draft, extend, sayable
+from longboat.wire.models import (
+    FinishPart,
+    FinishReason,
+    Message,
+    MessageDelta,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+)
+
+
+def blank() -> Message:
+    return Message(
+        id="m",
+        session_id="s",
+        run_id="r",
+        seq=2,
+        role=Role.ASSISTANT,
+        parts=(),
+        created_at="2026-01-01T00:00:00.000000Z",
+    )
+
+
+def delta(part: int, offset: int, text: str) -> MessageDelta:
+    return MessageDelta(message_id="m", session_id="s", run_id="r", part=part, offset=offset, text=text)
+
+
+def with_parts(*parts: object) -> Message:
+    return msgspec.structs.replace(blank(), parts=parts)
+
+
+def test_a_part_starts_empty_and_every_character_arrives_as_a_delta() -> None:
+    """http.md, message_delta: first the whole message in its new shape, then the text."""
+    draft = Draft(blank())
+    assert draft.add_text("ab") == (with_parts(TextPart(text="")), delta(0, 0, "ab"))
+    assert draft.add_text("c") == (None, delta(0, 2, "c"))
+    assert draft.add_reasoning("hm", None) == (
+        with_parts(TextPart(text="abc"), ReasoningPart(text="")),
+        delta(1, 0, "hm"),
+    )
+    assert draft.add_text("d") == (
+        with_parts(TextPart(text="abc"), ReasoningPart(text="hm"), TextPart(text="")),
+        delta(2, 0, "d"),
+    )
+
+
+def test_offsets_count_characters_not_bytes_nor_code_units() -> None:
+    """http.md: Unicode code points, far beyond 16 bits too."""
+    draft = Draft(blank())
+    assert [draft.add_text(text)[1].offset for text in ("🛶", "é", "𝔘𝔘", "x")] == [0, 1, 2, 4]
+
+
+def test_the_calls_of_a_step_grow_apart() -> None:
+    """T3: a provider may interleave the arguments of several calls."""
+    draft = Draft(blank())
+    draft.add_text("so")
+    draft.start_call(0, "c1", "look")
+    draft.start_call(1, "c2", "read")
+    assert draft.add_input(0, '{"a"') == delta(1, 0, '{"a"')
+    assert draft.add_input(1, "{}") == delta(2, 0, "{}")
+    assert draft.add_input(0, ":1}") == delta(1, 4, ":1}")
+    assert draft.message() == with_parts(
+        TextPart(text="so"),
+        ToolCallPart(id="c1", name="look", input='{"a":1}'),
+        ToolCallPart(id="c2", name="read", input="{}"),
+    )
+
+
+def test_a_signature_is_kept_with_its_reasoning() -> None:
+    """What a provider signed goes back to it as it was."""
+    draft = Draft(blank())
+    draft.add_reasoning("hm", None)
+    shape, told = draft.add_reasoning("", "signed")
+    assert (shape, told.text) == (None, "")
+    assert draft.message() == with_parts(ReasoningPart(text="hm", signature="signed"))
+
+
+def test_a_withdrawn_draft_begins_anew() -> None:
+    """T7: shape, parts and calls are forgotten; offsets start at 0."""
+    draft = Draft(blank())
+    draft.add_text("half")
+    draft.start_call(0, "c1", "look")
+    draft.withdraw()
+    assert draft.empty
+    assert draft.message() == blank()
+    assert draft.add_text("whole") == (with_parts(TextPart(text="")), delta(0, 0, "whole"))
+    with pytest.raises(KeyError):
+        draft.add_input(0, "{}")
+
+
+def test_a_repeat_is_dropped_and_a_gap_is_a_defect() -> None:
+    """http.md: the offset lets a client detect a gap and drop a repeat."""
+    message = with_parts(TextPart(text="ab"), FinishPart(reason=FinishReason.END_TURN))
+    assert extend(message, []) == message
+    assert extend(message, [delta(0, 0, "ab")]) == message
+    assert extend(message, [delta(0, 1, "bcd"), delta(0, 2, "cd"), delta(0, 4, "e")]).parts[0] == TextPart(text="abcde")
+    with pytest.raises(ValueError, match="1 characters are missing"):
+        extend(message, [delta(0, 3, "d")])
+    with pytest.raises(ValueError, match="does not stream"):
+        extend(message, [delta(1, 0, "d")])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("plain", "plain"),
+        ("é🛶\x00", "é🛶\x00"),
+        ("\ud83d", "\ufffd"),
+        ("a\ud83db", "a\ufffdb"),
+        ("\ude00\ud83d", "\ufffd\ufffd"),
+        ("\ud83d\ude00", "😀"),
+    ],
+)
+def test_halves_of_surrogate_pairs_are_replaced(text: str, said: str) -> None:
+    """E1: what UTF-8 cannot say would break the log, and with it the turn."""
+    assert sayable(text) == said
+    assert Draft(blank()).add_text(text)[1].text == said
+
+
+words = st.text(st.characters(codec="utf-8"), max_size=12)
+told = st.one_of(
+    st.tuples(st.just("text"), words),
+    st.tuples(st.just("reasoning"), words),
+    st.tuples(st.just("call"), words),
+    st.tuples(st.just("input"), words),
+    st.tuples(st.just("withdraw"), st.just("")),
+)
+
+
+@given(st.lists(told, max_size=30), st.integers(min_value=1, max_value=4))
+def test_whoever_hears_a_draft_has_its_message(script: list[tuple[str, str]], repeats: int) -> None:
+    """T5, T7: after every event, with repeats of any delta; and from the last whole message on."""
+    draft = Draft(blank())
+    heard = whole = draft.message()
+    since: list[MessageDelta] = []
+    calls = 0
+    for kind, text in script:
+        shape: Message | None = None
+        grown: MessageDelta | None = None
+        if kind == "text":
+            shape, grown = draft.add_text(text)
+        elif kind == "reasoning":
+            shape, grown = draft.add_reasoning(text, None)
+        elif kind == "call":
+            shape, calls = draft.start_call(calls, f"c{calls}", "look"), calls + 1
+        elif kind == "input" and calls:
+            grown = draft.add_input(calls - 1, text)
+        elif kind == "withdraw":
+            draft.withdraw()
+            shape, calls = draft.message(), 0
+        if shape is not None:
+            heard, whole, since = shape, shape, []
+        if grown is not None:
+            since.append(grown)
+            heard = extend(heard, [grown] * repeats)
+        assert heard == draft.message() == extend(whole, since)
