@@ -1,6 +1,7 @@
 """`python -m benchmarks [ROW …]`: measure, print the table and, when all rows were measured, write it to README.md."""
 
 import argparse
+import os
 import platform
 import signal
 import sys
@@ -28,11 +29,12 @@ def main() -> int:
         parser.error(f"no such row: {', '.join(sorted(unknown))}")
     # Every exit unwinds the stack, and with it the processes that were started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    load = os.getloadavg()[0]
     rows = [row for name in wanted or ROWS for row in _measure(name)]
     table = "\n".join([HEAD, *(row.markdown() for row in rows)])
     print(f"\n{table}")
     if not wanted:
-        _write(table)
+        _write(table, load)
     return 0 if all(row.passed for row in rows) else 1
 
 
@@ -46,17 +48,20 @@ def _measure(name: str) -> list[Row]:
     return rows
 
 
-def _write(table: str) -> None:
+def _write(table: str, load: float) -> None:
     text = README.read_text()
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    README.write_text(f"{before}{BEGIN}{_circumstances()}\n\n{table}\n{END}{after}")
+    README.write_text(f"{before}{BEGIN}{_circumstances(load)}\n\n{table}\n{END}{after}")
 
 
-def _circumstances() -> str:
+def _circumstances(load: float) -> str:
     memory_gb = psutil.virtual_memory().total / 2**30
     machine = f"{psutil.cpu_count()} cores ({_processor()}), {memory_gb:.0f} GB, {platform.platform(terse=True)}"
-    return f"{datetime.now(UTC):%Y-%m-%d}, `python -m benchmarks`, CPython {platform.python_version()}, {machine}."
+    busy = f"load average before the start: {load:.1f}"
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d}, `python -m benchmarks`, CPython {platform.python_version()}, {machine}; {busy}."
+    )
 
 
 def _processor() -> str:

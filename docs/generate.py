@@ -20,7 +20,7 @@ import msgspec
 
 from longboat import errors
 from longboat.core import lifecycle
-from longboat.core.lifecycle import TRANSITIONS, Happening
+from longboat.core.state import TRANSITIONS, Happening
 from longboat.server.errors import STATUS
 from longboat.wire import events, models, requests
 from longboat.wire.ids import Cursor

@@ -78,7 +78,9 @@ MOMENTS: dict[str, Callable[[Gate], Moment]] = {
         [[Say("lost"), Fail(ModelError("try later", retryable=True))]], reach=retrying, retry_s=600
     ),
     "while summarizing": lambda gate: Moment(
-        [[CALL, Use(input_tokens=900)], [Say("The sum"), Pause(gate)]], window=1000, kept=[TextPart(text="The sum")]
+        [[CALL, Use(input_tokens=900)], [Say("The sum"), Pause(gate)]],
+        window=1000,
+        kept=[ToolCallPart(id="c1", name="look", input='{"at":"x"}', finished=True)],  # half a summary is no answer
     ),
 }
 

@@ -1,100 +1,20 @@
 """One log, many cursors: the same events in the same order for everybody, from any place, at any pace (http.md)."""
 
 import asyncio
-import random
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
-from boat import Boat, Watcher, launch, watch
-from mirror import Mirror, check_places, frames_in, log_of, number_of, states
+from boat import launch, watch
+from mirror import frames_in, log_of, number_of
+from voyage import draw, launch_busy, logged, voyage
 
 from longboat.errors import SessionNotFound
-from longboat.models.seam import ModelRequest
-from longboat.store.protocol import Store, Unit
-from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Think, Use
-from longboat.testing.scripted import last_prompt
+from longboat.testing import Gate, Pause, Say, ScriptedModel, Step
 from longboat.wire.ids import Cursor
-from longboat.wire.models import Role
-from longboat.wire.requests import CreateSession, UpdateSession
+from longboat.wire.requests import CreateSession
 from longboat.wire.sse import HEARTBEAT
-
-
-class Pace(Gate):
-    """Lets the model go on when all that it has said is published: so every piece is an event of its own."""
-
-    store: Store
-
-    async def arrive(self) -> None:
-        await self.store.submit(Unit(workspace_id="nobody"))
-
-
-def busy_answer(request: ModelRequest, pace: Pace) -> Step:
-    """Thinking, a tool, then a long answer, with room for others after every piece."""
-    if request.messages[-1].role is not Role.TOOL:
-        said: Step = [Think("hm"), Think(" yes"), Say("Look"), Say(": "), CallTool("look", {"at": "the sea"})]
-    else:
-        said = [Say(f"{word} ") for word in last_prompt(request).split() * 20]
-    return [item for piece in said for item in (piece, Pause(pace))] + [Use(input_tokens=3, output_tokens=5)]
-
-
-@asynccontextmanager
-async def launch_busy(directory: Path) -> AsyncIterator[Boat]:
-    pace = Pace()
-    model = ScriptedModel(lambda request: busy_answer(request, pace))
-    async with launch(directory, model, tools=[ScriptedTool("look", "waves")]) as boat:
-        pace.store = boat.workspace.store
-        yield boat
-
-
-async def voyage(boat: Boat) -> None:
-    """Two sessions at once, prompts queued and steered, one canceled, a session renamed and one deleted."""
-    other = (await boat.workspace.create_session(CreateSession(title="other"))).id
-    for index in range(3):
-        await boat.submit(f"north {index}", f"n{index}")
-        await boat.submit(f"south {index}", f"s{index}", session_id=other)
-    steered = await boat.submit("east")
-    await boat.workspace.update_session(other, UpdateSession(title="renamed"))
-    await boat.completed("n0")
-    await boat.workspace.cancel_session(other)
-    await boat.completed("n2")
-    await boat.completed(steered.run_id)
-    for index in range(3):
-        await boat.completed(f"s{index}")
-    await boat.workspace.delete_session(other)
-    await boat.watcher.until(lambda event: event.type == "session" and event.change == "deleted")
-
-
-class Drawn:
-    """Whole frames drawn from a stream at the test's pace."""
-
-    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
-        self._chunks = chunks
-        self._ready: list[bytes] = []
-
-    async def take(self, count: int) -> list[bytes]:
-        while len(self._ready) < count:
-            self._ready += frames_in(await anext(self._chunks))
-        taken, self._ready = self._ready[:count], self._ready[count:]
-        return taken
-
-    async def rest(self) -> list[bytes]:
-        """Everything up to the end of the stream."""
-        return self._ready + [frame async for chunk in self._chunks for frame in frames_in(chunk)]
-
-
-@asynccontextmanager
-async def draw(boat: Boat, after: str | None = None, session_id: str | None = None) -> AsyncIterator[Drawn]:
-    """A stream of a client that is attached already, so that opening it says nothing on the log."""
-    async with boat.workspace.stream(client_id="watcher", after=after, session_id=session_id) as chunks:
-        yield Drawn(chunks)
-
-
-def logged(watcher: Watcher) -> list[bytes]:
-    return [frame for frame in watcher.frames if frame.startswith(b"id: ")]
 
 
 def small_ring(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> None:
@@ -127,79 +47,6 @@ async def test_numbers_have_no_gap_and_every_event_its_own_cursor(tmp_path: Path
         frames = [frame for row in rows for frame in frames_in(row["frames"])]
         ids = [frame.partition(b"\n")[0] for frame in frames]
         assert ids == [f"id: {boat.workspace.id}/1/{number}".encode() for number in range(1, len(frames) + 1)]
-
-
-# Snapshot
-
-
-async def test_a_snapshot_is_the_committed_state_exactly_at_its_cursor(tmp_path: Path) -> None:
-    """Attach at random moments of a busy workspace: what one has then, and what comes after, is what all have."""
-    chance = random.Random(7)
-    over = asyncio.Event()
-    readers: list[Watcher] = []
-
-    async def attach_now_and_then(boat: Boat) -> None:
-        while not over.is_set():
-            for _ in range(chance.randrange(40)):
-                await asyncio.sleep(0)
-            async with watch(boat.workspace, client_id=f"reader{len(readers) % 5}") as reader:
-                readers.append(reader)
-                await reader.until(lambda event: event.type == "snapshot")
-                for _ in range(chance.randrange(40)):
-                    await asyncio.sleep(0)
-
-    async with launch_busy(tmp_path) as boat:
-        attaching = [asyncio.create_task(attach_now_and_then(boat)) for _ in range(3)]
-        await voyage(boat)
-        over.set()
-        await asyncio.gather(*attaching)
-        async with draw(boat) as stream:
-            (final,) = await stream.take(1)
-        cursor = msgspec.json.decode(final.partition(b"data: ")[2])["payload"]["cursor"]
-        await boat.watcher.until(lambda event: event.cursor == cursor)
-        known = states(boat.watcher.events)
-        numbered = zip(boat.watcher.events[1:], logged(boat.watcher), strict=True)
-        frames = {number_of(event.cursor): frame for event, frame in numbered}
-
-    assert len(readers) > 30
-    in_mid_stream = 0
-    for reader in readers:
-        snapshot = reader.events[0].payload
-        at = number_of(snapshot.cursor)
-        assert Mirror.of(snapshot) == known[at]
-        check_places(snapshot.runs)
-        in_mid_stream += any(part for message in snapshot.messages for part in message.parts)
-        assert [frames[number_of(event.cursor)] for event in reader.events[1:]] == logged(reader)
-        numbers = [number_of(event.cursor) for event in reader.events[1:]]
-        assert numbers == list(range(at + 1, at + 1 + len(numbers)))
-    assert in_mid_stream > 10, "the proof is worth something only if messages were open"
-
-
-async def test_a_client_that_follows_from_its_snapshot_ends_with_what_the_store_has(tmp_path: Path) -> None:
-    async with launch_busy(tmp_path) as boat:
-        await voyage(boat)
-        mirror = Mirror.of(boat.watcher.events[0].payload)
-        whole: dict[str, object] = {}
-        for event in boat.watcher.events[1:]:
-            mirror.apply(event)
-            if event.type == "message" and event.payload.session_id == boat.session_id:
-                whole[event.payload.id] = event.payload
-        assert list(whole.values()) == list(await boat.messages())
-        assert (mirror.runs, mirror.messages) == ({}, {})
-        assert list(mirror.sessions.values()) == [await boat.workspace.session(boat.session_id)]
-
-
-async def test_a_snapshot_of_one_session_has_it_however_old_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("longboat.runtime.hub.SNAPSHOT_SESSIONS", 2)
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        newer = [(await boat.workspace.create_session(CreateSession())).id for _ in range(2)]
-        async with watch(boat.workspace, session_id=boat.session_id) as one, watch(boat.workspace) as everything:
-            mine = (await one.until(lambda event: event.type == "snapshot")).payload
-            all_of_them = (await everything.until(lambda event: event.type == "snapshot")).payload
-        assert [session.id for session in mine.sessions] == [boat.session_id]
-        assert [session.id for session in all_of_them.sessions] == newer[::-1]
 
 
 # Cursors

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
-import pytest
 from server_harness import make_project
 
 from longboat.wire.events import Event, decode_event

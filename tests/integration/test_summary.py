@@ -174,6 +174,26 @@ async def test_a_window_that_stays_too_small_is_an_error_and_no_endless_loop(tmp
         await check_ends(boat)
 
 
+async def test_a_prompt_folded_right_after_a_summary_does_not_start_another_one(tmp_path: Path) -> None:
+    """T8, L9; crush #2551: the summary is long and more came in meanwhile; a step is taken before the next summary."""
+    gate = Gate()
+    model = ScriptedModel(
+        [[Say("noted")], [OVERFLOW], [Pause(gate), Say("far too long " * 400)], [Say("both")]], context_window=WINDOW
+    )
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        await boat.submit("two", "r2")
+        await gate.reached()
+        await boat.submit("three", "r3", delivery=Delivery.STEER)
+        await boat.watcher.in_state("r3", "queued")
+        gate.open()
+        assert (await boat.completed("r3")).folded_into == "r2"
+        assert summaries(model) == [False, False, True, False]
+        check_requests(model.requests)
+        await check_ends(boat)
+
+
 async def test_a_summary_that_fills_the_window_itself_is_not_summarized_again_at_once(tmp_path: Path) -> None:
     """T8; crush #2551: between two summaries there is always a step that got somewhere."""
     numbers = iter(range(100))
@@ -236,4 +256,18 @@ async def test_a_cancel_as_the_summary_is_being_written_leaves_memory_and_disk_a
         assert (await boat.completed("r2")).text == "next"
         assert first_text(model.requests[2]).startswith(SUMMARY_LEAD + "Sum.")
         check_requests(model.requests)
+        await check_ends(boat)
+
+
+async def test_an_empty_summary_ends_the_run_instead_of_forgetting_the_conversation(tmp_path: Path) -> None:
+    """T8."""
+    model = ScriptedModel([[Say("x" * 4000)], [Say("  ")]], context_window=1000)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        await boat.submit("two", "r2")
+        complete = await boat.completed("r2")
+        assert complete.outcome is Outcome.ERROR
+        assert complete.error.startswith("The context window is full")
+        assert [message.run_id for message in await boat.messages()] == ["r1", "r1", "r2", "r2"]
         await check_ends(boat)

@@ -17,7 +17,7 @@ from longboat.testing import Gate, Pause, Say, ScriptedModel, Step
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.testing.scripted import last_prompt
 from longboat.wire.models import Outcome
-from longboat.wire.requests import CreateSession, Submit
+from longboat.wire.requests import CreateSession, Submit, UpdateSession
 
 
 @asynccontextmanager
@@ -207,3 +207,33 @@ async def test_closing_one_workspace_leaves_the_others_alone(tmp_path: Path) -> 
         assert (await boat.completed("same-id")).text == "one two"
         assert not boat.watcher.ended.is_set()
         assert {event.payload.session_id for event in boat.watcher.events if event.type == "run"} == {boat.session_id}
+
+
+# Sessions
+
+
+async def test_a_session_that_two_delete_at_once_is_gone_for_the_second(tmp_path: Path) -> None:
+    """Also for whoever comes with a rename or a prompt at that moment."""
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        gate = await boat.held_actor()
+        asking = [
+            asyncio.create_task(boat.workspace.delete_session(boat.session_id)),
+            asyncio.create_task(boat.workspace.delete_session(boat.session_id)),
+        ]
+        await boat.posted(2)
+        gate.open()
+        await boat.watcher.until(lambda event: event.type == "session" and event.change == "deleted")
+        outcomes = await asyncio.gather(*asking, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [type(None), SessionNotFound]
+        with pytest.raises(SessionNotFound):
+            await boat.submit("late")
+        with pytest.raises(SessionNotFound):
+            await boat.workspace.update_session(boat.session_id, UpdateSession(title="late"))
+
+
+async def test_a_rename_that_meets_a_delete_is_told_that_the_session_is_gone(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        actor = boat.actor
+        await boat.workspace.delete_session(boat.session_id)
+        with pytest.raises(SessionNotFound):
+            await actor.rename("late")

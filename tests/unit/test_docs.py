@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from longboat import errors
-from longboat.core.lifecycle import TRANSITIONS
+from longboat.core.state import TRANSITIONS
 from longboat.errors import LongboatError
 from longboat.server.errors import STATUS
 from longboat.wire.events import EVENTS, UNLOGGED

@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from longboat.core.lifecycle import (
+from longboat.core.commands import (
     Accept,
     CancelRun,
     CancelSession,
@@ -24,22 +24,15 @@ from longboat.core.lifecycle import (
     ClearQueue,
     Command,
     DrainStep,
-    Effect,
     EndTurn,
     Enter,
-    InvalidTransition,
     Leave,
     Restore,
-    RunFinished,
-    RunFolded,
-    RunQueued,
-    RunResumed,
-    RunStarted,
-    RunView,
     SendStep,
-    SessionState,
-    decide,
 )
+from longboat.core.effects import Effect, RunFinished, RunFolded, RunQueued, RunResumed, RunStarted
+from longboat.core.lifecycle import decide
+from longboat.core.state import InvalidTransition, RunView, SessionState
 from longboat.errors import TooLate, WorkspaceClosing
 from longboat.wire.models import Delivery, Outcome
 

@@ -8,32 +8,32 @@ from dataclasses import replace
 import pytest
 
 from longboat.core import lifecycle
-from longboat.core.lifecycle import (
+from longboat.core.commands import (
     Accept,
-    CancelRequested,
     CancelRun,
     CancelSession,
     ChangeDelivery,
     ClearQueue,
     Command,
-    DeliveryChanged,
     DrainStep,
-    Effect,
     EndTurn,
     Enter,
-    InvalidTransition,
     Leave,
+    SendStep,
+)
+from longboat.core.effects import (
+    CancelRequested,
+    DeliveryChanged,
+    Effect,
     PromptWithdrawn,
     RunAccepted,
     RunFinished,
     RunFolded,
     RunQueued,
     RunStarted,
-    RunView,
-    SendStep,
-    SessionState,
-    decide,
 )
+from longboat.core.lifecycle import decide
+from longboat.core.state import InvalidTransition, RunView, SessionState
 from longboat.errors import TooLate, WorkspaceClosing
 from longboat.wire.models import Delivery, Outcome, RunState
 
@@ -380,5 +380,13 @@ def test_l15_an_abandoned_decision_leaves_nothing_behind() -> None:
 def test_l15_core_has_no_clock_log_store_or_randomness_to_disagree_with() -> None:
     tree = ast.parse(inspect.getsource(lifecycle))
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert modules == {"dataclasses", "enum", "typing", "longboat.errors", "longboat.wire.models"}
+    assert modules == {
+        "dataclasses",
+        "typing",
+        "longboat.core.commands",
+        "longboat.core.effects",
+        "longboat.core.state",
+        "longboat.errors",
+        "longboat.wire.models",
+    }
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.Await | ast.Global)]

@@ -11,28 +11,22 @@ from itertools import product
 
 import pytest
 
-from longboat.core.lifecycle import (
+from longboat.core.commands import (
     Accept,
     CancelRun,
     CancelSession,
     ClearQueue,
     Command,
     DrainStep,
-    Effect,
     EndTurn,
     Enter,
-    InvalidTransition,
     Leave,
     Restore,
-    RunFinished,
-    RunFolded,
-    RunResumed,
-    RunStarted,
-    RunView,
     SendStep,
-    SessionState,
-    decide,
 )
+from longboat.core.effects import Effect, RunFinished, RunFolded, RunResumed, RunStarted
+from longboat.core.lifecycle import decide
+from longboat.core.state import InvalidTransition, RunView, SessionState
 from longboat.errors import TooLate, WorkspaceClosing
 from longboat.wire.models import Delivery, Outcome, RunState
 

@@ -5,9 +5,7 @@ from typing import get_args
 
 import pytest
 
-from longboat.core.lifecycle import (
-    MAX_TRIES,
-    TRANSITIONS,
+from longboat.core.commands import (
     CancelRun,
     CancelSession,
     ChangeDelivery,
@@ -16,18 +14,12 @@ from longboat.core.lifecycle import (
     DrainStep,
     EndTurn,
     Enter,
-    Happening,
-    InvalidTransition,
     Restore,
-    RunFinished,
-    RunQueued,
-    RunResumed,
-    RunStarted,
-    RunView,
     SendStep,
-    SessionState,
-    decide,
 )
+from longboat.core.effects import RunFinished, RunQueued, RunResumed, RunStarted
+from longboat.core.lifecycle import MAX_TRIES, decide
+from longboat.core.state import TRANSITIONS, Happening, InvalidTransition, RunView, SessionState
 from longboat.errors import TooLate
 from longboat.wire.models import Delivery, Outcome, RunState
 

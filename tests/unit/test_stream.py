@@ -163,3 +163,14 @@ def test_whoever_hears_a_draft_has_its_message(script: list[tuple[str, str]], re
             since.append(grown)
             heard = extend(heard, [grown] * repeats)
         assert heard == draft.message() == extend(whole, since)
+
+
+def test_a_thought_after_a_signed_one_is_a_part_of_its_own() -> None:
+    draft = Draft(blank())
+    draft.add_reasoning("first", None)
+    draft.add_reasoning("", "signature")
+    draft.add_reasoning("second", None)
+    assert draft.message().parts == (
+        ReasoningPart(text="first", signature="signature"),
+        ReasoningPart(text="second"),
+    )

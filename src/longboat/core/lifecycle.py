@@ -1,278 +1,45 @@
-"""The life of a run: one table of states and one pure `decide()`.
+"""The life of a run: one pure `decide()`.
 
 Owns every rule L1–L15 that can be decided without I/O. `decide(state, command)` returns the session's next state and
 the effects, in order, that the shell records in one transaction and then acts upon. It never changes its arguments, so
 a failed commit is undone by keeping the old state (L15). Must not know messages, models, tasks or storage.
 """
 
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import assert_never
 
+from longboat.core.commands import (
+    Accept,
+    CancelRun,
+    CancelSession,
+    ChangeDelivery,
+    ClearQueue,
+    Command,
+    DrainStep,
+    EndTurn,
+    Enter,
+    Leave,
+    Restore,
+    SendStep,
+)
+from longboat.core.effects import (
+    CancelRequested,
+    DeliveryChanged,
+    Effect,
+    PromptWithdrawn,
+    RunAccepted,
+    RunFinished,
+    RunFolded,
+    RunQueued,
+    RunResumed,
+    RunStarted,
+)
+from longboat.core.state import Happening, InvalidTransition, RunView, SessionState
 from longboat.errors import TooLate, WorkspaceClosing
 from longboat.wire.models import Delivery, Outcome, RunState
 
 MAX_TRIES = 3
 """How often an active run is taken up again after a crash (B6)."""
-
-
-class Happening(StrEnum):
-    """What can happen to one run."""
-
-    ENTER_COVERED = "enter, covered by a cancel"
-    ENTER_BUSY = "enter, session busy or leaving"
-    ENTER_IDLE = "enter, session idle"
-    START = "start"
-    FOLD = "fold"
-    CANCEL = "cancel"
-    END = "turn ended"
-
-
-_A, _Q, _R, _F, _X = RunState.ACCEPTED, RunState.QUEUED, RunState.ACTIVE, RunState.FOLDED, RunState.FINISHED
-
-TRANSITIONS: dict[RunState, dict[Happening, RunState]] = {
-    _A: {
-        Happening.ENTER_COVERED: _X,
-        Happening.ENTER_BUSY: _Q,
-        Happening.ENTER_IDLE: _R,
-        Happening.CANCEL: _A,
-    },
-    _Q: {
-        Happening.START: _R,
-        Happening.FOLD: _F,
-        Happening.CANCEL: _X,
-    },
-    _R: {
-        Happening.CANCEL: _R,
-        Happening.END: _X,
-    },
-    _F: {
-        Happening.CANCEL: _X,
-        Happening.END: _X,
-    },
-    _X: {},
-}
-
-
-class InvalidTransition(Exception):
-    """A cell that is missing from the table: a defect of the shell. Nothing has changed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunView:
-    """What the core knows of one unfinished run."""
-
-    run_id: str
-    seq: int
-    delivery: Delivery
-    state: RunState = RunState.ACCEPTED
-    cancel_requested: bool = False
-    sent: bool = False
-    """Folded runs: the step that carries the prompt has gone to the model."""
-    tries: int = 0
-    """How often the run was resumed after a crash."""
-
-    def after(self, happening: Happening) -> "RunView":
-        try:
-            return replace(self, state=TRANSITIONS[self.state][happening])
-        except KeyError:
-            raise InvalidTransition(f"{self.run_id} is {self.state}: no cell for {happening}") from None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionState:
-    """The unfinished runs of one session in order of seq, its cancel mark, and whether the house is closing."""
-
-    runs: tuple[RunView, ...] = ()
-    mark: int | None = None
-    leaving: bool = False
-
-    @property
-    def active(self) -> RunView | None:
-        return next((run for run in self.runs if run.state is RunState.ACTIVE), None)
-
-    @property
-    def busy(self) -> bool:
-        return self.active is not None
-
-    def in_state(self, state: RunState) -> tuple[RunView, ...]:
-        return tuple(run for run in self.runs if run.state is state)
-
-    def find(self, run_id: str) -> RunView | None:
-        return next((run for run in self.runs if run.run_id == run_id), None)
-
-    def position(self, run_id: str) -> int | None:
-        """How many runs go before this one; None once it is folded or finished."""
-        waiting = [run for run in self.runs if run.state is not RunState.FOLDED]
-        waiting.sort(key=lambda run: (run.state is not RunState.ACTIVE, run.seq))
-        return next((place for place, run in enumerate(waiting) if run.run_id == run_id), None)
-
-
-# Commands: what may be asked of a session.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accept:
-    """Take a prompt in: it has a seq and a reservation from now on (L1)."""
-
-    run_id: str
-    seq: int
-    delivery: Delivery
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enter:
-    """Turn a reservation into a queued, active or canceled run. Without a reservation it changes nothing (L1)."""
-
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelSession:
-    """Cancel all that was accepted so far."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelRun:
-    """Cancel one run in whatever state it is."""
-
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearQueue:
-    """Cancel what is queued and leave the active run alone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeDelivery:
-    """Change how a run that has not started is delivered."""
-
-    run_id: str
-    delivery: Delivery
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainStep:
-    """A step of the active turn is about to be built: fold what wants to steer it."""
-
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SendStep:
-    """The step goes to the model now: what is folded can no longer be withdrawn."""
-
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndTurn:
-    """The active turn has unwound; this is what happened."""
-
-    run_id: str
-    outcome: Outcome
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
-    """The workspace or the server is leaving: nothing starts any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restore:
-    """The unfinished runs as the store has them after a crash or a restart (B6)."""
-
-    runs: tuple[RunView, ...]
-    resume: bool
-
-
-Command = (
-    Accept
-    | Enter
-    | CancelSession
-    | CancelRun
-    | ClearQueue
-    | ChangeDelivery
-    | DrainStep
-    | SendStep
-    | EndTurn
-    | Leave
-    | Restore
-)
-
-
-# Effects: what the shell records, and after the commit acts upon.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunAccepted:
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunQueued:
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStarted:
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResumed:
-    """An active run goes on after a crash: its user message is already there."""
-
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFolded:
-    run_id: str
-    into: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptWithdrawn:
-    """A folded prompt leaves the transcript again before its step was sent."""
-
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelRequested:
-    """The ledger remembers the cancel; if the run is active its turn is asked to stop."""
-
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryChanged:
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFinished:
-    """The run's one end. `transcript`: the prompt never started on an idle session and leaves its two messages (T2)."""
-
-    run_id: str
-    outcome: Outcome
-    folded_into: str | None = None
-    transcript: bool = False
-
-
-Effect = (
-    RunAccepted
-    | RunQueued
-    | RunStarted
-    | RunResumed
-    | RunFolded
-    | PromptWithdrawn
-    | CancelRequested
-    | DeliveryChanged
-    | RunFinished
-)
 
 Decision = tuple[SessionState, tuple[Effect, ...]]
 

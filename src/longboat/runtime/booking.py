@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from longboat.core.lifecycle import (
+from longboat.core.effects import (
     CancelRequested,
     DeliveryChanged,
     Effect,
@@ -21,8 +21,8 @@ from longboat.core.lifecycle import (
     RunQueued,
     RunResumed,
     RunStarted,
-    SessionState,
 )
+from longboat.core.state import SessionState
 from longboat.runtime.clock import now
 from longboat.store.protocol import Entry, Unit, Write
 from longboat.store.rows import RunRecord, insert_run, put_message, update_run
@@ -41,6 +41,7 @@ from longboat.wire.models import (
     RunState,
     Session,
     TextPart,
+    Usage,
 )
 
 
@@ -54,6 +55,8 @@ class Ending:
     writes: Sequence[Write] = ()
     entries: Sequence[Entry] = ()
 
+
+TITLE_LENGTH = 80
 
 NO_TURN = Ending(message_id=None, text="", error="")
 
@@ -211,3 +214,22 @@ class Booking:
         if self._bodies:
             self._entries.append(Entry(bodies=tuple(self._bodies), session_id=self._session.id))
             self._bodies = []
+
+
+def titled(session: Session, booking: Booking) -> Session:
+    """A session without a title takes its first prompt's first line; the small model may find a better one."""
+    if session.title or not booking.prompts:
+        return session
+    prompt = booking.run(next(iter(booking.prompts))).prompt.strip()
+    title = prompt.splitlines()[0][:TITLE_LENGTH].strip() if prompt else "Attachment"
+    return msgspec.structs.replace(session, title=title, updated_at=booking.at)
+
+
+def usage_write(session: Session, used: Usage) -> Write:
+    params = {"session_id": session.id, "updated_at": session.updated_at, **msgspec.structs.asdict(used)}
+    return Write("session_usage", params, rows=1)
+
+
+def title_write(session: Session) -> Write:
+    params = {"session_id": session.id, "title": session.title, "updated_at": session.updated_at}
+    return Write("session_title", params, rows=1)

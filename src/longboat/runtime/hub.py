@@ -13,7 +13,7 @@ from enum import Enum
 
 import msgspec
 
-from longboat.core.lifecycle import RunView, SessionState
+from longboat.core.state import RunView, SessionState
 from longboat.store.protocol import Published, Reader, Store
 from longboat.store.rows import client_from_row, open_messages, run_from_row, session_from_row
 from longboat.wire.events import encode_unlogged

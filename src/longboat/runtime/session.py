@@ -5,46 +5,49 @@ command once taken runs to its end. Must not know HTTP, SQL or providers.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
-from longboat.core.lifecycle import (
+from longboat.core.commands import (
     Accept,
-    CancelRequested,
     CancelRun,
     CancelSession,
     ChangeDelivery,
     ClearQueue,
     Command,
     DrainStep,
-    Effect,
     EndTurn,
     Enter,
     Leave,
-    PromptWithdrawn,
     Restore,
+    SendStep,
+)
+from longboat.core.effects import (
+    CancelRequested,
+    Effect,
+    PromptWithdrawn,
     RunFinished,
     RunFolded,
     RunResumed,
     RunStarted,
-    RunView,
-    SendStep,
-    SessionState,
-    decide,
 )
+from longboat.core.lifecycle import decide
+from longboat.core.state import RunView, SessionState
 from longboat.core.turn import has_words
-from longboat.errors import EmptyPrompt, RunNotEditable, SessionClosing, StoreUnavailable
-from longboat.runtime.booking import NO_TURN, Booking, Ending
+from longboat.errors import EmptyPrompt, RunNotEditable, SessionClosing, SessionNotFound, StoreUnavailable
+from longboat.runtime.booking import NO_TURN, Booking, Ending, title_write, titled, usage_write
 from longboat.runtime.clock import now
 from longboat.runtime.home import Home
 from longboat.runtime.repair import mend
 from longboat.runtime.titles import write_title
 from longboat.runtime.turn import WHOLE, Stop, Turn
-from longboat.store.protocol import UniqueViolated, Write
+from longboat.store.protocol import UniqueViolated, Write, WriteMissed
 from longboat.store.rows import RunRecord, read_messages
 from longboat.wire.events import Change
 from longboat.wire.models import Accepted, Canceled, Message, Run, RunState, Session, Usage
@@ -52,8 +55,9 @@ from longboat.wire.requests import EditRun
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 RETRY_S = 0.5
-TITLE_LENGTH = 80
 
 
 class SessionActor:
@@ -70,6 +74,7 @@ class SessionActor:
         self._mailbox: deque[tuple[Callable[[], Awaitable[Any]], asyncio.Future[Any]]] = deque()
         self._working = False
         self._deleting = False
+        self._gone = False
         self._changed: asyncio.Future[None] | None = None
         self.summary_seq = summary_seq
 
@@ -232,7 +237,7 @@ class SessionActor:
                 raise
             known = booking.records
             self._folded |= {e.run_id: booking.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
-            self._put_session(session)
+            self._put_session(session, booking)
         self._state, self._records = after, known
         for effect in effects:
             self._act(effect)
@@ -245,7 +250,7 @@ class SessionActor:
         session = self._session
         if used != Usage():
             session = msgspec.structs.replace(session, usage=session.usage + used, updated_at=booking.at)
-            booking.add(_usage_write(session, used))
+            booking.add(usage_write(session, used))
         ended = self._state.busy and not after.busy
         if ended:
             # Told before the terminal event: who has seen that may rely on everything else.
@@ -254,19 +259,20 @@ class SessionActor:
             if isinstance(effect, PromptWithdrawn):
                 booking.withdraw(self._folded[effect.run_id])
             booking.book(effect)
-        titled = _titled(session, booking)
-        if titled is not session:
-            booking.add(_title_write(titled))
+        named = titled(session, booking)
+        if named is not session:
+            booking.add(title_write(named))
         told = session if ended else self._session
-        if titled is not told or (after.busy and not self._state.busy):
-            booking.tell(Change.UPDATED, msgspec.structs.replace(titled, busy=after.busy))
-        return titled
+        if named is not told or (after.busy and not self._state.busy):
+            booking.tell(Change.UPDATED, msgspec.structs.replace(named, busy=after.busy))
+        return named
 
-    def _put_session(self, session: Session) -> None:
+    def _put_session(self, session: Session, booking: Booking) -> None:
         retitled = session.title != self._session.title
         self._session = session
         if retitled:
-            self._home.tasks.spawn(write_title(self._home, self, session.title), name=f"title {session.id}")
+            prompt = booking.run(next(iter(booking.prompts))).prompt
+            self._home.tasks.spawn(write_title(self._home, self, session.title, prompt), name=f"title {session.id}")
 
     def _act(self, effect: Effect) -> None:
         match effect:
@@ -290,9 +296,15 @@ class SessionActor:
         command = EndTurn(run_id=turn.run_id, outcome=outcome)
         while True:
             try:
-                await self._exclusively(lambda: self._apply(command, ending=ending))
+                await self._exclusively(partial(self._apply, command, ending=ending))
             except StoreUnavailable:
                 await asyncio.sleep(RETRY_S)  # the run stays active and health says so (E2)
+            except (UniqueViolated, WriteMissed):
+                if not ending.writes:
+                    raise
+                # A defect of ours in what the turn left to be written. The run's end matters more.
+                logger.exception("the last words of a turn were refused", extra={"run_id": turn.run_id})
+                ending = replace(ending, writes=(), entries=())
             else:
                 break
         if self._turn is turn:  # else the next one has started already
@@ -300,7 +312,13 @@ class SessionActor:
 
     # The commands' work, inside the mailbox
 
+    def _check_there(self) -> None:
+        """Somebody may have come with a session that another one has deleted since."""
+        if self._gone:
+            raise SessionNotFound(self._session.id)
+
     async def _accept(self, record: RunRecord) -> Accepted:
+        self._check_there()
         if self._deleting:
             raise SessionClosing(self._session.id)
         if record.run.run_id in self._records:
@@ -352,11 +370,12 @@ class SessionActor:
         return self.run(run_id)
 
     async def _rename(self, title: str, only_from: str | None) -> Session:
+        self._check_there()
         if only_from is not None and self._session.title != only_from:
             return self.session
         session = msgspec.structs.replace(self._session, title=title, updated_at=now())
         booking = Booking(session, self._records, self._state, self.next_message_seq)
-        booking.add(_title_write(session))
+        booking.add(title_write(session))
         booking.tell(Change.UPDATED, msgspec.structs.replace(session, busy=self._state.busy))
         await self._home.store.submit(booking.unit())
         self._session = session
@@ -380,10 +399,12 @@ class SessionActor:
             self._home.run_accepted(run_id, self._session.id)
 
     async def _delete(self) -> None:
+        self._check_there()
         booking = Booking(self._session, {}, self._state, self.next_message_seq)
         booking.add(Write("session_delete", {"session_id": self._session.id}, rows=1))
         booking.tell(Change.DELETED, self._session)
         await self._home.store.submit(booking.unit())
+        self._gone = True
         self._home.session_deleted(self._session.id)
 
 
@@ -398,22 +419,3 @@ def _view(record: RunRecord) -> RunView:
         sent=record.run.state is RunState.FOLDED,
         tries=record.tries,
     )
-
-
-def _titled(session: Session, booking: Booking) -> Session:
-    """A session without a title takes its first prompt's first line; the small model may find a better one."""
-    if session.title or not booking.prompts:
-        return session
-    prompt = booking.run(next(iter(booking.prompts))).prompt.strip()
-    title = prompt.splitlines()[0][:TITLE_LENGTH].strip() if prompt else "Attachment"
-    return msgspec.structs.replace(session, title=title, updated_at=booking.at)
-
-
-def _usage_write(session: Session, used: Usage) -> Write:
-    params = {"session_id": session.id, "updated_at": session.updated_at, **msgspec.structs.asdict(used)}
-    return Write("session_usage", params, rows=1)
-
-
-def _title_write(session: Session) -> Write:
-    params = {"session_id": session.id, "title": session.title, "updated_at": session.updated_at}
-    return Write("session_title", params, rows=1)

@@ -9,6 +9,8 @@ from typing import Any, Self, TypeVar
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
+CLOSE_S = 1.0
+
 
 class Tasks:
     """Holds tasks until they are done. A failure is logged, not spread; leaving cancels what is left."""
@@ -36,7 +38,11 @@ class Tasks:
         await self.aclose()
 
     async def aclose(self) -> None:
-        while self._tasks:
+        """Cancel what is left and wait for it, but not for ever: a task may be deaf."""
+        end = asyncio.get_running_loop().time() + CLOSE_S
+        while self._tasks and (left := end - asyncio.get_running_loop().time()) > 0:
             for task in self._tasks:
                 task.cancel()
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(self._tasks, timeout=left)
+        for task in self._tasks:
+            logger.error("task %s does not end", task.get_name())

@@ -21,7 +21,7 @@ class Titled(Protocol):
     async def rename(self, title: str, *, only_from: str | None = None) -> Session: ...
 
 
-async def write_title(home: Home, session: Titled, prompt: str) -> None:
+async def write_title(home: Home, session: Titled, provisional: str, prompt: str) -> None:
     """Replace the provisional title, which is the prompt's first line, unless a person was faster."""
     try:
         if not home.config().titles:
@@ -36,7 +36,7 @@ async def write_title(home: Home, session: Titled, prompt: str) -> None:
                     parts.append(event.text)
         title = _tidy("".join(parts))
         if title:
-            await session.rename(title, only_from=prompt)
+            await session.rename(title, only_from=provisional)
     except LongboatError as error:
         logger.info("no title: %s", error.message)
 

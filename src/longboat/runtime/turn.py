@@ -96,6 +96,7 @@ class Turn:
         self._draft: Draft | None = None
         self._prompts = [record.run.prompt]
         self._stop: Stop | None = None
+        self._summarizing = False
         self._summarized = False
         self._counted = (0, 0)
         """Tokens the provider counted, and how many messages of the history they cover."""
@@ -144,6 +145,8 @@ class Turn:
 
     async def _close(self, outcome: Outcome, finish: FinishPart) -> tuple[Outcome, Ending]:
         self._outbox.hold()
+        if self._summarizing:
+            self._drop_draft()  # half a summary is nobody's answer
         own = [*self._own, self._draft.message()] if self._draft is not None else self._own
         closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._blank)
         for message, new in closing.changes:
@@ -287,10 +290,18 @@ class Turn:
         request = self._blank(Role.USER)
         request = msgspec.structs.replace(request, parts=(TextPart(text=SUMMARIZE),))
         self._drop_draft()
+        self._summarizing = True
         await self._host.send_step(self.run_id)  # the summary shows the model what was folded
         await self._ask(model, (*for_model(self._history, self._host.summary_seq), request))
         assert self._draft is not None
         draft = self._draft.message()
+        if not text_of(draft).strip():
+            raise ModelError(
+                "The model gave no summary, and without one the conversation does not fit. Start a new session.",
+                title="The context window is full",
+                code="summary_empty",
+            )
+        self._summarizing = False
         text = text_of(draft) + GO_ON + "\n\n".join(self._prompts)
         summary = msgspec.structs.replace(draft, parts=(TextPart(text=text),), finished_at=now())
         self._draft = None
@@ -304,7 +315,7 @@ class Turn:
         await self._outbox.flush()
 
     def _drop_draft(self) -> None:
-        """An answer that overflowed the window before it said anything is withdrawn."""
+        """Withdraw an answer that is none: one that overflowed the window, or half a summary."""
         if self._draft is not None:
             message = self._draft.message()
             write = Write("message_delete", {"message_id": message.id}, rows=1)

@@ -5,8 +5,6 @@ returns are the wire's shapes.
 """
 
 import asyncio
-import base64
-import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -15,26 +13,25 @@ from pathlib import Path
 import msgspec
 
 from longboat.config.settings import Config, OnRestart, Settings
-from longboat.core.turn import has_words
 from longboat.errors import (
     BadInput,
     ConfigInvalid,
-    EmptyPrompt,
     LongboatError,
     ModelError,
     RunIdTaken,
     RunNotEditable,
     RunNotFound,
     ServerLeaving,
-    SessionMissing,
     SessionNotFound,
     WorkspaceClosing,
 )
 from longboat.models.seam import Model
 from longboat.runtime.claims import Claims
 from longboat.runtime.clock import now
+from longboat.runtime.guests import GuestBook
 from longboat.runtime.home import ModelRole
 from longboat.runtime.hub import Hub
+from longboat.runtime.intake import take_in
 from longboat.runtime.models import ModelDesk
 from longboat.runtime.session import SessionActor
 from longboat.runtime.tasks import Tasks
@@ -50,14 +47,11 @@ from longboat.store.rows import (
 from longboat.tools.seam import Tool
 from longboat.wire import models as wire
 from longboat.wire.events import Change, encode_body
-from longboat.wire.ids import check_own_id, new_id
+from longboat.wire.ids import new_id
 from longboat.wire.models import (
     Accepted,
     AgentInfo,
-    Attachment,
     Canceled,
-    ClientInfo,
-    Delivery,
     MessagePage,
     Run,
     RunPage,
@@ -101,15 +95,13 @@ class Workspace:
         self._models = models
         self._on_free = on_free
         self._hub = Hub(store, self.id, heartbeat_s=settings.heartbeat_s)
+        self._guests = GuestBook(store, self.id)
         self._claims = Claims(
             hold_s=settings.create_hold_s,
             grace_s=settings.detach_grace_s,
-            on_detach=self._detached,
+            on_detach=self._guests.left,
             on_free=self.settled,
         )
-        self._attached_at: dict[str, str] = {}
-        self._told: asyncio.Future[None] | None = None
-        """The newest word of who came or went, on its way to the log."""
         self._actors: dict[str, SessionActor] = {}
         self._sessions_of: dict[str, str] = {}
         """The sessions of unfinished runs."""
@@ -135,6 +127,13 @@ class Workspace:
     def run_finished(self, run: Run) -> None:
         self._sessions_of.pop(run.run_id, None)
         self._wake(run.run_id)
+
+    def _forget(self, run_id: str, future: "asyncio.Future[None]") -> None:
+        waiting = self._waiting.get(run_id, [])
+        if future in waiting:
+            waiting.remove(future)
+            if not waiting:
+                del self._waiting[run_id]
 
     def _wake(self, run_id: str) -> None:
         for future in self._waiting.pop(run_id, ()):
@@ -172,8 +171,7 @@ class Workspace:
     async def release(self, client_id: str) -> None:
         """Give a client's claim back. Returns when that is on record: who asks next must not find the client there."""
         self._claims.release(client_id)
-        if self._told is not None:
-            await asyncio.wait([self._told])
+        await self._guests.wait_told()
 
     async def describe(self) -> wire.Workspace:
         rows = await self.store.read(lambda reader: reader.fetch("clients_of", workspace_id=self.id))
@@ -278,7 +276,7 @@ class Workspace:
         if self._leaving:
             raise ServerLeaving
         self._check_open()
-        record = self._validated(request)
+        record = take_in(request)
         self._entering += 1  # from here on the workspace stays open
         try:
             return await (await self._actor(request.session_id)).accept(record)
@@ -287,37 +285,6 @@ class Workspace:
         finally:
             self._entering -= 1
             self.settled()
-
-    def _validated(self, request: Submit) -> RunRecord:
-        """T1: what can be refused is refused before accept."""
-        if not request.session_id:
-            raise SessionMissing
-        if request.model is not None and "/" not in request.model:
-            raise BadInput(f"model must be provider/model (got {request.model!r}).", code="bad_model")
-        for file in request.attachments:
-            _check_attachment(file)
-        if not has_words(request.prompt, request.attachments):
-            raise EmptyPrompt
-        own_id = check_own_id(request.run_id, field="run_id") if request.run_id is not None else None
-        if request.client_id is not None:
-            check_own_id(request.client_id, field="client_id")
-        run = Run(
-            run_id=own_id or new_id(),
-            seq=0,
-            session_id=request.session_id,
-            state=RunState.ACCEPTED,
-            delivery=request.delivery or (Delivery.QUEUE if own_id else Delivery.STEER),
-            prompt=request.prompt,
-            accepted_at=now(),
-            client_id=request.client_id,
-        )
-        return RunRecord(
-            run=run,
-            attachments=request.attachments,
-            fingerprint=_fingerprint(request),
-            model=request.model,
-            approve=request.approve,
-        )
 
     async def _repeated(self, record: RunRecord) -> Accepted:
         """The run_id is known: the same prompt again is answered with the same run, another one is refused."""
@@ -342,6 +309,7 @@ class Workspace:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.setdefault(run_id, []).append(future)
             await asyncio.wait([future], timeout=wait_s)
+            self._forget(run_id, future)
         return self._placed((await self._record(run_id)).run)
 
     async def cancel_run(self, run_id: str) -> Run:
@@ -394,28 +362,11 @@ class Workspace:
         new = self._claims.attach(client_id, stream)
         try:
             if new:
-                await self._attached(client_id)
+                await self._guests.came(client_id)
             async with aclosing(self._hub.stream(after, session_id)) as chunks:
                 yield chunks
         finally:
             self._claims.detach(client_id, stream)
-
-    async def _attached(self, client_id: str) -> None:
-        self._attached_at[client_id] = at = now()
-        params = {"workspace_id": self.id, "client_id": client_id, "attached_at": at}
-        await self._tell_client(Write("client_put", params), Change.CREATED, client_id, at)
-
-    def _detached(self, client_id: str) -> None:
-        write = Write("client_delete", {"workspace_id": self.id, "client_id": client_id})
-        self._tell_client(write, Change.DELETED, client_id, self._attached_at.pop(client_id, now()))
-
-    def _tell_client(self, write: Write, change: Change, client_id: str, at: str) -> "asyncio.Future[None]":
-        info = ClientInfo(client_id=client_id, attached_at=at)
-        entry = Entry(bodies=(encode_body(change, info),), session_id=None)
-        future = self.store.submit(Unit(workspace_id=self.id, writes=[write], entries=[entry], durable=False))
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._told = future
-        return future
 
     # Life and end
 
@@ -470,25 +421,9 @@ class Workspace:
             raise WorkspaceClosing
 
 
-def _check_attachment(file: Attachment) -> None:
-    if (file.text is None) == (file.data is None):
-        raise BadInput(f"Attachment {file.name!r} needs either text or data.", code="bad_attachment")
-    try:
-        base64.b64decode(file.data or "", validate=True)
-    except ValueError as error:
-        message = f"The data of attachment {file.name!r} is not base64: {error}."
-        raise BadInput(message, code="bad_attachment") from None
-
-
 def _page_cursor(after: str | None, default: int) -> int:
     if after is None:
         return default
     if not (after.isascii() and after.isdigit() and len(after) <= 18):
         raise BadInput("after must be the `next` of the page before.", code="bad_page")
     return int(after)
-
-
-def _fingerprint(request: Submit) -> str:
-    """Tells whether a submit is the same again."""
-    content = msgspec.json.encode((request.prompt, request.attachments))
-    return hashlib.sha256(content).hexdigest()

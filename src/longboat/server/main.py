@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -69,6 +70,11 @@ async def _run(settings: Settings, ready: Callable[[Discovery], None] | None) ->
                 ready(serving.discovery)
             await _wait_told(stop, serving)
             log.info("leaving")
+    if deaf := asyncio.all_tasks() - {asyncio.current_task()}:
+        # All is written and closed; the loop would wait for these without end.
+        log.error("leaving without %s", ", ".join(sorted(task.get_name() for task in deaf)))
+        logging.shutdown()
+        os._exit(0)
 
 
 async def _wait_told(stop: Stop, serving: Serving) -> None:

@@ -1,0 +1,89 @@
+"""A busy workspace, and streams that are read at the test's pace."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from boat import Boat, Watcher, launch
+from mirror import frames_in
+
+from longboat.models.seam import ModelRequest
+from longboat.store.protocol import Store, Unit
+from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Think, Use
+from longboat.testing.scripted import last_prompt
+from longboat.wire.models import Role
+from longboat.wire.requests import CreateSession, UpdateSession
+
+
+class Pace(Gate):
+    """Lets the model go on when all that it has said is published: so every piece is an event of its own."""
+
+    store: Store
+
+    async def arrive(self) -> None:
+        await self.store.submit(Unit(workspace_id="nobody"))
+
+
+def busy_answer(request: ModelRequest, pace: Pace) -> Step:
+    """Thinking, a tool, then a long answer, with room for others after every piece."""
+    if request.messages[-1].role is not Role.TOOL:
+        said: Step = [Think("hm"), Think(" yes"), Say("Look"), Say(": "), CallTool("look", {"at": "the sea"})]
+    else:
+        said = [Say(f"{word} ") for word in last_prompt(request).split() * 20]
+    return [item for piece in said for item in (piece, Pause(pace))] + [Use(input_tokens=3, output_tokens=5)]
+
+
+@asynccontextmanager
+async def launch_busy(directory: Path) -> AsyncIterator[Boat]:
+    pace = Pace()
+    model = ScriptedModel(lambda request: busy_answer(request, pace))
+    async with launch(directory, model, tools=[ScriptedTool("look", "waves")]) as boat:
+        pace.store = boat.workspace.store
+        yield boat
+
+
+async def voyage(boat: Boat) -> None:
+    """Two sessions at once, prompts queued and steered, one canceled, a session renamed and one deleted."""
+    other = (await boat.workspace.create_session(CreateSession(title="other"))).id
+    for index in range(3):
+        await boat.submit(f"north {index}", f"n{index}")
+        await boat.submit(f"south {index}", f"s{index}", session_id=other)
+    steered = await boat.submit("east")
+    await boat.workspace.update_session(other, UpdateSession(title="renamed"))
+    await boat.completed("n0")
+    await boat.workspace.cancel_session(other)
+    await boat.completed("n2")
+    await boat.completed(steered.run_id)
+    for index in range(3):
+        await boat.completed(f"s{index}")
+    await boat.workspace.delete_session(other)
+    await boat.watcher.until(lambda event: event.type == "session" and event.change == "deleted")
+
+
+class Drawn:
+    """Whole frames drawn from a stream at the test's pace."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+        self._ready: list[bytes] = []
+
+    async def take(self, count: int) -> list[bytes]:
+        while len(self._ready) < count:
+            self._ready += frames_in(await anext(self._chunks))
+        taken, self._ready = self._ready[:count], self._ready[count:]
+        return taken
+
+    async def rest(self) -> list[bytes]:
+        """Everything up to the end of the stream."""
+        return self._ready + [frame async for chunk in self._chunks for frame in frames_in(chunk)]
+
+
+@asynccontextmanager
+async def draw(boat: Boat, after: str | None = None, session_id: str | None = None) -> AsyncIterator[Drawn]:
+    """A stream of a client that is attached already, so that opening it says nothing on the log."""
+    async with boat.workspace.stream(client_id="watcher", after=after, session_id=session_id) as chunks:
+        yield Drawn(chunks)
+
+
+def logged(watcher: Watcher) -> list[bytes]:
+    return [frame for frame in watcher.frames if frame.startswith(b"id: ")]
