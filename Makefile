@@ -55,7 +55,7 @@ check: setup ## Lint, format, types, import rules, generated pages
 	$(BIN)/python docs/generate.py --check
 
 bench: setup ## Measure against the floors
-	$(BIN)/python benchmarks
+	$(BIN)/python -m benchmarks
 
 dev: setup ## Serve in the foreground on scratch data in .dev
 	@$(BIN)/longboat serve --socket .dev/longboat.sock --data-dir .dev/data

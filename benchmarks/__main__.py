@@ -58,10 +58,8 @@ def _write(table: str, load: float) -> None:
 def _circumstances(load: float) -> str:
     memory_gb = psutil.virtual_memory().total / 2**30
     machine = f"{psutil.cpu_count()} cores ({_processor()}), {memory_gb:.0f} GB, {platform.platform(terse=True)}"
-    busy = f"load average before the start: {load:.1f}"
-    return (
-        f"{datetime.now(UTC):%Y-%m-%d}, `python -m benchmarks`, CPython {platform.python_version()}, {machine}; {busy}."
-    )
+    how = f"`python -m benchmarks`, CPython {platform.python_version()}, {machine}"
+    return f"{datetime.now(UTC):%Y-%m-%d}, {how}; load average before the start: {load:.1f}."
 
 
 def _processor() -> str:

@@ -268,7 +268,7 @@ def states() -> str:
     commands = [[f"`{command.__name__}`", one_line(command.__doc__)] for command in typing.get_args(lifecycle.Command)]
     return page(
         "# The states of a run",
-        "Made from `TRANSITIONS` in `src/longboat/core/lifecycle.py`, the one table that decides where a run may go.",
+        "Made from `TRANSITIONS` in `src/longboat/core/state.py`, the one table that decides where a run may go.",
         diagram(),
         "There is no state for canceling: an active run that was asked to stop stays active, with `cancel_requested` "
         "set, until its turn has unwound. An accepted run that was canceled stays accepted the same way until it "

@@ -39,6 +39,7 @@ class EventStream:
 async def _send_all(chunks: AsyncIterator[bytes], send: Send) -> None:
     async for chunk in chunks:
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        del chunk  # a stream may be silent for days
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
