@@ -76,9 +76,9 @@ def new_session(session_id: str) -> Write:
     return Write("session_insert", params | {"created_at": AT, "updated_at": AT}, rows=1)
 
 
-def entry(*names: str, run_id: str | None = None) -> Entry:
+def entry(*names: str) -> Entry:
     bodies = tuple(encode_body(Change.CREATED, ClientInfo(client_id=name, attached_at=AT)) for name in names)
-    return Entry(bodies=bodies, session_id="s", run_id=run_id)
+    return Entry(bodies=bodies, session_id="s")
 
 
 def unit(*writes: Write, entries: Sequence[Entry] = (), durable: bool = True) -> Unit:
@@ -108,9 +108,9 @@ def accepted(run_id: str, seq: int, state: RunState = RunState.ACCEPTED) -> Writ
     return insert_run(record(run_id, seq, state), "w")
 
 
-def terminal(run_id: str) -> Entry:
+def terminal(run_id: str, seq: int) -> Entry:
     complete = RunComplete(run_id=run_id, session_id="s", outcome=Outcome.END_TURN)
-    return Entry(bodies=(encode_body(Change.CREATED, complete),), session_id="s", run_id=run_id)
+    return Entry(bodies=(encode_body(Change.CREATED, complete),), session_id="s", run_seq=seq)
 
 
 @contextmanager

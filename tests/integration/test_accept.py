@@ -312,3 +312,16 @@ async def test_a_cancel_that_cannot_be_recorded_is_refused_and_stops_nothing(tmp
         complete = await boat.completed("r1")
         assert (complete.outcome, complete.text) == (Outcome.END_TURN, "untouched")
         await check_ends(boat)
+
+
+async def test_a_run_id_is_free_again_once_its_session_is_deleted(tmp_path: Path) -> None:
+    """E1: the second run of that name has a terminal event of its own."""
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        await boat.submit("one", "same")
+        await boat.completed("same")
+        await boat.workspace.delete_session(boat.session_id)
+        other = (await boat.workspace.create_session(CreateSession())).id
+        accepted = await boat.submit("two", "same", session_id=other)
+        assert (await boat.workspace.run("same", wait_s=30)).outcome is Outcome.END_TURN
+        assert accepted.seq == 2
+        assert [done.text for done in boat.watcher.terminals("same")] == ["echo: one", "echo: two"]

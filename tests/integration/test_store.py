@@ -161,9 +161,9 @@ async def test_closing_waits_for_what_was_submitted(tmp_path: Path) -> None:
 
 async def test_a_second_terminal_event_breaks_its_unit(bench: Bench) -> None:
     """E2: the database makes it impossible, whatever else the unit holds."""
-    await bench.store.submit(unit(accepted("r", 1), entries=[terminal("r")]))
+    await bench.store.submit(unit(accepted("r", 1), entries=[terminal("r", 1)]))
     with pytest.raises(UniqueViolated):
-        await bench.store.submit(unit(new_session("a"), entries=[entry("a"), terminal("r")]))
+        await bench.store.submit(unit(new_session("a"), entries=[entry("a"), terminal("r", 1)]))
     assert await bench.titles() == ["s"]
     assert bench.numbers == [1]
 

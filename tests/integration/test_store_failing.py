@@ -129,7 +129,7 @@ async def test_a_run_whose_end_cannot_be_written_stays_active_until_it_can(
         await boat.watcher.until(lambda event: event.type == "message_delta")
         with locked(tmp_path / "data" / STORE_NAME):
             refused = heard(
-                boat.workspace.store, lambda unit, error: bool(error) and any(entry.run_id for entry in unit.entries)
+                boat.workspace.store, lambda unit, error: bool(error) and any(entry.run_seq for entry in unit.entries)
             )
             gate.open()
             await refused.wait()

@@ -24,6 +24,7 @@ from longboat.testing import (
     Step,
     Stop,
     Think,
+    Use,
 )
 from longboat.tools.seam import ToolCall, ToolResult
 from longboat.wire.models import (
@@ -37,6 +38,7 @@ from longboat.wire.models import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    Usage,
 )
 
 
@@ -319,3 +321,25 @@ async def test_half_a_surrogate_pair_from_a_model_does_not_break_the_turn(tmp_pa
         complete = await boat.completed("r1")
         assert (complete.outcome, complete.text) == (Outcome.END_TURN, "a\ufffdb")
         await check_ends(boat)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        Usage(input_tokens=10**30, output_tokens=-5),
+        Usage(input_tokens=2**63 - 1, output_tokens=2**63 - 1),
+        Usage(cost=float("inf")),
+        Usage(cost=float("nan")),
+    ],
+    ids=["huge", "int64", "infinite", "not a number"],
+)
+async def test_nonsense_counts_of_a_provider_cost_no_run_its_end(tmp_path: Path, usage: Usage) -> None:
+    """E1, E2: the ledger takes what can be counted."""
+    use = Use(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=usage.cost)
+    async with launch(tmp_path, ScriptedModel([[Say("hi"), use]])) as boat:
+        await boat.submit("go", "r1")
+        assert (await boat.completed("r1")).outcome is Outcome.END_TURN
+        counted = (await boat.workspace.session(boat.session_id)).usage
+        assert 0 <= counted.input_tokens <= 10**9
+        assert 0 <= counted.output_tokens <= 10**9
+        assert counted.cost == 0

@@ -1,6 +1,7 @@
 """B4, B7: one workspace per directory for ever, apart from all others, and errors that say what to do."""
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -237,3 +238,12 @@ async def test_a_rename_that_meets_a_delete_is_told_that_the_session_is_gone(tmp
         await boat.workspace.delete_session(boat.session_id)
         with pytest.raises(SessionNotFound):
             await actor.rename("late")
+
+
+async def test_a_name_that_is_not_utf8_is_refused_and_not_a_failure(tmp_path: Path) -> None:
+    odd = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(odd)
+    os.symlink(odd, tmp_path / "link")
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        with pytest.raises(BadInput, match="not UTF-8"):
+            await boat.app.join(str(tmp_path / "link"), None)

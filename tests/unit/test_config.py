@@ -1,6 +1,7 @@
 """`longboat.json`: merged from two files, checked, and complained about by file and line (design.md, Configuration)."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -256,3 +257,17 @@ def test_a_project_that_moves_a_provider_does_not_get_the_users_key(tmp_path: Pa
     (project / "longboat.json").write_text(json.dumps({"providers": {"mine": {"base_url": "http://elsewhere"}}}))
     section = load_config(project, environ={}, user_dir=home).providers["mine"]
     assert (section.base_url, section.api_key, section.headers) == ("http://elsewhere", None, {})
+
+
+def test_a_pipe_or_a_huge_file_is_no_configuration_and_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "longboat.json")
+    with pytest.raises(ConfigInvalid, match="expected a regular file"):
+        load_config(tmp_path, environ={}, user_dir=tmp_path)
+    (tmp_path / "longboat.json").unlink()
+    (tmp_path / "longboat.json").symlink_to("/dev/zero")
+    with pytest.raises(ConfigInvalid, match="expected a regular file"):
+        load_config(tmp_path, environ={}, user_dir=tmp_path)
+    (tmp_path / "longboat.json").unlink()
+    (tmp_path / "longboat.json").write_bytes(b" " * (5 << 20))
+    with pytest.raises(ConfigInvalid, match="larger than 4 MB"):
+        load_config(tmp_path, environ={}, user_dir=tmp_path)

@@ -4,7 +4,9 @@ Owns where the files lie and which of them wins. Must not know what providers do
 stay as they are until someone calls `expand`, so that a key that is not used need not be set.
 """
 
+import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from longboat.config.settings import Config
 from longboat.errors import ConfigInvalid
 
 FILE_NAME = "longboat.json"
+MAX_BYTES = 4 << 20
 
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 
@@ -76,7 +79,7 @@ class _Source:
 
 def _read(file: Path) -> _Source:
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = _text(file)
     except (FileNotFoundError, NotADirectoryError):
         return _Source(file=file, text="{}", value={})
     except UnicodeDecodeError:
@@ -90,6 +93,17 @@ def _read(file: Path) -> _Source:
     if not isinstance(value, dict):
         raise ConfigInvalid(f"{file}:1: expected an object: {{ … }}")
     return _Source(file=file, text=text, value=value)
+
+
+def _text(file: Path) -> str:
+    """The text of a regular file of sensible size: a pipe or a device would hold up the whole server."""
+    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+        status = os.fstat(opened.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ConfigInvalid(f"{file}: expected a regular file")
+        if status.st_size > MAX_BYTES:
+            raise ConfigInvalid(f"{file}: larger than {MAX_BYTES >> 20} MB, which no configuration is")
+        return opened.read(MAX_BYTES).decode("utf-8-sig")
 
 
 def _without_stray_keys(user: dict[str, Any], project: dict[str, Any]) -> dict[str, Any]:

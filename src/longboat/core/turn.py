@@ -3,10 +3,12 @@
 from collections import deque
 from collections.abc import Iterable
 
-from longboat.wire.models import Attachment, FilePart, FinishPart, Message, ToolCallPart, ToolResultPart
+from longboat.wire.models import Attachment, FilePart, FinishPart, Message, ToolCallPart, ToolResultPart, Usage
 
 LOOP_WINDOW = 10
 LOOP_REPEATS = 5
+MOST_TOKENS = 10**9
+"""In one step."""
 
 
 def has_words(prompt: str, attachments: Iterable[Attachment]) -> bool:
@@ -24,6 +26,16 @@ class LoopGuard:
         signature = (call.name, call.input, result.content)
         self._seen.append(signature)
         return self._seen.count(signature) >= LOOP_REPEATS
+
+
+def plausible(usage: Usage) -> Usage:
+    """What a provider counted, within what can be counted: nonsense must not reach the ledger."""
+
+    def tokens(count: int) -> int:
+        return min(max(count, 0), MOST_TOKENS)
+
+    cost = usage.cost if 0 <= usage.cost <= MOST_TOKENS else 0.0
+    return Usage(input_tokens=tokens(usage.input_tokens), output_tokens=tokens(usage.output_tokens), cost=cost)
 
 
 def nearly_full(used_tokens: int, window: int) -> bool:

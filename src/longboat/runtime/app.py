@@ -270,4 +270,8 @@ def _resolve(path: str) -> Path:
         raise BadInput(f"{path!r} is not a usable path: {error}.", code="bad_path") from None
     if not readable:
         raise BadInput(f"{path} cannot be read: check its permissions.", code="path_unreadable")
+    try:
+        str(directory).encode()
+    except UnicodeEncodeError:
+        raise BadInput(f"{path!r} leads to a name that is not UTF-8: rename it.", code="bad_path") from None
     return directory

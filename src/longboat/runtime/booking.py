@@ -208,7 +208,7 @@ class Booking:
         )
         self._cut()
         body = encode_body(Change.CREATED, complete)
-        self._entries.append(Entry(bodies=(body,), session_id=self._session.id, run_id=effect.run_id))
+        self._entries.append(Entry(bodies=(body,), session_id=self._session.id, run_seq=self.run(effect.run_id).seq))
 
     def _cut(self) -> None:
         if self._bodies:

@@ -47,7 +47,7 @@ from longboat.runtime.home import Home
 from longboat.runtime.repair import mend
 from longboat.runtime.titles import write_title
 from longboat.runtime.turn import WHOLE, Stop, Turn
-from longboat.store.protocol import UniqueViolated, Write, WriteMissed
+from longboat.store.protocol import UniqueViolated, Write
 from longboat.store.rows import RunRecord, read_messages
 from longboat.wire.events import Change
 from longboat.wire.models import Accepted, Canceled, Message, Run, RunState, Session, Usage
@@ -294,17 +294,18 @@ class SessionActor:
         """See a turn to its end. Only the turn's own task is ever canceled; this one reports what happened (T4)."""
         outcome, ending = await turn.unwind()
         command = EndTurn(run_id=turn.run_id, outcome=outcome)
+        bare = False
         while True:
             try:
                 await self._exclusively(partial(self._apply, command, ending=ending))
             except StoreUnavailable:
                 await asyncio.sleep(RETRY_S)  # the run stays active and health says so (E2)
-            except (UniqueViolated, WriteMissed):
-                if not ending.writes:
+            except Exception:
+                # A defect of ours in what goes with the end. The run's end matters more: try it bare, once.
+                logger.exception("the end of a turn was refused", extra={"run_id": turn.run_id})
+                if bare:
                     raise
-                # A defect of ours in what the turn left to be written. The run's end matters more.
-                logger.exception("the last words of a turn were refused", extra={"run_id": turn.run_id})
-                ending = replace(ending, writes=(), entries=())
+                bare, ending, self._used = True, replace(ending, writes=(), entries=()), Usage()
             else:
                 break
         if self._turn is turn:  # else the next one has started already

@@ -14,7 +14,7 @@ import msgspec
 from longboat.core.history import calls_of, close_message, close_turn, for_model, text_of
 from longboat.core.prompts import GO_ON, SUMMARIZE, SYSTEM
 from longboat.core.stream import Draft, sayable
-from longboat.core.turn import LoopGuard, estimate_tokens, nearly_full
+from longboat.core.turn import LoopGuard, estimate_tokens, nearly_full, plausible
 from longboat.errors import LongboatError, ModelError
 from longboat.models.seam import Finished, Model, ModelRequest, StopReason
 from longboat.runtime.booking import Ending
@@ -224,7 +224,8 @@ class Turn:
             # What the tools are about to do must be known after a power cut.
             self._outbox.whole(message, durable=True)
             await self._outbox.flush()
-        used = finished.usage.input_tokens + finished.usage.output_tokens
+        usage = plausible(finished.usage)
+        used = usage.input_tokens + usage.output_tokens
         self._counted = (used, len(self._history)) if used else (0, 0)
         return (None, calls) if calls else (finished.reason, [])
 
@@ -241,7 +242,7 @@ class Turn:
         )
         step = Step(model, self._draft, self._outbox, self._home.config().retry, self._notice)
         finished = await step.take(request)
-        self._host.add_usage(finished.usage)
+        self._host.add_usage(plausible(finished.usage))
         return finished
 
     async def _run_tools(self, calls: list[ToolCallPart]) -> None:

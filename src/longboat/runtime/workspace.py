@@ -5,6 +5,7 @@ returns are the wire's shapes.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -61,6 +62,8 @@ from longboat.wire.models import (
     SessionStatus,
 )
 from longboat.wire.requests import CreateSession, EditRun, Submit, UpdateSession
+
+logger = logging.getLogger(__name__)
 
 NEWEST = 2**62
 
@@ -385,7 +388,11 @@ class Workspace:
         except ConfigInvalid:
             resume = False
         for session_id, records in by_session.items():
-            await (await self._actor(session_id)).restore(records, resume=resume)
+            try:
+                await (await self._actor(session_id)).restore(records, resume=resume)
+            except Exception:
+                # One session that cannot be taken up must not keep the server, and all others, from starting.
+                logger.exception("a session could not be restored", extra={"session_id": session_id})
 
     def refuse(self) -> None:
         """Take no new prompts: the server is leaving."""

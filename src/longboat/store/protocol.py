@@ -38,7 +38,7 @@ class Entry:
     session_id: str | None
     message_id: str | None = None
     """Set on deltas: the message they extend."""
-    run_id: str | None = None
+    run_seq: int | None = None
     """Set on a terminal event, which is an entry of its own: a second one for the run breaks the unit (E2)."""
 
 

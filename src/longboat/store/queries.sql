@@ -125,8 +125,8 @@ SELECT * FROM runs WHERE workspace_id = :workspace_id AND state != 'finished' OR
 
 -- name: event_append
 -- One entry of the log.
-INSERT INTO events (workspace_id, first, last, epoch, session_id, message_id, run_id, written_s, frames)
-VALUES (:workspace_id, :first, :last, :epoch, :session_id, :message_id, :run_id, :written_s, :frames);
+INSERT INTO events (workspace_id, first, last, epoch, session_id, message_id, run_seq, written_s, frames)
+VALUES (:workspace_id, :first, :last, :epoch, :session_id, :message_id, :run_seq, :written_s, :frames);
 
 -- name: events_after
 -- The log from a number on, at its reader's pace.

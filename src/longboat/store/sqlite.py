@@ -245,7 +245,7 @@ class SqliteStore:
                 "epoch": self.epoch,
                 "session_id": entry.session_id,
                 "message_id": entry.message_id,
-                "run_id": entry.run_id,
+                "run_seq": entry.run_seq,
                 "written_s": int(time.time()),
                 "frames": data,
             },

@@ -81,13 +81,13 @@ CREATE TABLE events (
     epoch        INTEGER NOT NULL,
     session_id   TEXT,
     message_id   TEXT,     -- deltas: the message they extend
-    run_id       TEXT,     -- a terminal event: its run
+    run_seq      INTEGER,  -- a terminal event: the seq of its run, which unlike a run_id never comes again
     written_s    INTEGER NOT NULL,
     frames       BLOB NOT NULL
 );
 CREATE UNIQUE INDEX events_by_number ON events (workspace_id, last);
 CREATE INDEX events_of_message ON events (message_id, first) WHERE message_id IS NOT NULL;
-CREATE UNIQUE INDEX events_one_terminal ON events (workspace_id, run_id) WHERE run_id IS NOT NULL;
+CREATE UNIQUE INDEX events_one_terminal ON events (run_seq) WHERE run_seq IS NOT NULL;
 
 CREATE TABLE clients (
     workspace_id TEXT NOT NULL,
