@@ -246,7 +246,7 @@ async def test_who_asks_a_closing_workspace_is_not_left_waiting(tmp_path: Path) 
         await boat.posted(1)
         await boat.workspace.aclose()
         ends = await asyncio.gather(running, waiting, return_exceptions=True)
-        assert [type(end) for end in ends] == [asyncio.CancelledError] * 2
+        assert [type(end) for end in ends] == [ServerLeaving] * 2
 
 
 # A store that fails at accept

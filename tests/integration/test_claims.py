@@ -236,7 +236,7 @@ async def test_a_run_goes_on_with_nobody_attached_and_the_workspace_closes_after
     """B2, B3: a client that exits, a connection that drops, a hold that runs out: none of them ends a run."""
     gate = Gate()
     model = ScriptedModel([[Say("one "), Pause(gate), Say("two")], [Say("three")]])
-    async with harbour(tmp_path, model, hold_s=TINY, grace_s=TINY) as app:
+    async with harbour(tmp_path, model, hold_s=LONG, grace_s=TINY) as app:
         workspace = await joined(app, tmp_path)
         session = await workspace.create_session(CreateSession())
         async with attached(workspace, client_id="a"):

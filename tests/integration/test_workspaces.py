@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from boat import OneModel, launch, settings_in, unprivileged, watch
+from boat import TITLES_OFF, OneModel, launch, settings_in, unprivileged, watch
 
 from longboat.errors import BadInput, SessionNotFound, WorkspaceNotFound
 from longboat.models.seam import ModelRequest
@@ -247,3 +247,21 @@ async def test_a_name_that_is_not_utf8_is_refused_and_not_a_failure(tmp_path: Pa
     async with launch(tmp_path, ScriptedModel.echo()) as boat:
         with pytest.raises(BadInput, match="not UTF-8"):
             await boat.app.join(str(tmp_path / "link"), None)
+
+
+async def test_a_session_is_deleted_whole_though_its_run_alone_held_the_workspace(tmp_path: Path) -> None:
+    """B3: the workspace stays open for what is being done in it, not only for runs and clients."""
+    gate = Gate()
+    model = ScriptedModel([[Say("on"), Pause(gate)]])
+    (tmp_path / "longboat.json").write_text(TITLES_OFF)
+    async with open_app(settings_in(tmp_path), models=OneModel(model)) as app:
+        workspace, _ = await app.join(str(tmp_path), None)
+        session = await workspace.create_session(CreateSession())
+        await workspace.submit(Submit(session_id=session.id, prompt="go", run_id="r1"))
+        await gate.reached()
+        async with watch(workspace, client_id="me"):
+            pass
+        await workspace.release("me")  # the run alone holds it now
+        await workspace.delete_session(session.id)
+        with pytest.raises(SessionNotFound):
+            await (await app.workspace(workspace.id)).session(session.id)

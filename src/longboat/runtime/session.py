@@ -40,7 +40,14 @@ from longboat.core.effects import (
 from longboat.core.lifecycle import decide
 from longboat.core.state import RunView, SessionState
 from longboat.core.turn import has_words
-from longboat.errors import EmptyPrompt, RunNotEditable, SessionClosing, SessionNotFound, StoreUnavailable
+from longboat.errors import (
+    EmptyPrompt,
+    RunNotEditable,
+    ServerLeaving,
+    SessionClosing,
+    SessionNotFound,
+    StoreUnavailable,
+)
 from longboat.runtime.booking import NO_TURN, Booking, Ending, title_write, titled, usage_write
 from longboat.runtime.clock import now
 from longboat.runtime.home import Home
@@ -200,7 +207,7 @@ class SessionActor:
                 try:
                     result = await work()
                 except asyncio.CancelledError:
-                    future.cancel()  # the workspace ends: nobody is to wait for what will not come
+                    _turn_away(future)
                     raise
                 except Exception as error:
                     if not future.done():
@@ -211,7 +218,7 @@ class SessionActor:
         finally:
             self._working = False
             while self._mailbox:
-                self._mailbox.popleft()[1].cancel()
+                _turn_away(self._mailbox.popleft()[1])
             self._home.settled()
 
     # One command: decide, commit, act
@@ -407,6 +414,12 @@ class SessionActor:
         await self._home.store.submit(booking.unit())
         self._gone = True
         self._home.session_deleted(self._session.id)
+
+
+def _turn_away(future: "asyncio.Future[Any]") -> None:
+    """The workspace ends with the server: nobody is to wait for what will not come."""
+    if not future.done():
+        future.set_exception(ServerLeaving())
 
 
 def _view(record: RunRecord) -> RunView:

@@ -6,8 +6,8 @@ returns are the wire's shapes.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -234,10 +234,12 @@ class Workspace:
         return (await self._actor(session_id)).session
 
     async def update_session(self, session_id: str, request: UpdateSession) -> Session:
-        return await (await self._actor(session_id)).rename(request.title)
+        with self._staying():
+            return await (await self._actor(session_id)).rename(request.title)
 
     async def delete_session(self, session_id: str) -> None:
-        await (await self._actor(session_id)).delete()
+        with self._staying():
+            await (await self._actor(session_id)).delete()
 
     async def messages(self, session_id: str, *, limit: int, after: str | None) -> MessagePage:
         await self._actor(session_id)
@@ -278,16 +280,12 @@ class Workspace:
     async def submit(self, request: Submit) -> Accepted:
         if self._leaving:
             raise ServerLeaving
-        self._check_open()
         record = take_in(request)
-        self._entering += 1  # from here on the workspace stays open
-        try:
-            return await (await self._actor(request.session_id)).accept(record)
-        except UniqueViolated:
-            return await self._repeated(record)
-        finally:
-            self._entering -= 1
-            self.settled()
+        with self._staying():
+            try:
+                return await (await self._actor(request.session_id)).accept(record)
+            except UniqueViolated:
+                return await self._repeated(record)
 
     async def _repeated(self, record: RunRecord) -> Accepted:
         """The run_id is known: the same prompt again is answered with the same run, another one is refused."""
@@ -316,26 +314,30 @@ class Workspace:
         return self._placed((await self._record(run_id)).run)
 
     async def cancel_run(self, run_id: str) -> Run:
-        session_id = self._sessions_of.get(run_id)
-        if session_id is not None:
-            run = await (await self._actor(session_id)).cancel_run(run_id)
-            if run is not None:
-                return run
-        return self._placed((await self._record(run_id)).run)
+        with self._staying():
+            session_id = self._sessions_of.get(run_id)
+            if session_id is not None:
+                run = await (await self._actor(session_id)).cancel_run(run_id)
+                if run is not None:
+                    return run
+            return self._placed((await self._record(run_id)).run)
 
     async def edit_run(self, run_id: str, request: EditRun) -> Run:
-        session_id = self._sessions_of.get(run_id)
-        if session_id is not None:
-            run = await (await self._actor(session_id)).edit_run(run_id, request)
-            if run is not None:
-                return run
-        raise RunNotEditable(run_id, (await self._record(run_id)).run.state)
+        with self._staying():
+            session_id = self._sessions_of.get(run_id)
+            if session_id is not None:
+                run = await (await self._actor(session_id)).edit_run(run_id, request)
+                if run is not None:
+                    return run
+            raise RunNotEditable(run_id, (await self._record(run_id)).run.state)
 
     async def cancel_session(self, session_id: str) -> Canceled:
-        return await (await self._actor(session_id)).cancel()
+        with self._staying():
+            return await (await self._actor(session_id)).cancel()
 
     async def clear_queue(self, session_id: str) -> Canceled:
-        return await (await self._actor(session_id)).clear_queue()
+        with self._staying():
+            return await (await self._actor(session_id)).clear_queue()
 
     async def queued(self, session_id: str) -> RunPage:
         return RunPage(items=tuple((await self._actor(session_id)).queued()))
@@ -422,6 +424,17 @@ class Workspace:
 
     async def aclose(self) -> None:
         await self.tasks.aclose()
+
+    @contextmanager
+    def _staying(self) -> Iterator[None]:
+        """Keep the workspace open while something is being done in it: two of one directory must never act at once."""
+        self._check_open()
+        self._entering += 1
+        try:
+            yield
+        finally:
+            self._entering -= 1
+            self.settled()
 
     def _check_open(self) -> None:
         if self.closing:
