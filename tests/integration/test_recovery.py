@@ -10,8 +10,6 @@ from crash import RESUME, accept_only, check_log, crashed, restarted, streamed
 
 from longboat.core.history import text_of
 from longboat.errors import ModelError
-from longboat.runtime.booking import Ending
-from longboat.runtime.repair import mend
 from longboat.testing import CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Think
 from longboat.testing.scripted import last_prompt
 from longboat.wire.models import (
@@ -27,7 +25,6 @@ from longboat.wire.models import (
     ToolCallPart,
     ToolResultPart,
 )
-from longboat.wire.requests import CreateSession
 
 
 def users(messages: Sequence[Message]) -> list[str]:
@@ -349,26 +346,3 @@ async def test_a_run_is_resumed_three_times_and_then_interrupted(tmp_path: Path)
         assert list(model.requests) == []
         assert users(await boat.messages()) == ["ask"]
         await check_log(boat)
-
-
-async def test_one_session_that_cannot_be_restored_does_not_keep_the_server_from_starting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """B6: the others are taken up."""
-    gate, other_gate = Gate(), Gate()
-    async with launch(tmp_path, ScriptedModel([[Say("a"), Pause(gate)], [Say("b"), Pause(other_gate)]])) as boat:
-        await boat.submit("one", "r1")
-        await gate.reached()
-        other = (await boat.workspace.create_session(CreateSession())).id
-        await boat.submit("two", "r2", session_id=other)
-        await other_gate.reached()
-        place = await crashed(boat)
-
-    def fails_for_one(messages: Sequence[Message], run: Run, outcome: Outcome | None, next_seq: object) -> Ending:
-        if run.run_id == "r1":
-            raise ValueError("a defect of ours")
-        return mend(messages, run, outcome, next_seq)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("longboat.runtime.session.mend", fails_for_one)
-    async with launch(place, ScriptedModel.echo(), session_id=other) as boat:
-        assert (await finished(boat, "r2")).outcome is Outcome.INTERRUPTED

@@ -5,7 +5,6 @@ returns are the wire's shapes.
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -62,8 +61,6 @@ from longboat.wire.models import (
     SessionStatus,
 )
 from longboat.wire.requests import CreateSession, EditRun, Submit, UpdateSession
-
-logger = logging.getLogger(__name__)
 
 NEWEST = 2**62
 
@@ -390,11 +387,7 @@ class Workspace:
         except ConfigInvalid:
             resume = False
         for session_id, records in by_session.items():
-            try:
-                await (await self._actor(session_id)).restore(records, resume=resume)
-            except Exception:
-                # One session that cannot be taken up must not keep the server, and all others, from starting.
-                logger.exception("a session could not be restored", extra={"session_id": session_id})
+            await (await self._actor(session_id)).restore(records, resume=resume)
 
     def refuse(self) -> None:
         """Take no new prompts: the server is leaving."""
