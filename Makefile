@@ -67,7 +67,13 @@ $(SITE): $(READY)
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[docs]'
 	@touch $@
 
-clean: ## Remove what was made here (your sessions and the weights stay)
-	@if [ -x $(BIN)/longboat ]; then $(BIN)/longboat stop || true; fi
+# The background server runs from this .venv. One that was named by LONGBOAT_URL is somebody else's.
+clean: ## Stop the server and remove what was made here (your sessions and the weights stay)
+	@if $(BIN)/longboat --version >/dev/null 2>&1; then \
+	  echo "==> Stopping the server"; \
+	  env -u LONGBOAT_URL -u LONGBOAT_SOCKET $(BIN)/longboat stop && \
+	  { [ ! -S .dev/longboat.sock ] || LONGBOAT_URL= LONGBOAT_SOCKET=.dev/longboat.sock $(BIN)/longboat stop; } || { \
+	  echo "longboat: nothing was removed, for a server is working. To interrupt it: $(BIN)/longboat stop --force" >&2; \
+	  exit 1; }; fi
 	rm -rf $(VENV) .dev site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -38,6 +38,7 @@ HAPPENINGS = {
     Happening.START: "The turn before it ended, and it is the oldest in the queue.",
     Happening.FOLD: "The active turn is about to make its next model request and takes the prompt along.",
     Happening.CANCEL: "Somebody cancels the run, the queue or the session.",
+    Happening.FAIL: "A defect of the server keeps it from being started: it ends as an error instead of waiting.",
     Happening.END: "The active turn has unwound; a run that was folded into it ends with it.",
 }
 """What the diagram's labels mean. A happening without a sentence here fails the build of the page."""

@@ -1,8 +1,8 @@
-"""Ask one question about the current directory and print the answer as it is written.
+"""Ask one question and print the answer as it is written.
 
 Needs a server (`longboat serve`, or the one that `longboat run` leaves in the background):
 
-    python examples/hello.py "What is in this directory?"
+    python examples/hello.py "Why is the sky blue?"
 """
 
 import asyncio

@@ -5,6 +5,7 @@ LongboatError
 │   ├── EmptyPrompt
 │   ├── SessionMissing
 │   └── ConfigInvalid         a config that cannot be used: names the file, the line and what was expected
+│       └── ProjectNotTrusted a project's file asks for what only a trusted one gets: names the field and what to do
 ├── Unauthorized              no token, or a wrong one                                 401
 ├── ForeignOrigin             a page from elsewhere                                    403
 ├── NotFound                  nothing has this name or id                              404
@@ -62,6 +63,10 @@ class SessionMissing(BadInput):
 
 class ConfigInvalid(BadInput):
     code = "config_invalid"
+
+
+class ProjectNotTrusted(ConfigInvalid):
+    code = "project_not_trusted"
 
 
 class Unauthorized(LongboatError):

@@ -5,6 +5,7 @@ cancels or looks. `cli_home` is its twin for tests of the command line, which bl
 """
 
 import asyncio
+import hashlib
 import json
 import os
 import shutil
@@ -24,6 +25,7 @@ import msgspec
 from cli_home import PATIENCE_S, Done
 from sessions import SessionClient
 
+from longboat.config.trust import record
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
 
@@ -74,10 +76,12 @@ class Site:
         return msgspec.json.decode((self.path / "run" / DISCOVERY_NAME).read_bytes(), type=Discovery)
 
     def project(self, name: str = "project", **changes: Any) -> Path:
-        """A directory whose longboat.json names the scripted endpoint."""
+        """A directory whose longboat.json names the scripted endpoint, and is trusted."""
         directory = self.path / name
         directory.mkdir()
-        (directory / "longboat.json").write_text(json.dumps(project_config(self.model, **changes)))
+        config = json.dumps(project_config(self.model, **changes)).encode()
+        (directory / "longboat.json").write_bytes(config)
+        record(self.path / "config" / "longboat" / "trusted.json", directory, hashlib.sha256(config).hexdigest())
         return directory
 
     # The server

@@ -115,6 +115,7 @@ def test_doctor_tells_a_provider_that_nobody_answers_for(home: Home, cwd: Path) 
     provider = {"type": "openai-compatible", "base_url": "http://127.0.0.1:9/v1", "models": [{"id": "m"}]}
     config = {"providers": {"gone": provider}, "models": {"large": "gone/m"}}
     (cwd / "longboat.json").write_text(json.dumps(config))
+    home.longboat("trust", "--yes", cwd=cwd)
     done = home.longboat("doctor", cwd=cwd)
     assert done.code == 1
     assert "http://127.0.0.1:9/v1 cannot be reached" in done.out
@@ -123,6 +124,7 @@ def test_doctor_tells_a_provider_that_nobody_answers_for(home: Home, cwd: Path) 
 def test_config_shows_what_holds_without_secrets(home: Home, cwd: Path) -> None:
     provider = {"type": "openai", "api_key": "sk-very-secret", "headers": {"x-key": "also-secret", "x": "$OPENAI_X"}}
     (cwd / "longboat.json").write_text(json.dumps({"providers": {"p": provider}}))
+    home.longboat("trust", "--yes", cwd=cwd)
     shown = home.longboat("config", cwd=cwd).out
     assert "secret" not in shown
     assert json.loads(shown)["providers"]["p"]["headers"] == {"x-key": "(hidden)", "x": "$OPENAI_X"}

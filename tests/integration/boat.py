@@ -42,10 +42,12 @@ class Watcher:
         self.ended = asyncio.Event()
         """The server ended the stream in good order."""
         self._news = asyncio.Event()
+        self._rest = b""
         self._decoder = Decoder()
 
     def take(self, chunk: bytes) -> None:
-        self.frames += [frame + b"\n\n" for frame in chunk.split(b"\n\n") if frame]
+        *whole, self._rest = (self._rest + chunk).split(b"\n\n")  # a large frame comes in several chunks
+        self.frames += [frame + b"\n\n" for frame in whole]
         for frame in self._decoder.decode(chunk):
             event = decode_event(frame.data, frame.id)
             assert event is not None

@@ -6,6 +6,7 @@ Also the ways to make the real store fail.
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from unittest.mock import patch
 
 from boat import Boat
 
@@ -111,15 +112,13 @@ def _run_of(event: Event) -> str | None:
 @contextmanager
 def locked_store(boat: Boat) -> Iterator[None]:
     """Another process holds the write lock: every commit fails, at once, until this ends. Reads go on."""
-    writer: sqlite3.Connection = boat.app._store._connection  # type: ignore[attr-defined]
     intruder = sqlite3.connect(boat.app.settings.data_dir / STORE_NAME, isolation_level=None)
-    writer.execute("PRAGMA busy_timeout = 0")
     try:
-        intruder.execute("BEGIN IMMEDIATE")
-        yield
+        with patch("longboat.store.sqlite.BUSY_TIMEOUT_S", 0):
+            intruder.execute("BEGIN IMMEDIATE")
+            yield
     finally:
         intruder.close()
-        writer.execute("PRAGMA busy_timeout = 2000")
 
 
 @contextmanager

@@ -108,7 +108,7 @@ def check_places(runs: Iterable[Run]) -> None:
 async def log_of(workspace: Workspace) -> list[Row]:
     """The entries of the log as the store has them."""
     return await workspace.store.read(
-        lambda reader: reader.fetch("events_after", workspace_id=workspace.id, number=0, limit=1_000_000)
+        lambda reader: reader.fetch("events_between", workspace_id=workspace.id, number=0, up_to=2**62, session_id=None)
     )
 
 

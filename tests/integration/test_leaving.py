@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
-from boat import Boat, Deaf, launch, watch
-from checks import check_ends, check_requests, finish_of
-from crash import check_log
+from boat import Boat, Deaf, OneModel, launch, settings_in, watch
+from checks import check_ends, check_requests, finish_of, locked_store
+from crash import check_log, crashed
 
 from longboat.core.history import text_of
 from longboat.errors import ServerLeaving
 from longboat.models.seam import ModelRequest
+from longboat.runtime.app import open_app
 from longboat.testing import CallTool, Gate, Hang, Pause, Say, ScriptedModel, ScriptedTool, Step
 from longboat.testing.scripted import last_prompt
 from longboat.wire.models import FinishReason, Outcome, RunState
@@ -236,3 +237,39 @@ async def test_the_end_of_the_app_interrupts_what_still_runs(tmp_path: Path) -> 
         terminal = next(event for event in reader.events if event.type == "run_complete")
         assert terminal.cursor is not None
         assert terminal.cursor.split("/")[1] == "1", "written by the server that left"
+
+
+async def test_a_server_that_is_stopped_before_it_is_open_begins_nothing(tmp_path: Path) -> None:
+    """B5: what was active stays as the crash left it and what was queued stays queued, both for the next start."""
+    async with launch(tmp_path, ScriptedModel([[Say("mid"), Hang()]])) as boat:
+        await boat.submit("go", "r1")
+        await boat.watcher.until(lambda event: event.type == "message_delta")
+        await boat.submit("later", "r2")
+        await boat.watcher.in_state("r2", "queued")
+        place = await crashed(boat)
+    model = ScriptedModel.echo()
+    stop = asyncio.Event()
+    stop.set()
+    with pytest.raises(ServerLeaving):
+        async with open_app(settings_in(place), models=OneModel(model), stop=stop):
+            pass
+    assert model.requests == []
+    async with launch(place, model, session_id=boat.session_id) as again:
+        assert (await again.workspace.run("r2", wait_s=60)).outcome is Outcome.END_TURN
+        assert (await again.workspace.run("r1")).outcome is Outcome.INTERRUPTED
+        await check_log(again)
+
+
+async def test_a_locked_store_does_not_hold_the_exit(tmp_path: Path) -> None:
+    """B5: out in time though nothing can be written; what could not be told is settled by the next start (B6)."""
+    with ExitStack() as held:
+        async with launch(tmp_path, ScriptedModel([[Say("mid"), Hang()]])) as boat:
+            await boat.submit("go", "r1")
+            await boat.watcher.until(lambda event: event.type == "message_delta")
+            held.enter_context(locked_store(boat))
+            async with asyncio.timeout(5):
+                await boat.app.leave(drain_s=0, hurry=asyncio.Event())
+            assert boat.watcher.terminals("r1") == []
+    async with launch(tmp_path, ScriptedModel.echo(), session_id=boat.session_id) as again:
+        assert (await again.workspace.run("r1", wait_s=60)).outcome is Outcome.INTERRUPTED
+        await check_log(again)

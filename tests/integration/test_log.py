@@ -2,17 +2,27 @@
 
 import asyncio
 import sqlite3
+import threading
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
-from boat import launch, watch
+from boat import Boat, launch, watch
 from mirror import frames_in, log_of, number_of
 from voyage import draw, launch_busy, logged, voyage
 
 from longboat.errors import SessionNotFound
+from longboat.runtime.hub import CHUNK_BYTES
+from longboat.store.protocol import Entry, Row, Unit
+from longboat.store.sqlite import SqliteReader
 from longboat.testing import Gate, Pause, Say, ScriptedModel, Step
+from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import Cursor
+from longboat.wire.models import ClientInfo, RunState
 from longboat.wire.requests import CreateSession
 from longboat.wire.sse import HEARTBEAT
 
@@ -158,6 +168,171 @@ async def test_a_closed_hub_ends_streams_after_the_last_event(tmp_path: Path, mo
         rest = await slow.rest()
         assert rest == logged(boat.watcher)[-len(rest) :]
         assert b'"type":"run_complete"' in rest[-1]
+
+
+# Large frames
+
+
+@dataclass
+class Drain:
+    """What is read from the store: the bytes of the log's frames, and how often the reader was asked."""
+
+    size: int = 0
+    fetches: int = 0
+
+
+@pytest.fixture
+def drain(monkeypatch: pytest.MonkeyPatch) -> Drain:
+    """Look only: nothing is changed."""
+    seen, fetch = Drain(), SqliteReader.fetch
+
+    def look(self: SqliteReader, query: str, **params: Any) -> list[Row]:
+        rows = fetch(self, query, **params)
+        if query.startswith("events_"):
+            seen.fetches += 1
+            seen.size += sum(len(row["frames"]) for row in rows if "frames" in row.keys())  # noqa: SIM118 - a Row
+        return rows
+
+    monkeypatch.setattr(SqliteReader, "fetch", look)
+    return seen
+
+
+async def written(boat: Boat, sizes: Sequence[int], session_id: str) -> None:
+    """Entries of these sizes in the log, one after the other."""
+    for size in sizes:
+        client = ClientInfo(client_id="x" * size, attached_at="")
+        entry = Entry(bodies=(encode_body(Change.CREATED, client),), session_id=session_id)
+        await boat.workspace.store.submit(Unit(workspace_id=boat.workspace.id, entries=[entry]))
+
+
+async def test_a_replay_reads_every_byte_of_the_log_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drain: Drain
+) -> None:
+    """E5: large and small entries in turns, and an end that is not at the end of a page."""
+    small_ring(monkeypatch)
+    sizes = [10, 3 * CHUNK_BYTES, 20, 30, CHUNK_BYTES, *[1000] * 200, 2 * CHUNK_BYTES, 5] * 2
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        start = str(Cursor(boat.workspace.id, 1, (await log_of(boat.workspace))[-1]["last"]))
+        await written(boat, sizes, boat.session_id)
+        expected = [row["frames"] for row in await log_of(boat.workspace)][-len(sizes) :]
+        drain.size = drain.fetches = 0
+        async with draw(boat, after=start) as stream:
+            assert await stream.take(len(sizes)) == expected
+        total = sum(map(len, expected))
+        assert drain.size == total - len(expected[-1]), "the newest comes from the ring"
+        assert drain.fetches < 4 * total / CHUNK_BYTES, "small entries come many at a time"
+
+
+async def test_an_unwanted_frame_is_passed_over_without_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drain: Drain
+) -> None:
+    small_ring(monkeypatch)
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        start = str(Cursor(boat.workspace.id, 1, (await log_of(boat.workspace))[-1]["last"]))
+        await written(boat, [CHUNK_BYTES] * 20, "somebody else's")
+        await written(boat, [10, 20], boat.session_id)
+        mine = [row["frames"] for row in await log_of(boat.workspace)][-2:]
+        drain.size = 0
+        async with draw(boat, after=start, session_id=boat.session_id) as stream:
+            assert await stream.take(2) == mine
+        assert drain.size <= sum(map(len, mine))
+
+
+@pytest.mark.parametrize("source", ["ring", "store"])
+async def test_no_chunk_is_larger_than_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    """E5: what a stuck connection holds in its buffer is bounded, whatever the size of a frame."""
+    if source == "store":
+        small_ring(monkeypatch)
+    sizes = [10, 3 * CHUNK_BYTES + 7, 20, CHUNK_BYTES // 2, CHUNK_BYTES // 2 + 1, 1000, 2 * CHUNK_BYTES]
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        start = str(Cursor(boat.workspace.id, 1, (await log_of(boat.workspace))[-1]["last"]))
+        await written(boat, sizes, boat.session_id)
+        expected = [row["frames"] for row in await log_of(boat.workspace)][-len(sizes) :]
+        async with draw(boat, after=start) as stream:
+            assert await stream.take(len(sizes)) == expected
+            assert max(stream.chunks) <= CHUNK_BYTES
+
+
+async def test_a_snapshot_larger_than_a_chunk_comes_in_slices(tmp_path: Path) -> None:
+    gate = Gate()
+    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("done")]])) as boat:
+        await boat.submit("x" * 3 * CHUNK_BYTES, "r1")
+        await gate.reached()
+        async with draw(boat) as stream:
+            (snapshot,) = await stream.take(1)
+            assert max(stream.chunks) == CHUNK_BYTES
+        payload = msgspec.json.decode(snapshot.partition(b"data: ")[2])["payload"]
+        assert [len(run["prompt"]) for run in payload["runs"]] == [3 * CHUNK_BYTES]
+        gate.open()
+        await boat.completed("r1")
+
+
+async def test_all_who_read_a_large_entry_from_the_ring_hold_the_same_bytes(tmp_path: Path) -> None:
+    """E5: sixty stuck readers of ten megabytes cost ten megabytes."""
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        before = (await log_of(boat.workspace))[-1]["last"]
+        await written(boat, [10, 3 * CHUNK_BYTES], boat.session_id)
+        hub = boat.workspace._hub
+        small = hub._from_ring(before, None)
+        assert small is not None
+        large = hub._from_ring(before + 1, None)
+        assert large is not None
+        assert (small.number, large.number) == (before + 1, before + 2)
+        assert large.frames is hub._ring[before + 2].data
+
+
+async def test_all_who_stand_at_the_same_large_entry_of_the_store_hold_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drain: Drain
+) -> None:
+    """E5: the same for those who fell behind. It is forgotten when the last of them has gone on."""
+    small_ring(monkeypatch)
+    async with launch(tmp_path, ScriptedModel.echo()) as boat, AsyncExitStack() as stack:
+        before = (await log_of(boat.workspace))[-1]["last"]
+        await written(boat, [3 * CHUNK_BYTES, 10], boat.session_id)
+        large = (await log_of(boat.workspace))[-2]["frames"]
+        drain.size = 0
+        after = str(Cursor(boat.workspace.id, 1, before))
+        chunks = [
+            await stack.enter_async_context(boat.workspace.stream(client_id="watcher", after=after, session_id=None))
+            for _ in range(5)
+        ]
+        assert [await anext(stream) for stream in chunks] == [large[:CHUNK_BYTES]] * 5
+        assert drain.size == len(large)
+        assert len(boat.workspace._hub._pages) == 1
+        for stream in chunks:
+            rest = [await anext(stream) for _ in range(3)]
+            assert b"".join(rest) == large[CHUNK_BYTES:]
+            await anext(stream)
+        assert len(boat.workspace._hub._pages) == 0
+
+
+async def test_a_run_does_not_wait_for_those_who_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E5: every replay stands still in the middle of a read, and a run goes from its prompt to its end."""
+    small_ring(monkeypatch)
+    async with launch_busy(tmp_path) as boat, AsyncExitStack() as stack:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        start = str(Cursor(boat.workspace.id, 1, 1))
+        stuck, on, fetch, loop = asyncio.Event(), threading.Event(), SqliteReader.fetch, asyncio.get_running_loop()
+
+        def stall(self: SqliteReader, query: str, **params: Any) -> list[Row]:
+            if query.startswith("events_") and params["number"] == 1:
+                loop.call_soon_threadsafe(stuck.set)
+                on.wait()
+            return fetch(self, query, **params)
+
+        monkeypatch.setattr(SqliteReader, "fetch", stall)
+        stack.callback(on.set)
+        streams = [await stack.enter_async_context(draw(boat, after=start)) for _ in range(5)]
+        reading = [asyncio.create_task(stream.take(1)) for stream in streams]
+        await stuck.wait()
+        async with asyncio.timeout(30):
+            await boat.submit("two", "r2")
+            assert (await boat.workspace.run("r2", wait_s=60)).state is RunState.FINISHED
+        on.set()
+        frames = [frames_in(row["frames"]) for row in await log_of(boat.workspace)]
+        second = [frame for row in frames for frame in row][1]
+        assert await asyncio.gather(*reading) == [[second]] * 5
 
 
 # Retention

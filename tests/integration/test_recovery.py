@@ -218,6 +218,25 @@ async def test_an_active_run_that_was_asked_to_stop_ends_canceled_and_is_never_r
         await boat.completed("r1")
 
 
+async def test_a_crash_in_mid_summary_does_not_pass_the_half_of_it_off_as_the_answer(tmp_path: Path) -> None:
+    """T8, B6."""
+    gate = Gate()
+    overflow = Fail(ModelError("too long", code="context_overflow"))
+    async with launch(tmp_path, ScriptedModel([[Say("one")], [overflow], [Say("In sh"), Pause(gate)]])) as boat:
+        await boat.submit("first", "r0")
+        await boat.completed("r0")
+        await boat.submit("go", "r1")
+        await boat.watcher.until(lambda event: event.type == "message_delta" and event.payload.text == "In sh")
+        async with restarted(boat, ScriptedModel.echo()) as again:
+            reader = await check_log(again)
+            (complete,) = reader.terminals("r1")
+            assert (complete.outcome, complete.text) == (Outcome.INTERRUPTED, "")
+            messages = await again.messages()
+            assert [text_of(message) for message in messages] == ["first", "one", "go", ""]
+            assert not any(message.summary for message in messages)
+        gate.open()
+
+
 async def test_a_crash_after_a_summary_does_not_pass_it_off_as_the_answer(tmp_path: Path) -> None:
     """T8, B6: the summary is on disk, the step that follows it has not begun."""
     gate = Gate()

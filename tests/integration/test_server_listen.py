@@ -184,7 +184,10 @@ def test_the_discovery_file_is_private_whole_and_gone_at_the_end(settings):
             token=TOKEN,
             data_dir=str(settings.data_dir),
             started_at=found.started_at,
+            keys=found.keys,
         )
+        assert "PATH" in found.keys
+        assert os.environ["PATH"].encode() not in path.read_bytes(), "names, never values"
         assert [item.name for item in settings.runtime_dir.iterdir()] == ["server.json"]
     assert not path.exists()
 

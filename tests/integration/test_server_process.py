@@ -59,8 +59,9 @@ class Child:
 
 
 async def _launch(base: Path, drain_s: float) -> asyncio.subprocess.Process:
+    environ = {**os.environ, "XDG_CONFIG_HOME": str(base / "config")}
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _SCRIPT, str(base), str(drain_s), stdout=-1, stderr=-1, env={**os.environ}
+        sys.executable, "-c", _SCRIPT, str(base), str(drain_s), stdout=-1, stderr=-1, env=environ
     )
 
 
@@ -128,8 +129,8 @@ async def test_sigterm_ends_open_streams_cleanly_and_cuts_stuck_readers_within_d
 
 
 @asynccontextmanager
-async def silent_model(path: Path) -> AsyncIterator[None]:
-    """A project whose model takes the request and never says a word."""
+async def silent_model(base: Path) -> AsyncIterator[None]:
+    """The user's model takes the request and never says a word."""
     over = asyncio.Event()
 
     async def take(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -140,7 +141,11 @@ async def silent_model(path: Path) -> AsyncIterator[None]:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         provider = {"type": "openai-compatible", "base_url": url, "api_key": "x", "models": [{"id": "m"}]}
         config = {"providers": {"silent": provider}, "models": {"large": "silent/m"}, "titles": False}
-        make_project(path, config)
+        file = base / "config" / "longboat" / "longboat.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(config))
+        make_project(base / "p", {})
+
         try:
             yield
         finally:
@@ -180,7 +185,7 @@ async def _read_events(client: httpx2.AsyncClient, workspace: str, opened: async
 
 
 async def test_leaving_refuses_prompts_takes_cancels_and_a_second_signal_skips_the_drain_b5(tmp_path):
-    async with silent_model(tmp_path / "p"), running(tmp_path, drain_s=50) as child, child.client() as client:
+    async with silent_model(tmp_path), running(tmp_path, drain_s=50) as child, child.client() as client:
         busy = await _make_busy(client, tmp_path / "p")
         opened = asyncio.Event()
         streamed = asyncio.create_task(_read_events(client, busy.workspace, opened))
@@ -201,7 +206,7 @@ async def test_leaving_refuses_prompts_takes_cancels_and_a_second_signal_skips_t
 
 
 async def test_a_cancel_during_the_drain_still_works_and_ends_it_b5(tmp_path):
-    async with silent_model(tmp_path / "p"), running(tmp_path, drain_s=50) as child, child.client() as client:
+    async with silent_model(tmp_path), running(tmp_path, drain_s=50) as child, child.client() as client:
         busy = await _make_busy(client, tmp_path / "p")
         child.process.send_signal(signal.SIGTERM)
         while (await client.get("/v1/health")).json()["status"] != "leaving":

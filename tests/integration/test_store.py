@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from bench import AT, Bench, WriterGate, accepted, entry, new_session, open_benc
 
 from longboat.errors import StoreUnavailable
 from longboat.store.datadir import STORE_NAME
-from longboat.store.protocol import UniqueViolated, Write, WriteMissed
+from longboat.store.protocol import Reader, UniqueViolated, Write, WriteMissed
 from longboat.store.rows import insert_run, update_run
 from longboat.wire.models import Outcome, RunState
 
@@ -104,7 +105,7 @@ async def test_units_are_published_in_the_order_of_submit(bench: Bench) -> None:
     names = [f'"client_id":"c{index}"'.encode() in published.data for index, published in enumerate(bench.published)]
     assert all(names)
     assert all(heard >= place for place, heard in enumerate(heard_at, 1)), "published first, answered then"
-    rows = await bench.rows("events_after", workspace_id="w", number=0, limit=1000)
+    rows = await bench.rows("events_between", workspace_id="w", number=0, up_to=2**62, session_id=None)
     assert [row["frames"] for row in rows] == [published.data for published in bench.published]
 
 
@@ -216,3 +217,22 @@ async def test_every_start_has_an_epoch_of_its_own_and_numbers_go_on(tmp_path: P
             epochs.append(bench.store.epoch)
             assert bench.numbers == [start + 1]
     assert epochs == [1, 2, 3]
+
+
+async def test_a_read_does_not_wait_for_replays(bench: Bench) -> None:
+    """E5: replays have threads of their own; all of them stand still here."""
+    on, loop = threading.Event(), asyncio.get_running_loop()
+    stuck = asyncio.Event()
+
+    def stand_still(reader: Reader) -> str:
+        loop.call_soon_threadsafe(stuck.set)
+        on.wait()
+        return reader.fetch("session_by_id", workspace_id="w", session_id="s")[0]["title"]
+
+    replays = [asyncio.ensure_future(bench.store.read(stand_still, replay=True)) for _ in range(10)]
+    try:
+        await stuck.wait()
+        assert await bench.titles() == ["s"]
+    finally:
+        on.set()
+    assert await asyncio.gather(*replays) == ["s"] * 10

@@ -3,18 +3,21 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from bench import Bench, WriterGate, heard, locked, new_session, open_bench, said, unit
 from boat import launch, settings_in, unprivileged
+from crash import check_log, crashed
 
 from longboat.errors import DataDirError, StoreUnavailable
 from longboat.runtime.app import open_app
 from longboat.store.datadir import STORE_NAME
 from longboat.store.protocol import Entry, UniqueViolated, Unit
-from longboat.testing import Gate, Pause, Say, ScriptedModel
+from longboat.store.sqlite import SqliteStore, _Pending, open_sqlite
+from longboat.testing import Gate, Hang, Pause, Say, ScriptedModel
 from longboat.wire.models import Outcome, RunState
 
 
@@ -121,6 +124,7 @@ async def test_a_run_whose_end_cannot_be_written_stays_active_until_it_can(
     """E2: the write is tried again, the run stays active meanwhile, and still ends once."""
     monkeypatch.setattr("longboat.store.sqlite.BUSY_TIMEOUT_S", 0.02)
     monkeypatch.setattr("longboat.runtime.session.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.insistence.RETRY_S", 0.01)
     monkeypatch.setattr("longboat.runtime.outbox.RETRY_S", 0.01)
     gate = Gate()
     async with launch(tmp_path, ScriptedModel([[Say("so "), Pause(gate), Say("far")]])) as boat:
@@ -154,6 +158,53 @@ async def test_pruning_goes_on_after_the_store_has_failed(tmp_path: Path, monkey
         with locked(tmp_path / "data" / STORE_NAME):
             await heard(store, lambda unit, error: pruned(unit) and isinstance(error, StoreUnavailable)).wait()
         await heard(store, lambda unit, error: pruned(unit) and error is None).wait()
+
+
+async def test_a_store_that_closes_waits_for_nobody_elses_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B5."""
+    monkeypatch.setattr("longboat.store.sqlite.BUSY_TIMEOUT_S", 3600.0)
+    async with open_bench(tmp_path) as bench:
+        with locked(tmp_path / STORE_NAME):
+            waiting = bench.store.submit(said("never"))
+            await bench.store.aclose()
+            with pytest.raises(StoreUnavailable, match="locked"):
+                await waiting
+
+
+async def test_a_start_waits_for_a_store_that_is_locked_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B6: what the last server left is taken up once the store can be written."""
+    monkeypatch.setattr("longboat.store.sqlite.BUSY_TIMEOUT_S", 0.02)
+    monkeypatch.setattr("longboat.runtime.insistence.RETRY_S", 0.01)
+    async with launch(tmp_path, ScriptedModel([[Say("mid"), Hang()]])) as boat:
+        await boat.submit("go", "r1")
+        await boat.watcher.until(lambda event: event.type == "message_delta")
+        place = await crashed(boat)
+    lock = locked(place / "data" / STORE_NAME)
+    refusals: list[Exception] = []
+
+    def note(store: SqliteStore, batch: Sequence[_Pending]) -> None:
+        settle(store, batch)
+        refusals.extend(pending.error for pending in batch if pending.error is not None)
+        if len(refusals) == 2:
+            lock.__exit__(None, None, None)
+
+    opened = open_sqlite
+
+    @asynccontextmanager
+    async def open_locked(path: Path) -> AsyncIterator[SqliteStore]:
+        async with opened(path) as store:
+            lock.__enter__()
+            yield store
+
+    settle = SqliteStore.settle
+    monkeypatch.setattr(SqliteStore, "settle", note)
+    monkeypatch.setattr("longboat.runtime.app.open_sqlite", open_locked)
+    async with launch(place, ScriptedModel.echo(), session_id=boat.session_id) as again:
+        assert (await again.workspace.run("r1", wait_s=60)).outcome is Outcome.INTERRUPTED
+        assert [type(error) for error in refusals] == [StoreUnavailable] * 2
+        await check_log(again)
 
 
 # A data directory that cannot be used

@@ -11,7 +11,7 @@ from checks import check_ends
 from longboat.core.prompts import TITLE_SYSTEM
 from longboat.errors import ModelError
 from longboat.models.seam import ModelRequest
-from longboat.testing import Fail, Gate, Hang, Pause, Say, ScriptedModel, Step
+from longboat.testing import Fail, Gate, Hang, Pause, Say, ScriptedModel, Step, Think
 from longboat.wire.models import Attachment, Outcome
 from longboat.wire.requests import CreateSession, UpdateSession
 
@@ -144,6 +144,29 @@ async def test_no_title_is_asked_for_when_it_should_not_be(tmp_path: Path, confi
         await found(boat)
         assert asked(model) == 0
         assert await title(boat) == "Mend it"
+        await check_ends(boat)
+
+
+@pytest.mark.parametrize(
+    ("step", "named"),
+    [
+        (
+            [*[Say("on and ")] * 1_000, Hang()],
+            ("on and " * 12)[:80].rstrip(),
+        ),
+        ([*[Think("hm, ")] * 20_000, Hang()], "Mend it"),
+    ],
+    ids=["words", "thoughts"],
+)
+async def test_a_model_that_never_stops_is_not_listened_to_for_ever(tmp_path: Path, step: Step, named: str) -> None:
+    """A9: what it said so far serves, and its stream is closed."""
+    model = namer(step)
+    async with launch(tmp_path, model, config=TITLES_ON) as boat:
+        await boat.submit("Mend it", "r1")
+        await boat.completed("r1")
+        await found(boat)
+        assert await title(boat) == named
+        assert model.abandoned == 1
         await check_ends(boat)
 
 

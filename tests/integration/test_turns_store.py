@@ -18,6 +18,7 @@ from longboat.wire.models import Outcome, RunState, Usage
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that failed is tried again soon."""
     monkeypatch.setattr("longboat.runtime.session.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.insistence.RETRY_S", 0.01)
     monkeypatch.setattr("longboat.runtime.outbox.RETRY_S", 0.01)
 
 
@@ -158,3 +159,19 @@ async def test_what_the_log_refuses_for_good_does_not_hold_up_the_turn(tmp_path:
         await boat.submit("go", "r1")
         assert (await boat.completed("r1")).text == "done"
         assert faults == ["the log refused what a turn said"]
+
+
+async def test_a_run_that_cannot_be_started_ends_instead_of_waiting_for_ever(tmp_path: Path) -> None:
+    """E1: a unit that will never commit, at the very start of a run. The next run is not hurt."""
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        writer = boat.app._store._connection  # type: ignore[attr-defined]
+        rule = "BEFORE INSERT ON messages WHEN new.role = 'user' BEGIN SELECT RAISE(IGNORE); END"
+        writer.execute(f"CREATE TRIGGER refuse {rule}")
+        await boat.submit("go", "r1")
+        complete = await boat.completed("r1")
+        assert complete.outcome is Outcome.ERROR
+        assert "could not be started" in complete.error
+        writer.execute("DROP TRIGGER refuse")
+        await boat.submit("again", "r2")
+        assert (await boat.completed("r2")).text == "echo: again"
+        await check_ends(boat)

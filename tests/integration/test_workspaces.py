@@ -4,16 +4,18 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from boat import TITLES_OFF, OneModel, launch, settings_in, unprivileged, watch
 
+from longboat.config.load import user_config_file
 from longboat.errors import BadInput, SessionNotFound, WorkspaceNotFound
 from longboat.models.seam import ModelRequest
 from longboat.runtime.app import App, open_app
+from longboat.store.protocol import Reader
 from longboat.testing import Gate, Pause, Say, ScriptedModel, Step
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.testing.scripted import last_prompt
@@ -171,7 +173,10 @@ async def test_a_mended_config_brings_its_model_without_a_restart(tmp_path: Path
             assert "did you mean 'models'?" in (await watcher.completed("r1")).error
             provider = f'{{"type": "openai-compatible", "base_url": "{endpoint.base_url}", "api_key": "x"}}'
             models = '{"large": "mine/m", "small": "mine/m"}'
-            file.write_text(f'{{"titles": false, "providers": {{"mine": {provider}}}, "models": {models}}}')
+            user = user_config_file(os.environ, Path.home())
+            user.parent.mkdir(parents=True)
+            user.write_text(f'{{"providers": {{"mine": {provider}}}}}')
+            file.write_text(f'{{"titles": false, "models": {models}}}')
             info = await workspace.agent()
             assert (info.provider, info.model, info.ready) == ("mine", "m", True)
             await workspace.submit(Submit(session_id=session.id, prompt="hello", run_id="r2"))
@@ -238,6 +243,24 @@ async def test_a_rename_that_meets_a_delete_is_told_that_the_session_is_gone(tmp
         await boat.workspace.delete_session(boat.session_id)
         with pytest.raises(SessionNotFound):
             await actor.rename("late")
+
+
+async def test_a_session_deleted_while_somebody_looks_it_up_is_not_found(tmp_path: Path) -> None:
+    """What was read of it is gone by the time it is used: no ghost of it is kept."""
+    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+        session = await boat.workspace.create_session(CreateSession())
+        store = boat.workspace.store
+        read = store.read
+
+        async def read_late(query: Callable[[Reader], object]) -> object:
+            found = await read(query)
+            store.read = read  # type: ignore[method-assign]
+            await boat.workspace.delete_session(session.id)
+            return found
+
+        store.read = read_late  # type: ignore[method-assign,assignment]
+        with pytest.raises(SessionNotFound):
+            await boat.submit("hello", session_id=session.id)
 
 
 async def test_a_name_that_is_not_utf8_is_refused_and_not_a_failure(tmp_path: Path) -> None:

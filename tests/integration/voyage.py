@@ -66,16 +66,27 @@ class Drawn:
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
         self._ready: list[bytes] = []
+        self._half = b""
+        """The beginning of a frame that is larger than a chunk."""
+        self.chunks: list[int] = []
+        """How large they were."""
 
     async def take(self, count: int) -> list[bytes]:
         while len(self._ready) < count:
-            self._ready += frames_in(await anext(self._chunks))
+            self._hear(await anext(self._chunks))
         taken, self._ready = self._ready[:count], self._ready[count:]
         return taken
 
     async def rest(self) -> list[bytes]:
         """Everything up to the end of the stream."""
-        return self._ready + [frame async for chunk in self._chunks for frame in frames_in(chunk)]
+        async for chunk in self._chunks:
+            self._hear(chunk)
+        return self._ready
+
+    def _hear(self, chunk: bytes) -> None:
+        self.chunks.append(len(chunk))
+        whole, end, self._half = (self._half + chunk).rpartition(b"\n\n")
+        self._ready += frames_in(whole + end)
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from longboat.cli.console import ago, one_line, safe
+from longboat.cli.console import ago, one_line, safe, table_lines
 from longboat.cli.display import FinalText, JsonLines, LiveText
 from longboat.wire.events import Change, Event
 from longboat.wire.models import (
@@ -158,6 +158,44 @@ def test_r2_json_lines_are_as_on_the_wire() -> None:
         "created",
         "x",
     )
+
+
+def test_what_is_said_meanwhile_has_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    out = io.StringIO()
+    display = LiveText(out)
+    for event in (message(EMPTY), delta(0, "half an ans")):
+        display.show(event)
+    display.say("Canceling …")
+    display.show(delta(11, "wer"))
+    assert (out.getvalue(), capsys.readouterr().err) == ("half an ans\nwer", "Canceling …\n")
+
+
+ROWS = [
+    ("RUN", "STATE", "ACCEPTED", "PROMPT"),
+    ("0198c2f4-91ab-7000-8000-0123456789ab", "queued #1", "59 min ago", "Tell me a very long story about the sea."),
+    ("mine", "done", "just now", "hi"),
+]
+
+
+def test_a_table_that_is_no_terminals_is_whole() -> None:
+    assert list(table_lines(ROWS, None)) == [
+        "RUN                                   STATE      ACCEPTED    PROMPT",
+        "0198c2f4-91ab-7000-8000-0123456789ab  queued #1  59 min ago  Tell me a very long story about the sea.",
+        "mine                                  done       just now    hi",
+    ]
+
+
+def test_on_a_terminal_the_last_column_gives_way_first() -> None:
+    lines = list(table_lines(ROWS, 80))
+    assert max(map(len, lines)) == 80
+    assert lines[1] == "0198c2f4-91ab-7000-8000-0123456789ab  queued #1  59 min ago  Tell me a very lon…"
+
+
+def test_on_a_narrow_terminal_ids_are_cut_to_a_beginning_that_commands_take() -> None:
+    lines = list(table_lines(ROWS, 40))
+    assert max(map(len, lines)) == 40
+    assert lines[1] == "0198c2f4-91ab…  queued #1  59 min ago  …"
+    assert max(len(line) for line in table_lines([("A", "B"), ("x" * 50, "y" * 50)], 40)) == 40
 
 
 def test_a_long_text_is_cut_to_one_line() -> None:

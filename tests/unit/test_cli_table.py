@@ -80,7 +80,7 @@ def test_an_expected_failure_is_one_line_with_a_next_step(monkeypatch: pytest.Mo
     assert result.exit_code == 1
     first, second = result.stderr.splitlines()
     assert first.startswith("longboat: No answer from the Longboat server")
-    assert "longboat doctor" in second
+    assert "unset LONGBOAT_SOCKET" in second
 
 
 def test_models_pull_keeps_weights_that_are_here(tmp_path: Path) -> None:

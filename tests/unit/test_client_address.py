@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from longboat.client.address import Address, find
+from longboat.errors import BadInput
 from longboat.wire.discovery import DISCOVERY_NAME, Discovery
 
 
@@ -71,3 +73,19 @@ def test_without_or_with_a_broken_discovery_file_it_is_the_default_socket(tmp_pa
     assert find(environ=environ) == default
     (tmp_path / DISCOVERY_NAME).write_text("{")
     assert find(environ=environ) == default
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:8911", "localhost", "box:80", "ftp://h", "http://:1", "http://h:port", "/s"]
+)
+def test_what_is_no_url_is_refused_by_the_name_it_was_given_under(url: str) -> None:
+    with pytest.raises(BadInput, match=r"^url is .* has to be like http://") as refused:
+        find(url=url, environ={})
+    assert refused.value.code == "bad_url"
+    with pytest.raises(BadInput, match=r"^LONGBOAT_URL is "):
+        find(environ={"LONGBOAT_URL": url})
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8911", "https://box", "http://[::1]:80", "https://box/longboat"])
+def test_what_is_a_url_is_taken(url: str) -> None:
+    assert find(url=url, environ={}).url == url

@@ -67,11 +67,11 @@ def complete(run_id: str, session_id: str = "s") -> Event:
     return event(RunComplete(run_id=run_id, session_id=session_id, outcome=Outcome.END_TURN, text="x"))
 
 
-def play(stream: list[Event], answers: list[Any]) -> tuple[list[Event], list[str]]:
+def play(stream: list[Event], answers: list[Any], submit: Submit | None = SUBMIT) -> tuple[list[Event], list[str]]:
     """Carry out the script: what it gave the caller, and what it asked of the server."""
     given: list[Event] = []
     asked: list[str] = []
-    script, answer = follow("w", SUBMIT), None
+    script, answer = follow("w", "s", "mine", submit), None
     while True:
         try:
             step = script.send(answer)
@@ -163,3 +163,17 @@ def test_the_transcript_is_read_page_by_page() -> None:
     assert asked == [POST, *READ, READ[1]]
     assert given[-1].payload.text == "a"
     assert given[-1].payload.cancelled
+
+
+def test_a_run_that_somebody_submitted_is_watched_from_what_the_snapshot_has_of_it() -> None:
+    running, said = a_run(state=RunState.ACTIVE), a_message("mine", "so far")
+    rest = [delta("mine"), complete("mine")]
+    given, asked = play([snapshot(runs=(running,), messages=(said,)), *rest], [], submit=None)
+    assert (given, asked) == ([event(running), event(said), *rest], [])
+
+
+def test_a_run_that_is_over_is_told_from_the_ledger_when_it_is_watched() -> None:
+    over = a_run(state=RunState.FINISHED, outcome=Outcome.END_TURN)
+    page = MessagePage(items=(a_message("mine", "all of it"),))
+    (last,), asked = play([snapshot()], [over, page], submit=None)
+    assert (last.payload.text, last.payload.outcome, asked) == ("all of it", Outcome.END_TURN, READ)

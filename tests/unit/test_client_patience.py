@@ -55,3 +55,15 @@ def test_without_a_limit_it_waits_for_ever() -> None:
         patience.lost(LOST)
         clock.now += 3600
     assert patience.lost(LOST) <= LONGEST_DELAY_S
+
+
+def test_an_outage_and_its_end_are_told_once_each() -> None:
+    told: list[object] = []
+    patience = Patience(None, on_outage=told.append)
+    patience.heard()
+    for _ in range(3):
+        patience.lost(LOST)
+    patience.heard()
+    patience.heard()
+    patience.lost(LOST)
+    assert told == [LOST, None, LOST]

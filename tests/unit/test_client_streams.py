@@ -22,8 +22,10 @@ from longboat.errors import ServerUnreachable, WorkspaceNotFound
 from longboat.wire.events import Change, encode_body, encode_unlogged
 from longboat.wire.models import (
     Accepted,
+    Delivery,
     MessageDelta,
     Outcome,
+    Run,
     RunComplete,
     RunState,
     Session,
@@ -200,6 +202,7 @@ def prepare_run(stub: Stub, *, submit: list[Step]) -> None:
     stub.answers = {
         "POST /v1/workspaces": deque([(201, msgspec.json.encode(workspace))]),
         "POST /v1/workspaces/w/sessions": deque([(201, msgspec.json.encode(session))]),
+        "GET /v1/workspaces/w/runs/mine": deque([(404, b'{"code": "run_not_found", "message": "new"}')]),
         "POST /v1/workspaces/w/agent": deque(submit),
     }
 
@@ -276,3 +279,31 @@ def test_a_prompt_whose_answer_was_lost_is_sent_again_with_the_same_run_id(stub:
     first, second = [body for request, _, body in stub.seen if request.endswith("/agent")]
     assert first == second
     assert msgspec.json.decode(first)["run_id"] == "mine"
+
+
+def test_a_run_id_that_is_known_is_followed_in_its_own_session_and_no_other_is_made(stub: Stub, follow: Follow) -> None:
+    known = Run(
+        run_id="mine",
+        seq=1,
+        session_id="s",
+        state=RunState.ACTIVE,
+        delivery=Delivery.QUEUE,
+        prompt="hi",
+        position=0,
+        accepted_at="t",
+    )
+    prepare_run(stub, submit=[(202, ACCEPTED)])
+    stub.answers["GET /v1/workspaces/w/runs/mine"] = deque([(200, msgspec.json.encode(known))])
+    stub.streams += [[SNAPSHOT, complete(1), HANG]]
+    assert [event.type for event in follow(stub)] == ["run_complete"]
+    assert "POST /v1/workspaces/w/sessions" not in [request for request, _, _ in stub.seen]
+
+
+def test_an_outage_and_its_end_are_told_to_whoever_asked(stub: Stub) -> None:
+    told: list[str] = []
+    stub.streams += [[SNAPSHOT, END], [delta(1), HANG]]
+    with SyncClient(socket=stub.socket, on_outage=lambda lost: told.append(type(lost).__name__)) as client:
+        events = client.events("w")
+        assert [next(events).type for _ in range(2)] == ["snapshot", "message_delta"]
+        events.close()
+    assert told == ["ServerUnreachable", "NoneType"]

@@ -1,6 +1,5 @@
 """`longboat.json`: merged from two files, checked, and complained about by file and line (design.md, Configuration)."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,7 +9,8 @@ import msgspec
 import pytest
 
 from longboat.config import jsonc
-from longboat.config.load import expand, json_schema, load_config, load_user_config, user_config_file
+from longboat.config.load import json_schema, load_config, load_user_config, user_config_file
+from longboat.config.references import expand
 from longboat.config.settings import (
     Config,
     ModelEntry,
@@ -53,7 +53,7 @@ def test_no_files_give_the_defaults(files: Files) -> None:
 
 
 def test_the_example_of_the_design_loads_with_comments_and_trailing_commas(files: Files) -> None:
-    files.project.write_text("""\
+    files.user.write_text("""\
     // which models there are
     {
       "$schema": "https://example.org/schema.json",
@@ -212,7 +212,7 @@ def test_lines_tell_where_every_key_and_item_stands() -> None:
 
 
 def test_references_are_left_alone_until_they_are_expanded(files: Files) -> None:
-    files.project.write_text('{"providers": {"p": {"type": "openai", "api_key": "$NOT_SET_ANYWHERE"}}}')
+    files.user.write_text('{"providers": {"p": {"type": "openai", "api_key": "$NOT_SET_ANYWHERE"}}}')
     api_key = files.load().providers["p"].api_key
     assert api_key == "$NOT_SET_ANYWHERE"
     with pytest.raises(ConfigInvalid, match="environment variable NOT_SET_ANYWHERE is not set"):
@@ -234,6 +234,14 @@ def test_references_expand_to_the_environment(value: str, expanded: str) -> None
     assert expand(value, {"KEY": "secret"}) == expanded
 
 
+@pytest.mark.parametrize("value", ["$LONGBOAT_TOKEN", "${LONGBOAT_TOKEN}", "Bearer $LONGBOAT_TOKEN"])
+def test_longboats_own_variables_are_never_put_into_a_value(value: str) -> None:
+    """ADR 0014: not even the user's own file has them expanded."""
+    with pytest.raises(ConfigInvalid, match="LONGBOAT_TOKEN is Longboat's own") as caught:
+        expand(value, {"LONGBOAT_TOKEN": "the-servers-own"})
+    assert "the-servers-own" not in caught.value.message
+
+
 def test_the_schema_describes_every_section() -> None:
     schema = json_schema()
     properties = schema["$defs"]["Config"]["properties"]
@@ -247,18 +255,6 @@ def test_loading_needs_no_heavy_import() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_a_project_that_moves_a_provider_does_not_get_the_users_key(tmp_path: Path) -> None:
-    """A cloned repository cannot have the user's key sent to an address of its own."""
-    home, project = tmp_path / "home", tmp_path / "project"
-    (home / ".config" / "longboat").mkdir(parents=True)
-    project.mkdir()
-    mine = {"type": "openai-compatible", "base_url": "http://mine", "api_key": "secret", "headers": {"x-key": "secret"}}
-    (home / ".config" / "longboat" / "longboat.json").write_text(json.dumps({"providers": {"mine": mine}}))
-    (project / "longboat.json").write_text(json.dumps({"providers": {"mine": {"base_url": "http://elsewhere"}}}))
-    section = load_config(project, environ={}, user_dir=home).providers["mine"]
-    assert (section.base_url, section.api_key, section.headers) == ("http://elsewhere", None, {})
-
-
 def test_a_pipe_or_a_huge_file_is_no_configuration_and_holds_nobody_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "longboat.json")
     with pytest.raises(ConfigInvalid, match="expected a regular file"):
@@ -268,6 +264,6 @@ def test_a_pipe_or_a_huge_file_is_no_configuration_and_holds_nobody_up(tmp_path:
     with pytest.raises(ConfigInvalid, match="expected a regular file"):
         load_config(tmp_path, environ={}, user_dir=tmp_path)
     (tmp_path / "longboat.json").unlink()
-    (tmp_path / "longboat.json").write_bytes(b" " * (5 << 20))
-    with pytest.raises(ConfigInvalid, match="larger than 4 MB"):
+    (tmp_path / "longboat.json").write_bytes(b" " * (300 << 10))
+    with pytest.raises(ConfigInvalid, match="larger than 256 KB"):
         load_config(tmp_path, environ={}, user_dir=tmp_path)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from descriptors import none_left
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
@@ -314,13 +315,14 @@ async def test_a_transcript_arrives_at_anthropic_whole():
     assert said[6:] == [{"type": "text", "text": "Go on."}]
 
 
-async def test_a_tool_call_that_a_cancel_cut_off_is_sent_as_an_empty_object():
-    """T3: the transcript is always one that the next request accepts."""
+@pytest.mark.parametrize("arguments", ['{"pa', '{"a":' * 5000 + "1" + "}" * 5000], ids=["cut off", "too deep"])
+async def test_a_tool_call_that_no_provider_takes_is_sent_as_an_empty_object(arguments: str):
+    """T3: the transcript is always one that the next request accepts, also after a cancel."""
     request = ModelRequest(
         system="",
         messages=(
             message(Role.USER, TextPart(text="hi")),
-            message(Role.ASSISTANT, ToolCallPart(id="c1", name="view", input='{"pa')),
+            message(Role.ASSISTANT, ToolCallPart(id="c1", name="view", input=arguments)),
             message(Role.TOOL, ToolResultPart(tool_call_id="c1", content="canceled", is_error=True)),
         ),
     )
@@ -511,6 +513,34 @@ async def test_a_server_that_is_not_there_is_unreachable():
             async with model.stream(prompt("hi")):
                 pytest.fail("nobody answered")
     assert (caught.value.code, caught.value.retryable) == ("unreachable", True)
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "openai", "google", "mistral"])
+@pytest.mark.parametrize(
+    ("url", "key"), [("http://127.0.0.1:port", KEY), ("http://127.0.0.1:9\0", KEY), ("http://127.0.0.1:9", f"{KEY}…")]
+)
+async def test_settings_that_http_cannot_carry_are_told_but_not_shown(wire: Wire, url: str, key: str):
+    model = GeneralModel(Endpoint(provider="mine", name="m", wire=wire, api_key=key, base_url=url), context_window=1000)
+    with pytest.raises(ModelError) as caught:
+        async with model.stream(prompt("hi")) as events:
+            assert [event async for event in events]
+    await model.aclose()
+    assert KEY not in caught.value.message
+
+
+@pytest.mark.parametrize("asked_before", [False, True], ids=["the first request", "a later one"])
+async def test_no_file_descriptor_left_is_retryable(asked_before: bool):
+    answer = Reply(frames=anthropic(spoken("Ok")), headers={"connection": "close"})
+    async with scripted(answer, answer) as script, model_at(script.url, "anthropic", "claude-sonnet-5-5") as model:
+        if asked_before:
+            async with model.stream(prompt("hi")) as events:
+                assert [event async for event in events]
+        with none_left(), pytest.raises(ModelError) as caught:
+            async with model.stream(prompt("hi")):
+                pytest.fail("nobody answered")
+        assert (caught.value.code, caught.value.retryable) == ("unreachable", True)
+        async with model.stream(prompt("hi")) as events:
+            assert [event async for event in events], "it goes on as soon as there is one"
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------

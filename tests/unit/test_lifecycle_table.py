@@ -14,6 +14,7 @@ from longboat.core.commands import (
     DrainStep,
     EndTurn,
     Enter,
+    FailRun,
     Restore,
     SendStep,
 )
@@ -32,6 +33,7 @@ CELLS = {
     Happening.START: ("-", "active", "-", "-", "-"),
     Happening.FOLD: ("-", "folded", "-", "-", "-"),
     Happening.CANCEL: ("accepted", "finished", "active", "finished", "-"),
+    Happening.FAIL: ("finished", "finished", "-", "-", "-"),
     Happening.END: ("-", "-", "finished", "finished", "-"),
 }
 COLUMNS = (RunState.ACCEPTED, RunState.QUEUED, RunState.ACTIVE, RunState.FOLDED, RunState.FINISHED)
@@ -94,6 +96,7 @@ COMMANDS: dict[str, Command] = {
     "enter": Enter(run_id="x"),
     "cancel": CancelRun(run_id="x"),
     "cancel session": CancelSession(),
+    "fail": FailRun(run_id="x"),
     "clear": ClearQueue(),
     "edit": ChangeDelivery(run_id="x", delivery=Delivery.QUEUE),
     "drain host": DrainStep(run_id="host"),
@@ -111,6 +114,7 @@ REACTIONS = {
     "enter":          ("active",    "queued",    "finished",  "=",        "=",        "=",        "=",        "="),
     "cancel":         ("accepted!", "accepted!", "accepted!", "finished", "active!",  "finished", "too late", "="),
     "cancel session": ("accepted!", "accepted!", "accepted!", "finished", "active!",  "folded",   "folded>",  "="),
+    "fail":           ("finished",  "finished",  "finished",  "finished", "-",        "-",        "-",        "="),
     "clear":          ("=",         "=",         "=",         "finished", "=",        "=",        "=",        "="),
     "edit":           ("accepted~", "accepted~", "accepted~", "queued~",  "-",        "-",        "-",        "-"),
     "drain host":     ("-",         "=",         "=",         "folded",   "-",        "=",        "=",        "-"),

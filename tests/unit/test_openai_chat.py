@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from descriptors import none_left
 
 from longboat.errors import ModelError
 from longboat.models.openai_chat import OpenAIChatModel
@@ -277,7 +278,7 @@ async def test_a_silent_server_is_retryable(endpoint: ScriptedEndpoint, said: li
             Refuse(401, message=f"Incorrect API key: {KEY}"),
             "auth",
             False,
-            "mine answered 401: Incorrect API key: *** Check providers.mine.api_key in longboat.json.",
+            "mine answered 401: Incorrect API key: ***. Check providers.mine.api_key in longboat.json.",
         ),
         (Refuse(403), "auth", False, None),
         (Refuse(404, message="no m"), "model_not_found", False, None),
@@ -362,6 +363,27 @@ async def test_a_connection_closed_without_an_answer_is_retryable() -> None:
     await model.aclose()
     server.close()
     assert (error.code, error.retryable) == ("unreachable", True)
+
+
+@pytest.mark.parametrize("asked_before", [False, True], ids=["the first request", "a later one"])
+async def test_no_file_descriptor_left_is_retryable(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel, asked_before: bool
+) -> None:
+    if asked_before:
+        endpoint.add([Break(drop=True)])  # so that no connection is kept
+        await error_of(model)
+    with none_left():
+        error = await error_of(model)
+    assert (error.code, error.retryable) == ("unreachable", True)
+    assert await events_of(model), "it goes on as soon as there is one"
+
+
+async def test_a_model_closed_while_it_is_asked_again_opens_anew(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel
+) -> None:
+    await events_of(model)
+    answers = await asyncio.gather(model.aclose(), events_of(model))
+    assert isinstance(answers[1][-1], Finished)
 
 
 @pytest.mark.parametrize("api_key", [f"{KEY}\nx", f"{KEY}…"])

@@ -131,3 +131,11 @@ def test_reasoning_goes_back_only_where_the_server_wants_it() -> None:
     assert sent(request, send_reasoning=True)["messages"] == [
         {"role": "assistant", "content": "a", "reasoning_content": "hm"}
     ]
+
+
+def test_a_tool_call_nested_without_end_does_not_spoil_every_later_request_t3() -> None:
+    nested = '{"a":' * 5000 + "1" + "}" * 5000
+    request = ModelRequest(
+        system="", messages=(message(Role.ASSISTANT, ToolCallPart(id="1", name="look", input=nested)),)
+    )
+    assert sent(request)["messages"][0]["tool_calls"][0]["function"] == {"name": "look", "arguments": "{}"}

@@ -1,9 +1,13 @@
 """The OpenAI chat stream, read from bytes alone: torn pieces, and the many shapes servers give the same thing."""
 
+import json
+import time
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from longboat.errors import ModelError
 from longboat.models.openai_refusal import Addressee
@@ -141,3 +145,121 @@ def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("longboat.models.openai_stream.MAX_LINE", 100)
     with pytest.raises(ModelError, match="a line without end"):
         read_all(b"data: " + b"x" * 200)
+
+
+def test_a_long_line_in_small_pieces_takes_no_longer_than_its_length() -> None:
+    """Ten times the pieces in about ten times the time, not in a hundred times."""
+
+    def seconds(pieces: int) -> float:
+        line = [b"data: " + stream_of(delta("stop", content="a"))[6:-3], *[b" " * 100] * pieces, b"}\n\n"]
+        started = time.process_time()
+        assert read_all(*line) == [TextDelta("a"), Finished(StopReason.END_TURN)]
+        return time.process_time() - started
+
+    seconds(100)
+    short = min(seconds(3_000) for _ in range(3))
+    assert min(seconds(30_000) for _ in range(3)) < 40 * short
+
+
+# Any bytes at all
+
+
+DEEP = 100_000
+NESTED = [
+    b'{"choices":' + b"[" * DEEP + b"]" * DEEP + b"}",
+    b'{"error":' * DEEP + b"1" + b"}" * DEEP,
+    b'{"error":{"message":' + b'{"a":' * 900 + b"1" + b"}" * 901 + b"}",
+    b'{"error":{"code":' + b"[" * 900 + b"]" * 900 + b"}}",
+    b'{"choices":[{"delta":{"tool_calls":[{"function":{"name":"f","arguments":'
+    + b'{"a":' * 900
+    + b"1"
+    + b"}" * 900
+    + b"}}]}}]}",
+]
+
+
+@pytest.mark.parametrize("data", NESTED, ids=["list", "error", "message", "code", "arguments"])
+@pytest.mark.parametrize("frames", range(0, 90, 6))
+def test_nesting_without_end_breaks_the_stream_and_nothing_else(data: bytes, frames: int) -> None:
+    """At several depths of the caller's own stack: what decodes with the last frames left must not fail later."""
+
+    def deeper(more: int) -> None:
+        if more:
+            deeper(more - 1)
+        else:
+            read_or_refuse([b"data: " + data + b"\n\n"])
+
+    deeper(frames)
+
+
+def read_or_refuse(pieces: list[bytes]) -> ModelError | None:
+    try:
+        read_all(*pieces)
+    except ModelError as error:
+        error.message.encode()  # it is shown and stored
+        return error
+    return None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"choices":[{"delta":{"content":"\xff\xfe"}}]}',
+        b'{"error":{"message":"\xff"}}',
+        b'{"choices":[{"delta":{"content":"\\ud800"}}]}',
+        b'{"choices":[{"delta":{"tool_calls":[{"function":{"name":"f","arguments":{"a":"\xff"}}}]}}]}',
+        b"\xff",
+    ],
+)
+def test_what_is_not_utf_8_breaks_the_stream(data: bytes) -> None:
+    error = read_or_refuse([b"data: " + data + b"\n\n"])
+    assert error is not None
+    assert (error.code, error.retryable) == ("stream_broken", True)
+
+
+VALUE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def perhaps(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """An object with some of these fields, each now and then of another kind than it should be; or another value."""
+    optional = {name: strategy | VALUE for name, strategy in fields.items()}
+    return st.fixed_dictionaries({}, optional=optional) | VALUE
+
+
+CALL = perhaps(
+    index=st.integers(0, 2), id=st.sampled_from(["", "one"]), function=perhaps(name=st.text(), arguments=st.text())
+)
+DELTA = perhaps(content=st.text(), reasoning=st.text(), refusal=st.text(), tool_calls=st.lists(CALL, max_size=3))
+CHUNK = perhaps(
+    choices=st.lists(perhaps(delta=DELTA, finish_reason=st.text()), max_size=2),
+    usage=perhaps(prompt_tokens=st.integers(), completion_tokens=st.integers(), cost=st.floats(0, 1)),
+    error=perhaps(error=VALUE, message=VALUE, code=VALUE, type=VALUE, detail=VALUE),
+)
+LINE = CHUNK.map(lambda value: b"data: " + json.dumps(value).encode() + b"\n")
+GOOD = stream_of(
+    delta(content="Hé ☃"),
+    delta(reasoning="r"),
+    calls(piece('{"x":1}', "f", index=0, id="one")),
+    delta("stop"),
+    {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2, "cost": 0.5}},
+    {"error": {"message": "m", "code": 429, "type": "t"}},
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.binary() | LINE, max_size=4))
+def test_any_bytes_are_read_or_refused(pieces: list[bytes]) -> None:
+    read_or_refuse(pieces)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), max_size=6), st.integers(1, 60))
+def test_a_stream_with_wrong_bytes_in_it_is_read_or_refused(wrong: list[tuple[int, int]], size: int) -> None:
+    data = bytearray(GOOD)
+    for at, byte in wrong:
+        data[at] = byte
+    read_or_refuse([bytes(data[at : at + size]) for at in range(0, len(data), size)])

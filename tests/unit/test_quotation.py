@@ -1,6 +1,6 @@
 """What may be quoted of a provider's words."""
 
-from longboat.models.quotation import quote, secrets_of
+from longboat.models.quotation import advised, quote, secrets_of
 
 KEY = "sk-0123456789abcdef"
 
@@ -24,3 +24,9 @@ def test_key_headers_and_what_a_url_carries_are_secrets_and_the_longest_goes_fir
 def test_a_stand_in_for_a_key_and_a_broken_url_hide_nothing() -> None:
     assert secrets_of("x", {}, "http://[broken") == ()
     assert secrets_of(None, {}, None) == ()
+
+
+def test_advice_begins_a_sentence_of_its_own() -> None:
+    assert advised("bad key", "Check it.") == "bad key. Check it."
+    assert advised("Bad key!", "Check it.") == "Bad key! Check it."
+    assert advised("bad key", "") == "bad key"

@@ -11,6 +11,7 @@ from longboat.config.settings import Config
 from longboat.errors import ModelError
 from longboat.models import local, registry
 from longboat.models.general import GeneralModel
+from longboat.models.lending import LentModel
 from longboat.models.local import LocalModel
 from longboat.models.openai_chat import OpenAIChatModel
 from longboat.models.registry import KNOWN, Registry
@@ -37,6 +38,12 @@ def registry_of(config: dict[str, Any] | None = None, environ: dict[str, str] | 
 
 def spelled(model: Model) -> str:
     return f"{model.provider}/{model.name}"
+
+
+def adapter_of(models: Registry) -> Model:
+    lent = models.resolve(None, "large")
+    assert isinstance(lent, LentModel)
+    return lent.adapter
 
 
 # Which one
@@ -85,7 +92,7 @@ def test_the_small_model_is_of_the_large_ones_provider(large: str, small: str):
 @pytest.mark.usefixtures("local_runtime")
 def test_the_local_model_is_the_last_resort():
     models = registry_of()
-    assert isinstance(models.resolve(None, "large"), LocalModel)
+    assert type(adapter_of(models)) is LocalModel
     assert models.resolve(None, "small") is models.resolve("local", "large") is models.resolve(None, "large")
     assert registry_of(environ={"GROQ_API_KEY": "k"}).resolve(None, "large").provider == "groq"
 
@@ -121,7 +128,7 @@ def test_the_same_name_is_the_same_model():
     ],
 )
 def test_each_provider_gets_its_adapter(config: dict[str, Any], environ: dict[str, str], adapter: type[Model]):
-    assert type(registry_of(config, environ).resolve(None, "large")) is adapter
+    assert type(adapter_of(registry_of(config, environ))) is adapter
 
 
 def test_the_context_window_is_configured_known_or_assumed():

@@ -1,5 +1,6 @@
 """The SSE decoder: whole frames from bytes in any pieces."""
 
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -90,3 +91,32 @@ def test_a_frame_cut_off_half_way_does_not_move_the_cursor() -> None:
 
 def test_bytes_that_are_no_utf8_do_not_break_the_stream() -> None:
     assert decode(b"event: \xff\nid: \xfe\ndata: \xfd\n\n") == [Frame("\ufffd", b"\xfd", "\ufffd")]
+
+
+def test_a_frame_is_given_out_with_the_line_end_that_ends_it_whatever_may_follow() -> None:
+    """A CR is a line end: nobody waits for the LF that may come after it, and it then makes no line of its own."""
+    decoder = Decoder()
+    assert decoder.decode(b"data: 1\r\r") == [Frame("message", b"1", None)]
+    assert decoder.decode(b"") == []
+    assert decoder.decode(b"\n") == []
+    assert decoder.decode(b"data: 2\r") == []
+    assert decoder.decode(b"\n\r") == [Frame("message", b"2", None)]
+
+
+def test_a_long_line_in_many_pieces_is_copied_a_few_times_and_not_once_for_every_piece() -> None:
+    """E5: counted in bytes that decoding allocates; a snapshot of long prompts is one such line."""
+    piece, pieces = b"a" * 1024, 512
+    decoder = Decoder()
+    decoder.decode(b"data: ")
+    allocated = 0
+    tracemalloc.start()
+    try:
+        for chunk in [piece] * pieces + [b"\n\n"]:
+            before, _ = tracemalloc.get_traced_memory()
+            tracemalloc.reset_peak()
+            frames = decoder.decode(chunk)
+            allocated += tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert [len(frame.data) for frame in frames] == [len(piece) * pieces]
+    assert allocated < 10 * len(piece) * pieces

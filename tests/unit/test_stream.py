@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longboat.core.stream import Draft, extend, sayable
+from longboat.core.stream import MAX_PARTS, Draft, extend, reshape, sayable
+from longboat.errors import ModelError
 from longboat.wire.models import (
     FinishPart,
     FinishReason,
@@ -15,6 +16,7 @@ from longboat.wire.models import (
     Role,
     TextPart,
     ToolCallPart,
+    ToolResultPart,
 )
 
 
@@ -174,3 +176,76 @@ def test_a_thought_after_a_signed_one_is_a_part_of_its_own() -> None:
         ReasoningPart(text="first", signature="signature"),
         ReasoningPart(text="second"),
     )
+
+
+# Many parts
+
+
+def fill(draft: Draft) -> None:
+    for index in range(MAX_PARTS):
+        draft.start_call(index, f"c{index}", "look")
+
+
+def test_an_answer_of_too_many_parts_is_an_error_and_keeps_what_it_has() -> None:
+    """E5: every part is told with the whole message, so a hundred thousand of them would fill memory and disk."""
+    draft = Draft(blank())
+    fill(draft)
+    whole = draft.message()
+    for begin in (
+        lambda: draft.add_text("a"),
+        lambda: draft.add_reasoning("b", None),
+        lambda: draft.start_call(MAX_PARTS, "c", "look"),
+    ):
+        with pytest.raises(ModelError) as caught:
+            begin()
+        assert (caught.value.code, caught.value.retryable) == ("too_many_parts", False)
+    assert draft.message() == whole
+    assert draft.add_input(MAX_PARTS - 1, "{}") == delta(MAX_PARTS - 1, 0, "{}"), "a part that is there still grows"
+
+
+def test_a_withdrawn_draft_has_room_for_parts_again() -> None:
+    """T7: the parts of a failed try do not count for the next."""
+    draft = Draft(blank())
+    fill(draft)
+    draft.withdraw()
+    fill(draft)
+    assert len(draft.message().parts) == MAX_PARTS
+
+
+def test_the_shapes_of_a_draft_share_their_text() -> None:
+    """What waits for the store takes no room of its own, however many shapes a long answer goes through."""
+    draft = Draft(blank())
+    for _ in range(3):
+        draft.add_text("x" * 1000)
+    first, second = (draft.start_call(index, f"c{index}", "look").parts[0] for index in range(2))
+    assert first == second == TextPart(text="x" * 3000)
+    assert first.text is second.text
+
+
+def test_a_new_shape_takes_the_place_of_an_older_one_if_deltas_say_the_rest() -> None:
+    """http.md, message_delta: in the merged shape, too, a part starts empty."""
+    old = with_parts(TextPart(text="a"), ReasoningPart(text=""))
+    grown = [delta(1, 0, "hm"), delta(0, 1, "b")]
+    new = with_parts(
+        TextPart(text="ab"), ReasoningPart(text="hm", signature="s"), ToolCallPart(id="c", name="look", input="")
+    )
+    assert reshape(old, new, grown) == with_parts(
+        TextPart(text="a"), ReasoningPart(text="", signature="s"), ToolCallPart(id="c", name="look", input="")
+    )
+    results = (ToolResultPart(tool_call_id="c", content="one"), ToolResultPart(tool_call_id="d", content="two"))
+    assert reshape(with_parts(results[0]), with_parts(*results), []) == with_parts(*results)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        with_parts(),
+        with_parts(TextPart(text="abc")),
+        with_parts(TextPart(text="ab"), TextPart(text="not told")),
+        with_parts(ReasoningPart(text="ab"), TextPart(text="")),
+        with_parts(ToolResultPart(tool_call_id="c", content="ab")),
+    ],
+)
+def test_a_message_that_says_more_than_its_deltas_takes_no_older_ones_place(new: Message) -> None:
+    """T7: one that was withdrawn, among others."""
+    assert reshape(with_parts(TextPart(text="a")), new, [delta(0, 1, "b")]) is None

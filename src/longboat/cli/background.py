@@ -15,10 +15,10 @@ from pathlib import Path
 import click
 
 from longboat.cli.connection import Connection
+from longboat.cli.environment import lacking
 from longboat.cli.main import Failure
 from longboat.client import calls
 from longboat.client.address import read_discovery
-from longboat.config.keys import keys_set
 from longboat.errors import LongboatError, ServerBusy, ServerUnreachable
 from longboat.wire.discovery import data_dir, runtime_dir
 from longboat.wire.models import PROTOCOL, Version
@@ -31,16 +31,19 @@ LOG_NAME = "server.log"
 LOG_LIMIT = 5_000_000
 
 
-def ensure_server() -> Connection:
-    """A connection to a server of our protocol. Starts one unless the user named another address."""
+def ensure_server(cwd: str) -> Connection:
+    """A connection to a server of our protocol that has the keys set here which the directory's configuration names.
+
+    Starts one unless the user named another address.
+    """
     connection = Connection()
     running = probe(connection)
-    if running is not None and running.protocol == PROTOCOL and (connection.address.named or not _lacks_keys()):
+    if running is not None and running.protocol == PROTOCOL and (connection.address.named or not lacking(cwd)):
         return connection
     if connection.address.named:
         raise _foreign(running) if running else _nobody(connection)
     with _start_lock():
-        return _settled_start()
+        return _settled_start(cwd)
 
 
 def probe(connection: Connection) -> Version | None:
@@ -95,11 +98,11 @@ def _locked(file: int) -> bool:
     return True
 
 
-def _settled_start() -> Connection:
+def _settled_start(cwd: str) -> Connection:
     """With the lock held: whoever had it before us may have started a server already."""
     connection = Connection()
     running = probe(connection)
-    if running is not None and running.protocol == PROTOCOL and not _renewed(connection):
+    if running is not None and running.protocol == PROTOCOL and not _renewed(connection, cwd):
         return connection
     if running is not None and running.protocol != PROTOCOL:
         _retire(connection, running)
@@ -110,18 +113,12 @@ def _settled_start() -> Connection:
     return connection
 
 
-def _lacks_keys() -> tuple[str, ...]:
-    """The providers' keys that are set here and that the running server was started without."""
-    found = read_discovery(os.environ)
-    return tuple(sorted(set(keys_set(os.environ)) - set(found.keys))) if found is not None else ()
-
-
-def _renewed(connection: Connection) -> bool:
+def _renewed(connection: Connection, cwd: str) -> bool:
     """Stop a server that lacks a key which is set now, so that one with the key can take its place.
 
     Only one that a command started, and only while it is idle; else the person is told.
     """
-    missing = _lacks_keys()
+    missing = lacking(cwd)
     if not missing:
         return False
     found = read_discovery(os.environ)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longboat.cli.options import cwd_option
-from longboat.wire.models import RunPage, RunState
+from longboat.wire.models import Outcome, RunPage, RunState
 
 if TYPE_CHECKING:
     from longboat.cli.connection import Connection
@@ -28,15 +28,16 @@ def cancel(run_id: str | None, session_id: str | None, everything: bool, cwd: st
     if [run_id is not None, session_id is not None, everything].count(True) != 1:
         raise click.UsageError("Name a RUN, or give --session ID, or --all.")
     from longboat.cli.background import ensure_server
+    from longboat.cli.ids import run_meant, session_meant
     from longboat.client import calls
 
-    connection = ensure_server()
+    connection = ensure_server(cwd)
     workspace_id = connection.join(cwd).id
     if run_id is not None:
-        run = connection.send(calls.cancel_run(workspace_id, run_id))
-        finished = run.state is RunState.FINISHED
-        click.echo(f"{run.run_id} {run.outcome if finished else 'is stopping'}")
+        _cancel_run(connection, workspace_id, run_meant(connection, workspace_id, run_id).run_id)
         return
+    if session_id is not None:
+        session_id = session_meant(connection, workspace_id, session_id).id
     canceled: list[str] = []
     for session in [session_id] if session_id is not None else _busy_sessions(connection, workspace_id):
         canceled += connection.send(calls.cancel_session(workspace_id, session)).canceled
@@ -44,6 +45,19 @@ def cancel(run_id: str | None, session_id: str | None, everything: bool, cwd: st
         click.echo("Nothing to cancel.")
     for each in canceled:
         click.echo(f"{each} canceled")
+
+
+def _cancel_run(connection: "Connection", workspace_id: str, run_id: str) -> None:
+    from longboat.cli.runs import OUTCOMES
+    from longboat.client import calls
+
+    run = connection.send(calls.cancel_run(workspace_id, run_id))
+    if run.outcome is None:
+        click.echo(f"{run_id} is stopping")
+    elif run.outcome is Outcome.CANCELED:
+        click.echo(f"{run_id} canceled")
+    else:
+        click.echo(f"{run_id} was over before: {OUTCOMES[run.outcome]}")
 
 
 def _busy_sessions(connection: "Connection", workspace_id: str) -> list[str]:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from longboat.client import calls
 from longboat.client.address import Address, find
 from longboat.client.calls import Call
-from longboat.errors import ServerUnreachable
+from longboat.errors import ServerUnreachable, Unauthorized
 from longboat.wire.models import Workspace
 
 T = TypeVar("T")
@@ -40,7 +40,11 @@ class Connection:
         except (OSError, http.client.HTTPException) as lost:
             reason = getattr(lost, "strerror", None) or str(lost) or type(lost).__name__
             raise ServerUnreachable(f"No answer from the Longboat server at {self.address}: {reason}") from lost
-        return call.read(status, content)
+        try:
+            return call.read(status, content)
+        except Unauthorized:  # what the server says of it is for those who write requests by hand
+            what = "refuses the token that it was sent" if self.address.token else "wants a token"
+            raise Unauthorized(f"The Longboat server at {self.address} {what}.") from None
 
     def join(self, path: str) -> Workspace:
         """The workspace of a directory."""

@@ -1,7 +1,9 @@
 """How things are printed: tables, times, JSON, and text from models made safe for a terminal."""
 
 import re
-from collections.abc import Sequence
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import click
@@ -15,19 +17,41 @@ def safe(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-def one_line(text: str, width: int) -> str:
-    """The beginning of a text, on one line."""
+def one_line(text: str, width: int | None = None) -> str:
+    """A text on one line; only its beginning if that is wider."""
     line = " ".join(safe(text).split())
+    return line if width is None else _cut(line, width)
+
+
+def _cut(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as what is in them; the last is never padded."""
-    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head) - 1)]
-    for number, row in enumerate([head, *rows]):
-        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        line = "  ".join([*padded, row[-1]]).rstrip()
+    """Columns as wide as what is in them; on a terminal cut to its width, for programs and files never."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for number, line in enumerate(table_lines([head, *rows], width)):
         click.secho(line, bold=number == 0)
+
+
+def table_lines(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if width is not None:
+        widths = _fitted(widths, width)
+    for row in rows:
+        cells = [_cut(cell, wide).ljust(wide) for cell, wide in zip(row, widths, strict=True)]
+        yield "  ".join(cells).rstrip()
+
+
+def _fitted(widths: Sequence[int], total: int) -> list[int]:
+    """The last column gives way first; then the first, which is an id, of which the beginning will do."""
+    fitted = list(widths)
+    excess = sum(widths) + 2 * (len(widths) - 1) - total
+    for column, least in ((-1, 16), (0, 14), (-1, 1)):
+        cut = max(0, min(excess, fitted[column] - least))
+        fitted[column] -= cut
+        excess -= cut
+    return fitted
 
 
 def json_line(value: object) -> None:

@@ -3,6 +3,7 @@
 Takes typed events; must not know where they come from. Answers go to `out`, everything else to stderr.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Protocol, TextIO
 
@@ -27,6 +28,16 @@ class Display(Protocol):
     def show(self, event: Event) -> None:
         """Take in one event of the run; the last is its run_complete."""
 
+    def say(self, text: str) -> None:
+        """Tell the person something, on a line of its own."""
+
+
+def display_of(style: str) -> Display:
+    """What suits where the answer goes."""
+    if style == "json":
+        return JsonLines(sys.stdout)
+    return LiveText(sys.stdout) if sys.stdout.isatty() else FinalText(sys.stdout)
+
 
 class JsonLines:
     """Each event as it was on the wire."""
@@ -39,6 +50,9 @@ class JsonLines:
         line = msgspec.json.encode({"type": event.type, "payload": inner}).decode()
         self._out.write(line + "\n")
         self._out.flush()
+
+    def say(self, text: str) -> None:
+        notice(text)
 
 
 class FinalText:
@@ -54,6 +68,9 @@ class FinalText:
         elif event.payload.text:
             self._out.write(event.payload.text.removesuffix("\n") + "\n")
             self._out.flush()
+
+    def say(self, text: str) -> None:
+        notice(text)
 
 
 class LiveText:
@@ -81,6 +98,10 @@ class LiveText:
                 self._notices.show(event, self._close_line)
         self._out.flush()
 
+    def say(self, text: str) -> None:
+        self._close_line()
+        notice(text)
+
     def _add(self, delta: MessageDelta) -> None:
         key = (delta.message_id, delta.part)
         shown = self._shown.get(key)
@@ -96,8 +117,7 @@ class LiveText:
         if text.startswith(shown):
             self._write(key, text[len(shown) :])
             return
-        self._close_line()
-        notice("(the answer is begun again)")
+        self.say("(the answer is begun again)")
         self._write(key, text)
 
     def _end(self, complete: RunComplete) -> None:

@@ -15,7 +15,8 @@ from longboat.cli.options import cwd_option
 from longboat.errors import LongboatError
 
 if TYPE_CHECKING:
-    from longboat.models.registry import ProviderInfo
+    from longboat.models.registry import Overview, ProviderInfo
+    from longboat.wire.models import AgentInfo
 
 LOW_DISK = 200_000_000
 SOCKET_PATH_MAX = 107
@@ -107,21 +108,26 @@ def _socket() -> Iterator[Finding]:
 def _server() -> Iterator[Finding]:
     from longboat.cli.background import probe
     from longboat.cli.connection import Connection
+    from longboat.cli.main import naming_variable
+    from longboat.cli.status import health_told
     from longboat.client import calls
     from longboat.wire.models import PROTOCOL
 
-    connection = Connection()
     try:
+        connection = Connection()
         running = probe(connection)
+        if running is None and connection.address.named:
+            advice = f"start it, or unset {naming_variable()} to use your own"
+            yield Finding(Verdict.WRONG, "server", f"none answers at {connection.address}: {advice}")
+            return
         if running is None:
-            verdict = Verdict.WRONG if connection.address.named else Verdict.NOTE
-            yield Finding(verdict, "server", f"none answers at {connection.address}; `longboat run` starts one")
+            yield Finding(Verdict.NOTE, "server", "none runs; `longboat run` starts one")
             return
         health = connection.send(calls.health())
     except LongboatError as error:
         yield Finding(Verdict.WRONG, "server", error.message)
         return
-    told = f"{running.version} at {connection.address}: {health.status} {health.detail}".rstrip()
+    told = f"{running.version} at {connection.address}: {health_told(health)}"
     if running.protocol != PROTOCOL:
         yield Finding(Verdict.WRONG, "server", f"{told}; it speaks another protocol: `longboat stop` it")
     else:
@@ -129,7 +135,7 @@ def _server() -> Iterator[Finding]:
 
 
 def _models(cwd: Path) -> Iterator[Finding]:
-    from longboat.cli.models import describe
+    from longboat.cli.models import describe, server_view
     from longboat.config.load import FILE_NAME, user_config_file
 
     for file in (user_config_file(os.environ, Path.home()), cwd / FILE_NAME):
@@ -139,20 +145,43 @@ def _models(cwd: Path) -> Iterator[Finding]:
     except LongboatError as error:
         yield Finding(Verdict.WRONG, "config", error.message)
         return
+    try:
+        agent = server_view(str(cwd))
+    except LongboatError:
+        agent = None  # told above
+    # What only this shell lacks is no matter to a server that has it.
+    yield from _as_this_shell_has_it(overview, Verdict.NOTE if agent is not None and agent.ready else Verdict.WRONG)
+    if agent is not None:
+        yield from _as_the_server_has_it(overview, agent, cwd)
+
+
+def _as_this_shell_has_it(overview: "Overview", verdict: Verdict) -> Iterator[Finding]:
     in_use = {(name or "").partition("/")[0] for name in (overview.large, overview.small)}
     for provider in overview.providers:
-        yield from _provider(provider, in_use=provider.name in in_use)
+        yield from _provider(provider, verdict, in_use=provider.name in in_use)
     if overview.problem is not None:
-        yield Finding(Verdict.WRONG, "models", overview.problem)
+        yield Finding(verdict, "models here", overview.problem)
     else:
-        yield Finding(Verdict.OK, "models", f"prompts: {overview.large}, titles: {overview.small}")
+        detail = f"prompts: {overview.large}, titles: {overview.small} (by the environment of this shell)"
+        yield Finding(Verdict.OK, "models here", detail)
     yield from _local_model(in_use="local" in in_use)
 
 
-def _provider(provider: "ProviderInfo", *, in_use: bool) -> Iterator[Finding]:
-    if provider.problem is not None:
+def _as_the_server_has_it(overview: "Overview", agent: "AgentInfo", cwd: Path) -> Iterator[Finding]:
+    from longboat.cli.models import divergence
+
+    different = divergence(overview, agent, str(cwd))
+    told = f"prompts: {agent.provider}/{agent.model}" if agent.ready else (agent.problem or "").removesuffix(".")
+    verdict = Verdict.WRONG if not agent.ready else Verdict.NOTE if different else Verdict.OK
+    yield Finding(verdict, "models server", f"{told}. {different}" if different else told)
+
+
+def _provider(provider: "ProviderInfo", verdict: Verdict, *, in_use: bool) -> Iterator[Finding]:
+    from longboat.cli.models import obstacle
+
+    if (problem := obstacle(provider)) is not None:
         if provider.source == "config":
-            yield Finding(Verdict.WRONG, provider.name, provider.problem)
+            yield Finding(verdict, provider.name, problem)
         return
     yield Finding(Verdict.OK, provider.name, f"{provider.type}, key {provider.key}, from {provider.source}")
     if in_use and provider.base_url is not None and (failure := _unreachable(provider.base_url)):

@@ -1,6 +1,8 @@
 """The command table and how failures look. Must not import any command: `--help` has to be quick."""
 
+import errno
 import os
+import sys
 from importlib import import_module
 
 import click
@@ -9,11 +11,13 @@ from longboat.errors import LongboatError
 
 COMMANDS: dict[str, str] = {
     "run": "Send a prompt, stream the answer.",
+    "watch": "Watch a run that somebody sent.",
     "runs": "List runs: what is active, queued and over.",
     "cancel": "Cancel a run, a session's runs, or all.",
-    "session": "List, show, delete and export sessions.",
+    "session": "List, show, rename, delete and export sessions.",
     "models": "Show the configured models; fetch the local one.",
     "config": "Show the effective configuration.",
+    "trust": "Show what a project's longboat.json asks for, and trust it.",
     "doctor": "Check what is configured, reachable and wrong.",
     "status": "Show the server and what it is doing.",
     "serve": "Run a server in the foreground.",
@@ -25,7 +29,7 @@ COMMANDS: dict[str, str] = {
 
 HINTS: dict[str, str] = {
     "server_unreachable": "`longboat doctor` looks for the cause; `longboat run` and `longboat serve` start a server.",
-    "unauthorized": "Set LONGBOAT_TOKEN to the token that the server printed when it started.",
+    "unauthorized": "Set LONGBOAT_TOKEN to the `token` in the server's discovery file (`longboat serve` prints where).",
     "session_not_found": "`longboat session list` shows the sessions of this directory; --cwd names another one.",
     "run_not_found": "`longboat runs` shows the runs of this directory; --cwd names another one.",
     "server_busy": "`longboat runs --state active` shows what runs; `longboat stop --force` stops it anyway.",
@@ -33,6 +37,21 @@ HINTS: dict[str, str] = {
     "store_unavailable": "`longboat doctor` shows the data directory and the free disk space.",
 }
 """The next step for each error that has one at the command line."""
+
+READER_GONE = 141
+"""What a shell reports of a program that SIGPIPE ended."""
+
+
+def hint_for(error: LongboatError) -> str:
+    """The next step. No server is ever started in place of one that the user named."""
+    if error.code == "server_unreachable" and (name := naming_variable()):
+        return f"{name} names this server: start it there, or unset {name} to use your own."
+    return HINTS.get(error.code, "")
+
+
+def naming_variable() -> str | None:
+    """The variable by which the user names a server, if one does."""
+    return next((name for name in ("LONGBOAT_URL", "LONGBOAT_SOCKET") if os.environ.get(name)), None)
 
 
 class Failure(click.ClickException):
@@ -73,9 +92,12 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except LongboatError as error:
-            raise Failure(error.message, HINTS.get(error.code, "")) from error
+            raise Failure(error.message, hint_for(error)) from error
         except KeyboardInterrupt:
             raise click.exceptions.Exit(130) from None
+        except BrokenPipeError:  # click would make it 1
+            forget_stdout()
+            raise click.exceptions.Exit(READER_GONE) from None
 
 
 def show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -92,9 +114,12 @@ def cli() -> None:
     """A coding agent that several people and programs can share.
 
     \b
-    longboat run "What does this project do?"     ask; a server is started if none runs
-    longboat run -c "And how is it tested?"       go on in the newest session
-    longboat doctor                               something is wrong?
+    longboat run "Why is the sky blue?"     ask; a server is started if none runs
+    longboat run -c "And at sunset?"        go on in the session that was used last here
+    longboat doctor                         something is wrong?
+
+    \b
+    Exit codes: 0 all is well, 1 it failed, 2 the command was called wrongly, 130 canceled.
 
     \b
     Completion, in ~/.bashrc (zsh and fish: zsh_source, fish_source):
@@ -104,4 +129,35 @@ def cli() -> None:
 
 def main() -> None:
     """The `longboat` command."""
-    cli(prog_name="longboat", color=color())
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - it was closed by whoever started us
+    try:
+        cli(prog_name="longboat", color=color())
+    except OSError as error:
+        # Not in the group: help, and the line that tells of a failure, are written outside of it.
+        sys.exit(_ended_by(error))
+
+
+def _ended_by(error: OSError) -> int:
+    """The exit code of a command that the system stopped. Whoever stopped reading is told nothing."""
+    forget_stdout()
+    if isinstance(error, BrokenPipeError):
+        return READER_GONE
+    Failure(_told(error)).show()
+    return 1
+
+
+def _told(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {reason}"
+    if error.errno == errno.ENOENT:  # what getcwd says
+        return "The current directory does not exist any more: cd to another one, or give --cwd DIR."
+    return f"Cannot write the output: {reason}." if error.errno in _WRITING else reason
+
+
+_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+def forget_stdout() -> None:
+    """What is left in the buffer must not fail at exit, with a traceback and a code of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -10,8 +10,9 @@ import click
 from longboat.cli.options import cwd_option, format_option
 
 if TYPE_CHECKING:
-    from longboat.models.registry import Overview
+    from longboat.models.registry import Overview, ProviderInfo
     from longboat.models.weights import FetchProgress
+    from longboat.wire.models import AgentInfo
 
 
 @click.group(short_help="Show the configured models; fetch the local one.", invoke_without_command=True)
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 @cwd_option
 @click.pass_context
 def models(ctx: click.Context, style: str, cwd: str) -> None:
-    """Show which models are configured for this directory, and what is missing for the others.
+    """Show which models are configured for this directory, what is missing for the others, and which one answers.
+
+    The table is what this shell's environment and longboat.json say. Who answers, the running server says.
 
     \b
     longboat models
@@ -27,13 +30,15 @@ def models(ctx: click.Context, style: str, cwd: str) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
+    import msgspec
+
     from longboat.cli.console import json_page
 
-    overview = describe(cwd)
+    overview, agent = describe(cwd), server_view(cwd)
     if style == "json":
-        json_page(overview)
+        json_page({**msgspec.to_builtins(overview), "server": agent})
     else:
-        _print(overview)
+        _print(overview, agent, cwd)
 
 
 @models.command("pull")
@@ -68,19 +73,59 @@ def describe(cwd: str) -> "Overview":
     return Registry(config, os.environ, data_dir=discovery.data_dir(os.environ, Path.home())).describe()
 
 
-def _print(overview: "Overview") -> None:
+def server_view(cwd: str) -> "AgentInfo | None":
+    """What the running server says of a directory; None if none runs."""
+    from longboat.cli.background import probe
+    from longboat.cli.connection import Connection
+    from longboat.client import calls
+
+    connection = Connection()
+    return connection.send(calls.agent(connection.join(cwd).id)) if probe(connection) is not None else None
+
+
+def obstacle(provider: "ProviderInfo") -> str | None:
+    """Why a provider is not chosen unless a model of it is named."""
+    if provider.problem is not None or provider.models:
+        return provider.problem
+    return f"List providers.{provider.name}.models in longboat.json, or name one as models.large."
+
+
+def divergence(overview: "Overview", agent: "AgentInfo", cwd: str) -> str:
+    """How the server differs from what this shell's environment would make of it, and what to do; or nothing."""
+    from longboat.cli.environment import lacking
+    from longboat.cli.main import naming_variable
+
+    if agent.ready and f"{agent.provider}/{agent.model}" == overview.large:
+        return ""
+    told = f"With this shell's environment it would be {overview.large or 'no model'}."
+    if naming_variable() is None and (missing := lacking(cwd)):
+        names = ", ".join(missing)
+        told += f" The server was started without {names}: `longboat stop` it, then `longboat run` starts it with them."
+    return told
+
+
+def _print(overview: "Overview", agent: "AgentInfo | None", cwd: str) -> None:
     from longboat.cli.console import table
 
-    rows = [
-        (each.name, "ready" if each.problem is None else "-", ", ".join(each.models) or "-", each.problem or "")
-        for each in overview.providers
-    ]
-    table(("PROVIDER", "STATE", "MODELS", "TO DO"), rows)
+    table(("PROVIDER", "STATE", "MODELS"), [_row(each) for each in overview.providers])
     click.echo()
-    if overview.problem is not None:
-        click.echo(overview.problem)
+    for each in overview.providers:
+        if each.source == "config" and (problem := obstacle(each)):
+            click.echo(f"{each.name} of longboat.json is passed over: {problem}")
+    if agent is None:
+        click.echo(overview.problem or f"Prompts go to {overview.large}; titles are written by {overview.small}.")
+        click.echo("(No server runs. This is what one that is started from this shell would do.)")
     else:
-        click.echo(f"Prompts go to {overview.large}; titles are written by {overview.small}.")
+        told = f"Prompts go to {agent.provider}/{agent.model}." if agent.ready else agent.problem
+        click.echo(f"The running server: {told}")
+        if different := divergence(overview, agent, cwd):
+            click.echo(different)
+
+
+def _row(provider: "ProviderInfo") -> tuple[str, str, str]:
+    problem = obstacle(provider)
+    state = "ready" if problem is None else "not ready" if provider.source == "config" else problem
+    return provider.name, state, ", ".join(provider.models) or "-"
 
 
 class _Progress:

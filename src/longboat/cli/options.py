@@ -1,5 +1,6 @@
 """Options that many commands share, and the workspace that they name."""
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -11,9 +12,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def cwd_option(command: Command) -> Command:
     return click.option(
         "--cwd",
-        type=click.Path(exists=True, file_okay=False, resolve_path=True),
+        type=click.Path(exists=True, file_okay=False),
         default=".",
         metavar="DIR",
+        callback=lambda _, __, path: os.path.realpath(path),
         help="The directory to work in.  [default: the current one]",
     )(command)
 
@@ -25,4 +27,14 @@ def format_option(command: Command) -> Command:
         type=click.Choice(["text", "json"]),
         default="text",
         help="text for people, json for programs.  [default: text]",
+    )(command)
+
+
+def events_option(command: Command) -> Command:
+    return click.option(
+        "--format",
+        "style",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        help="text, or json: one line per event.  [default: text]",
     )(command)

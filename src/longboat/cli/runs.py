@@ -4,7 +4,15 @@ import click
 
 from longboat.cli.console import ago, json_line, one_line, table
 from longboat.cli.options import cwd_option, format_option
-from longboat.wire.models import Run, RunState
+from longboat.wire.models import Outcome, Run, RunState
+
+OUTCOMES = {
+    Outcome.END_TURN: "done",
+    Outcome.CANCELED: "canceled",
+    Outcome.ERROR: "failed",
+    Outcome.INTERRUPTED: "interrupted",
+}
+"""How a run ended, for people."""
 
 
 @click.command(short_help="List runs: what is active, queued and over.")
@@ -22,10 +30,13 @@ def runs(state: str | None, session_id: str | None, limit: int, style: str, cwd:
     longboat runs --format json | jq -r .run_id
     """
     from longboat.cli.background import ensure_server
+    from longboat.cli.ids import session_meant
     from longboat.client import calls
 
-    connection = ensure_server()
+    connection = ensure_server(cwd)
     workspace_id = connection.join(cwd).id
+    if session_id is not None:
+        session_id = session_meant(connection, workspace_id, session_id).id
     wanted = RunState(state) if state else None
     page = connection.send(calls.runs(workspace_id, state=wanted, session_id=session_id, limit=limit))
     if style == "json":
@@ -38,9 +49,9 @@ def runs(state: str | None, session_id: str | None, limit: int, style: str, cwd:
 
 
 def _row(run: Run) -> tuple[str, str, str, str]:
-    state: str = run.outcome.value if run.outcome else run.state.value
+    state = OUTCOMES[run.outcome] if run.outcome else run.state.value
     if run.state is RunState.QUEUED and run.position is not None:
         state = f"queued #{run.position}"
     if run.cancel_requested and run.state is RunState.ACTIVE:
         state = "stopping"
-    return run.run_id, state, ago(run.accepted_at), one_line(run.prompt, 60)
+    return run.run_id, state, ago(run.accepted_at), one_line(run.prompt)

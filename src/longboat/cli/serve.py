@@ -3,6 +3,7 @@
 import os
 import secrets
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,15 @@ def serve(
     settings = _settings(socket=socket, host=host, port=port or 0, data_dir=data_dir, idle_exit_s=idle_exit)
     from longboat.server.main import serve as serve_until_told
 
-    ctx.exit(serve_until_told(settings, ready=_announce if idle_exit is None else None))
+    if idle_exit is not None:
+        ctx.exit(serve_until_told(settings))
+    ctx.exit(
+        serve_until_told(
+            settings,
+            ready=lambda found: _announce(found, settings),
+            leaving=lambda active: _take_leave(active, settings.server.drain_s),
+        )
+    )
 
 
 def _settings(
@@ -68,10 +77,10 @@ def _settings(
     )
 
 
-def _announce(found: "Discovery") -> None:
-    from longboat.wire.discovery import SOCKET_NAME, runtime_dir
+def _announce(found: "Discovery", settings: "Settings") -> None:
+    from longboat.wire.discovery import SOCKET_NAME
 
-    default = str(runtime_dir(os.environ, os.getuid()).absolute() / SOCKET_NAME)
+    default = str(settings.runtime_dir / SOCKET_NAME)
     click.echo(f"Longboat {found.version} is ready (Ctrl-C stops it; data in {found.data_dir}).")
     if found.socket is not None:
         click.echo(f"  socket {found.socket}")
@@ -79,11 +88,27 @@ def _announce(found: "Discovery") -> None:
         click.echo(f'  attach {own}longboat run "…"')
     if found.url is not None:
         click.echo(f"  url    {found.url}")
+        click.echo(f"  token  {_token_place(settings)}")
         click.echo(f'  attach LONGBOAT_URL={found.url} LONGBOAT_TOKEN={_shown_token(found)} longboat run "…"')
+
+
+def _token_place(settings: "Settings") -> str:
+    from longboat.server.listen import discovery_path
+
+    return "as in LONGBOAT_TOKEN" if os.environ.get("LONGBOAT_TOKEN") else f"`token` in {discovery_path(settings)}"
 
 
 def _shown_token(found: "Discovery") -> str:
     """A token goes to a terminal, where its user asked for it, and into no log."""
     if os.environ.get("LONGBOAT_TOKEN"):
         return "$LONGBOAT_TOKEN"
-    return found.token if sys.stdout.isatty() else "(see the discovery file)"
+    return found.token if sys.stdout.isatty() else "…"
+
+
+def _take_leave(active: int, drain_s: float) -> None:
+    with suppress(OSError):  # whoever read this may be gone, and the runs come first
+        if active:
+            runs = "1 run" if active == 1 else f"{active} runs"
+            click.echo(f"Stopping: waiting up to {drain_s:g} s for {runs} to end. (Ctrl-C again interrupts now.)")
+        else:
+            click.echo("Stopping.")

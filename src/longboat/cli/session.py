@@ -1,4 +1,4 @@
-"""`longboat session`: list, show, delete, export."""
+"""`longboat session`: list, show, rename, delete, export."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from longboat.cli.connection import Connection
 
 
-@click.group(short_help="List, show, delete and export sessions.")
+@click.group(short_help="List, show, rename, delete and export sessions.")
 def session() -> None:
     """The sessions of this directory.
 
@@ -28,7 +28,7 @@ def session() -> None:
 @format_option
 @cwd_option
 def list_sessions(limit: int, style: str, cwd: str) -> None:
-    """List sessions, newest first.
+    """List sessions, the one that was made last first. (`longboat run -c` goes on in the one that was used last.)
 
     \b
     longboat session list --format json | jq -r .id
@@ -42,7 +42,7 @@ def list_sessions(limit: int, style: str, cwd: str) -> None:
             json_line(each)
     elif page.items:
         rows = [
-            (each.id, "busy" if each.busy else "idle", ago(each.updated_at), one_line(each.title, 60) or "(untitled)")
+            (each.id, "busy" if each.busy else "idle", ago(each.updated_at), one_line(each.title) or "(untitled)")
             for each in page.items
         ]
         table(("SESSION", "STATE", "CHANGED", "TITLE"), rows)
@@ -60,17 +60,36 @@ def show_session(session_id: str, style: str, cwd: str) -> None:
     \b
     longboat session show 0198c2f4-…
     """
-    from longboat.client import calls
+    from longboat.cli.ids import session_meant
 
     connection, workspace_id = _workspace(cwd)
-    found = connection.send(calls.session(workspace_id, session_id))
+    found = session_meant(connection, workspace_id, session_id)
     if style == "text":
         click.secho(safe(found.title) or "(untitled)", bold=True)
-    for message in _messages(connection, workspace_id, session_id):
+    for message in _messages(connection, workspace_id, found.id):
         if style == "json":
             json_line(message)
         else:
             _print_message(message)
+
+
+@session.command("rename")
+@click.argument("session_id", metavar="SESSION")
+@click.argument("title")
+@cwd_option
+def rename_session(session_id: str, title: str, cwd: str) -> None:
+    """Give a session another title.
+
+    \b
+    longboat session rename 0198c2f4-91… "The broken build"
+    """
+    from longboat.cli.ids import session_meant
+    from longboat.client import calls
+
+    connection, workspace_id = _workspace(cwd)
+    found = session_meant(connection, workspace_id, session_id)
+    renamed = connection.send(calls.rename_session(workspace_id, found.id, title))
+    click.echo(f"{renamed.id} {one_line(renamed.title)}")
 
 
 @session.command("delete")
@@ -83,14 +102,15 @@ def delete_session(session_id: str, yes: bool, cwd: str) -> None:
     \b
     longboat session delete 0198c2f4-…
     """
+    from longboat.cli.ids import session_meant
     from longboat.client import calls
 
     connection, workspace_id = _workspace(cwd)
-    found = connection.send(calls.session(workspace_id, session_id))
+    found = session_meant(connection, workspace_id, session_id)
     if not yes:
-        click.confirm(f"Delete {one_line(found.title, 60) or session_id!r} for good?", abort=True, err=True)
-    connection.send(calls.delete_session(workspace_id, session_id))
-    click.echo(f"{session_id} deleted")
+        click.confirm(f"Delete {one_line(found.title, 60) or found.id} for good?", abort=True, err=True)
+    connection.send(calls.delete_session(workspace_id, found.id))
+    click.echo(f"{found.id} deleted")
 
 
 @session.command("export")
@@ -102,25 +122,26 @@ def export_session(session_id: str, cwd: str) -> None:
     \b
     longboat session export 0198c2f4-… > session.json
     """
+    from longboat.cli.ids import session_meant
     from longboat.client import calls
 
     connection, workspace_id = _workspace(cwd)
-    found = connection.send(calls.session(workspace_id, session_id))
+    found = session_meant(connection, workspace_id, session_id)
     runs = [
         run
         for page in connection.pages(
-            lambda after: calls.runs(workspace_id, session_id=session_id, limit=500, after=after)
+            lambda after: calls.runs(workspace_id, session_id=found.id, limit=500, after=after)
         )
         for run in page.items
     ]
-    messages = _messages(connection, workspace_id, session_id)
+    messages = _messages(connection, workspace_id, found.id)
     json_page({"session": found, "messages": messages, "runs": sorted(runs, key=lambda run: run.seq)})
 
 
 def _workspace(cwd: str) -> "tuple[Connection, str]":
     from longboat.cli.background import ensure_server
 
-    connection = ensure_server()
+    connection = ensure_server(cwd)
     return connection, connection.join(cwd).id
 
 
@@ -142,10 +163,15 @@ def _print_message(message: Message) -> None:
             case ToolResultPart():
                 lines.append(f"[{'failed' if part.is_error else 'result'}: {one_line(part.content, 100)}]")
             case FinishPart(reason=reason) if reason is not FinishReason.END_TURN:
-                lines.append(f"[{reason.value.replace('_', ' ')}] {safe(part.title)} {safe(part.detail)}".rstrip())
+                lines.append(_finish(part))
             case _:
                 pass
     if lines:
         click.echo()
         click.secho({Role.USER: "you", Role.ASSISTANT: "agent", Role.TOOL: "tools"}[message.role], fg="cyan")
         click.echo("\n".join(lines))
+
+
+def _finish(part: FinishPart) -> str:
+    told = ": ".join(safe(text) for text in (part.title, part.detail) if text)
+    return f"[{part.reason.value.replace('_', ' ')}] {told}".rstrip()

@@ -1,8 +1,14 @@
 """`longboat status`."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from longboat.cli.options import format_option
+
+if TYPE_CHECKING:
+    from longboat.client.address import Address
+    from longboat.wire.models import Health
 
 
 @click.command(short_help="Show the server and what it is doing.")
@@ -26,14 +32,27 @@ def status(ctx: click.Context, style: str) -> None:
         if style == "json":
             json_line({"running": False})
         else:
-            click.echo('No server runs: longboat run "…" starts one.')
+            click.echo(nobody(connection.address))
         ctx.exit(1)
     health = connection.send(calls.health())
     workspaces = connection.send(calls.workspaces()).items
     if style == "json":
         json_line({"running": True, "version": running, "health": health, "workspaces": workspaces})
         return
-    click.echo(f"server {running.version} at {connection.address}: {health.status} {health.detail}".rstrip())
+    click.echo(f"server {running.version} at {connection.address}: {health_told(health)}")
     if workspaces:
         rows = [("busy" if each.busy else "idle", str(len(each.clients)), each.path) for each in workspaces]
         table(("STATE", "CLIENTS", "WORKSPACE"), rows)
+
+
+def nobody(address: "Address") -> str:
+    """That no server answers, and what would help."""
+    from longboat.cli.main import naming_variable
+
+    if name := naming_variable():
+        return f"No server answers at {address}: start it, or unset {name} to use your own."
+    return 'No server runs: longboat run "…" starts one.'
+
+
+def health_told(health: "Health") -> str:
+    return f"{health.status}: {health.detail}" if health.detail else health.status

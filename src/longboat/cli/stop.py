@@ -1,6 +1,12 @@
 """`longboat stop`."""
 
+import os
+import signal
+from pathlib import Path
+
 import click
+
+from longboat.errors import LongboatError
 
 
 @click.command(short_help="Stop the server.")
@@ -14,14 +20,47 @@ def stop(force: bool) -> None:
     """
     from longboat.cli.background import STOP_S, probe, wait_until_gone
     from longboat.cli.connection import Connection
-    from longboat.cli.main import Failure
+    from longboat.cli.main import Failure, naming_variable
     from longboat.client import calls
 
     connection = Connection()
     if probe(connection) is None:
-        click.echo("No server runs.")
+        click.echo(f"No server answers at {connection.address}." if naming_variable() else "No server runs.")
         return
+    busy = [each.path for each in connection.send(calls.workspaces()).items if each.busy]
     connection.send(calls.shutdown(if_idle=not force))
-    if not wait_until_gone(connection, STOP_S):
-        raise Failure(f"The server still answers after {STOP_S:g} s.", "`longboat logs` shows what it does.")
+    drain_s = _drain_s()
+    try:
+        if busy:
+            where = ", ".join(busy)
+            click.echo(f"Waiting for what runs in {where}: up to {drain_s:g} s, then it is interrupted.", err=True)
+            click.echo("(Ctrl-C interrupts it now.)", err=True)
+        gone = wait_until_gone(connection, drain_s + STOP_S)
+    except KeyboardInterrupt:
+        _hurry()
+        gone = wait_until_gone(connection, STOP_S)
+    if not gone:
+        raise Failure("The server still answers.", "`longboat logs` shows what it does.")
     click.echo("The server has stopped.")
+
+
+def _drain_s() -> float:
+    """How long the user's own server lets active runs go on; where another was named, about as long."""
+    from longboat.config.load import load_user_config
+    from longboat.config.settings import ServerSection
+
+    try:
+        return load_user_config(environ=os.environ, user_dir=Path.home()).server.drain_s
+    except LongboatError:
+        return ServerSection().drain_s
+
+
+def _hurry() -> None:
+    """The second signal of a server on this machine skips the drain; any other is left to itself."""
+    from longboat.cli.main import naming_variable
+    from longboat.client.address import read_discovery
+
+    found = read_discovery(os.environ)
+    if found is None or naming_variable():
+        raise KeyboardInterrupt
+    os.kill(found.pid, signal.SIGTERM)

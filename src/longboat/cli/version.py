@@ -13,12 +13,13 @@ def version() -> None:
     from longboat import __version__
     from longboat.cli.background import probe
     from longboat.cli.connection import Connection
+    from longboat.cli.status import nobody
     from longboat.wire.models import PROTOCOL
 
     connection = Connection()
     click.echo(f"longboat {__version__} (protocol {PROTOCOL})")
     running = probe(connection)
     if running is None:
-        click.echo("no server runs")
+        click.echo(nobody(connection.address))
     else:
         click.echo(f"server   {running.version} (protocol {running.protocol}) at {connection.address}")

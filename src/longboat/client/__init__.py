@@ -1,7 +1,7 @@
 """The Python SDK: `Client` for asyncio, `SyncClient` for plain code.
 
 async with Client() as client:
-    async for event in client.run("What is in this directory?"):
+    async for event in client.run("Why is the sky blue?"):
         print(event.type)
 """
 

@@ -7,9 +7,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
+from longboat.errors import BadInput
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery, runtime_dir
 
 
@@ -45,11 +47,13 @@ def find(
 ) -> Address:
     """The server's address: arguments first, then LONGBOAT_URL or LONGBOAT_SOCKET, then the discovery file."""
     environ = os.environ if environ is None else environ
+    said_by = "url"
     if url is None and socket is None:
+        said_by = "LONGBOAT_URL"
         url, socket = environ.get("LONGBOAT_URL") or None, environ.get("LONGBOAT_SOCKET") or None
     token = token or environ.get("LONGBOAT_TOKEN") or None
     if url is not None:
-        url = url.rstrip("/")
+        url = _checked(url, said_by).rstrip("/")
         found = read_discovery(environ)
         known = found.token if found is not None and found.url == url else None
         return Address(url=url, token=token or known)
@@ -64,6 +68,18 @@ def read_discovery(environ: Mapping[str, str]) -> Discovery | None:
         return msgspec.json.decode((_runtime_dir(environ) / DISCOVERY_NAME).read_bytes(), type=Discovery)
     except (OSError, msgspec.MsgspecError):
         return None
+
+
+def _checked(url: str, said_by: str) -> str:
+    """Refuse what is no URL, instead of trying some other place that it could mean."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if usable:
+        return url
+    raise BadInput(f"{said_by} is {url!r}, but has to be like http://127.0.0.1:8911.", code="bad_url")
 
 
 def _discovered(environ: Mapping[str, str], token: str | None) -> Address:

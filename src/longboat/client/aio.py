@@ -15,10 +15,10 @@ from longboat.client import calls, transport
 from longboat.client.address import find
 from longboat.client.answers import error_from, may_pass
 from longboat.client.calls import Call
-from longboat.client.following import Next, follow
-from longboat.client.patience import Patience
+from longboat.client.following import Next, Script, follow
+from longboat.client.patience import Outage, Patience
 from longboat.client.tail import Tail
-from longboat.errors import LongboatError, ServerUnreachable, WorkspaceClosing
+from longboat.errors import LongboatError, RunNotFound, ServerUnreachable, WorkspaceClosing
 from longboat.wire import models
 from longboat.wire.events import Event
 from longboat.wire.ids import new_id
@@ -31,7 +31,9 @@ class Client:
     """Talks to a Longboat server from asyncio: `async with Client() as client: …`.
 
     Without arguments it finds the user's own server (LONGBOAT_URL, LONGBOAT_SOCKET, or the discovery file). One client
-    serves many tasks and streams at once. Every refusal is raised as its class in `longboat.errors`.
+    serves many tasks and streams at once. Every refusal is raised as its class in `longboat.errors`. While
+    a server that was there is away, calls that may be repeated wait for it: `on_outage` is called with the error when
+    that begins, and with None when it is over.
     """
 
     def __init__(
@@ -41,12 +43,14 @@ class Client:
         token: str | None = None,
         socket: str | os.PathLike[str] | None = None,
         client_id: str | None = None,
+        on_outage: Outage | None = None,
     ) -> None:
         self.client_id = client_id or new_id()
         self._find = partial(find, url=url, token=token, socket=socket)
         self.address = self._find()
         self._http = transport.open_async(self.address)
         self._reached = False
+        self._on_outage = on_outage
 
     async def __aenter__(self) -> Self:
         return self
@@ -79,13 +83,14 @@ class Client:
         """Submit a prompt and yield the events of its run; the last one is its `run_complete`.
 
         Without `session_id` a session is created; without `workspace_id` the workspace is that of `path`, by default
-        the working directory. A lost stream is taken up again; a server gone for `give_up_after_s` raises
-        ServerUnreachable. Leaving early does not cancel the run: `cancel_run` does.
+        the working directory. With a `run_id` that is known there, it is that run in its session, and nothing new. A
+        lost stream is taken up again; a server gone for `give_up_after_s` raises ServerUnreachable. Leaving early does
+        not cancel the run: `cancel_run` does.
         """
         if workspace_id is None:
             workspace_id = (await self._insist(calls.join(path or ".", self.client_id), give_up_after_s)).id
         if session_id is None:
-            session_id = (await self._insist(calls.create_session(workspace_id), give_up_after_s)).id
+            session_id = await self._session_for(workspace_id, run_id, give_up_after_s)
         submit = Submit(
             session_id=session_id,
             prompt=prompt,
@@ -96,15 +101,35 @@ class Client:
             approve=approve,
             client_id=self.client_id,
         )
-        async with aclosing(self._follow(workspace_id, submit, give_up_after_s)) as events:
+        script = follow(workspace_id, submit.session_id, submit.run_id or "", submit)
+        async with aclosing(self._play(script, workspace_id, session_id, give_up_after_s)) as events:
             async for event in events:
                 yield event
 
-    async def _follow(
-        self, workspace_id: str, submit: Submit, give_up_after_s: float | None
+    async def watch(
+        self, workspace_id: str, run_id: str, *, give_up_after_s: float | None = 60.0
     ) -> AsyncGenerator[Event, None]:
-        script, answer = follow(workspace_id, submit), None
-        stream = self.events(workspace_id, submit.session_id, give_up_after_s=give_up_after_s)
+        """The events of a run that somebody submitted, from now to its `run_complete`, which may be the only one."""
+        session_id = (await self._insist(calls.get_run(workspace_id, run_id), give_up_after_s)).session_id
+        script = follow(workspace_id, session_id, run_id)
+        async with aclosing(self._play(script, workspace_id, session_id, give_up_after_s)) as events:
+            async for event in events:
+                yield event
+
+    async def _session_for(self, workspace_id: str, run_id: str | None, give_up_after_s: float | None) -> str:
+        """The session of a run that is known; else a new one."""
+        if run_id is not None:
+            try:
+                return (await self._insist(calls.get_run(workspace_id, run_id), give_up_after_s)).session_id
+            except RunNotFound:
+                pass
+        return (await self._insist(calls.create_session(workspace_id), give_up_after_s)).id
+
+    async def _play(
+        self, script: Script[None], workspace_id: str, session_id: str, give_up_after_s: float | None
+    ) -> AsyncGenerator[Event, None]:
+        answer = None
+        stream = self.events(workspace_id, session_id, give_up_after_s=give_up_after_s)
         async with aclosing(stream) as events:
             while True:
                 try:
@@ -133,7 +158,7 @@ class Client:
         Starts with a `snapshot`, or right after the cursor `after`. `resync` says that the cursor is no longer in the
         log; a `snapshot` follows it.
         """
-        tail, patience = Tail(after), Patience(give_up_after_s)
+        tail, patience = Tail(after), Patience(give_up_after_s, on_outage=self._on_outage)
         while True:
             try:
                 async with aclosing(self._connection(workspace_id, session_id, tail)) as chunks:
@@ -176,14 +201,17 @@ class Client:
 
     async def _insist(self, call: Call[T], give_up_after_s: float | None) -> T:
         """Send, and send again while the server is away, if the call bears it."""
-        patience = Patience(give_up_after_s)
+        patience = Patience(give_up_after_s, on_outage=self._on_outage)
         while True:
             try:
-                return await self._send(call)
+                answer = await self._send(call)
             except (ServerUnreachable, WorkspaceClosing) as lost:
                 if not call.repeatable:
                     raise
                 await self._pause(patience, lost)
+            else:
+                patience.heard()
+                return answer
 
     async def _pause(self, patience: Patience, lost: LongboatError) -> None:
         """Wait before the next try. A server that was discovered may have come back at another address."""

@@ -37,10 +37,9 @@ Step = Call[Any] | Next | Event
 Script = Generator[Step, Any, T]
 
 
-def follow(workspace_id: str, submit: Submit) -> Script[None]:
-    """Submit and yield the events that concern the run; the last is its terminal event (R1)."""
-    own = _Own(run_id=submit.run_id or "", session_id=submit.session_id)
-    submitted = False
+def follow(workspace_id: str, session_id: str, run_id: str, submit: Submit | None = None) -> Script[None]:
+    """Yield the events that concern the run; the last is its terminal event (R1). `submit`: it is not handed in yet."""
+    own = _Own(run_id=run_id, session_id=session_id)
     while True:
         event: Event = yield Next()
         if event.type != "snapshot":
@@ -50,10 +49,10 @@ def follow(workspace_id: str, submit: Submit) -> Script[None]:
                 return
             continue
         yield from own.restored(event.payload)
-        if not submitted:
+        if submit is not None:
             # The stream is open and its place known: from here on nothing of this run can be missed.
             over = (yield from _ask(calls.submit(workspace_id, submit))).state is RunState.FINISHED
-            submitted = True
+            submit = None
         else:
             over = not own.unfinished_in(event.payload)
         if over and (complete := (yield from _result(workspace_id, own.run_id))) is not None:

@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 from longboat.errors import LongboatError, ServerUnreachable
 
+Outage = Callable[[LongboatError | None], None]
+"""Told of the error when the server is lost, and of None when it is back."""
+
 FIRST_DELAY_S = 0.05
 LONGEST_DELAY_S = 2.0
 
@@ -13,17 +16,20 @@ LONGEST_DELAY_S = 2.0
 class Patience:
     """Counts one outage: each loss gives the wait before the next try, until `give_up_after_s` have passed.
 
-    None waits for ever. The waits double and are jittered, so that many clients do not come back in step.
+    None waits for ever. The waits double and are jittered, so that many clients do not come back in step. `on_outage`
+    hears once of each outage and once of its end.
     """
 
     def __init__(
         self,
         give_up_after_s: float | None,
         *,
+        on_outage: Outage | None = None,
         clock: Callable[[], float] = time.monotonic,
         dice: Callable[[], float] = random.random,
     ) -> None:
         self._give_up_after_s = give_up_after_s
+        self._on_outage = on_outage
         self._clock = clock
         self._dice = dice
         self._tries = 0
@@ -31,13 +37,19 @@ class Patience:
 
     def heard(self) -> None:
         """The server is there: the outage is over."""
+        if self._since is None:
+            return
         self._tries, self._since = 0, None
+        if self._on_outage is not None:
+            self._on_outage(None)
 
     def lost(self, cause: LongboatError) -> float:
         """Seconds to wait before the next try. Raises when it is not worth waiting any longer (R3)."""
         now = self._clock()
         if self._since is None:
             self._since = now
+            if self._on_outage is not None:
+                self._on_outage(cause)
         if self._give_up_after_s is not None and now - self._since >= self._give_up_after_s:
             raise ServerUnreachable(f"Gave up after {self._give_up_after_s:g} s: {cause.message}") from cause
         delay = min(FIRST_DELAY_S * 2.0 ** min(self._tries, 10), LONGEST_DELAY_S)

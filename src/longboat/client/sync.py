@@ -15,10 +15,10 @@ from longboat.client import calls, transport
 from longboat.client.address import find
 from longboat.client.answers import error_from, may_pass
 from longboat.client.calls import Call
-from longboat.client.following import Next, follow
-from longboat.client.patience import Patience
+from longboat.client.following import Next, Script, follow
+from longboat.client.patience import Outage, Patience
 from longboat.client.tail import Tail
-from longboat.errors import LongboatError, ServerUnreachable, WorkspaceClosing
+from longboat.errors import LongboatError, RunNotFound, ServerUnreachable, WorkspaceClosing
 from longboat.wire import models
 from longboat.wire.events import Event
 from longboat.wire.ids import new_id
@@ -31,7 +31,9 @@ class SyncClient:
     """Talks to a Longboat server without asyncio: `with SyncClient() as client: …`.
 
     Without arguments it finds the user's own server (LONGBOAT_URL, LONGBOAT_SOCKET, or the discovery file). One client
-    serves many threads and streams at once. Every refusal is raised as its class in `longboat.errors`.
+    serves many threads and streams at once. Every refusal is raised as its class in `longboat.errors`. While
+    a server that was there is away, calls that may be repeated wait for it: `on_outage` is called with the error when
+    that begins, and with None when it is over.
     """
 
     def __init__(
@@ -41,12 +43,14 @@ class SyncClient:
         token: str | None = None,
         socket: str | os.PathLike[str] | None = None,
         client_id: str | None = None,
+        on_outage: Outage | None = None,
     ) -> None:
         self.client_id = client_id or new_id()
         self._find = partial(find, url=url, token=token, socket=socket)
         self.address = self._find()
         self._http = transport.open_sync(self.address)
         self._reached = False
+        self._on_outage = on_outage
 
     def __enter__(self) -> Self:
         return self
@@ -79,13 +83,14 @@ class SyncClient:
         """Submit a prompt and yield the events of its run; the last one is its `run_complete`.
 
         Without `session_id` a session is created; without `workspace_id` the workspace is that of `path`, by default
-        the working directory. A lost stream is taken up again; a server gone for `give_up_after_s` raises
-        ServerUnreachable. Leaving early does not cancel the run: `cancel_run` does.
+        the working directory. With a `run_id` that is known there, it is that run in its session, and nothing new. A
+        lost stream is taken up again; a server gone for `give_up_after_s` raises ServerUnreachable. Leaving early does
+        not cancel the run: `cancel_run` does.
         """
         if workspace_id is None:
             workspace_id = (self._insist(calls.join(path or ".", self.client_id), give_up_after_s)).id
         if session_id is None:
-            session_id = (self._insist(calls.create_session(workspace_id), give_up_after_s)).id
+            session_id = self._session_for(workspace_id, run_id, give_up_after_s)
         submit = Submit(
             session_id=session_id,
             prompt=prompt,
@@ -96,12 +101,33 @@ class SyncClient:
             approve=approve,
             client_id=self.client_id,
         )
-        with closing(self._follow(workspace_id, submit, give_up_after_s)) as events:
+        script = follow(workspace_id, submit.session_id, submit.run_id or "", submit)
+        with closing(self._play(script, workspace_id, session_id, give_up_after_s)) as events:
             yield from events
 
-    def _follow(self, workspace_id: str, submit: Submit, give_up_after_s: float | None) -> Generator[Event, None, None]:
-        script, answer = follow(workspace_id, submit), None
-        stream = self.events(workspace_id, submit.session_id, give_up_after_s=give_up_after_s)
+    def watch(
+        self, workspace_id: str, run_id: str, *, give_up_after_s: float | None = 60.0
+    ) -> Generator[Event, None, None]:
+        """The events of a run that somebody submitted, from now to its `run_complete`, which may be the only one."""
+        session_id = (self._insist(calls.get_run(workspace_id, run_id), give_up_after_s)).session_id
+        script = follow(workspace_id, session_id, run_id)
+        with closing(self._play(script, workspace_id, session_id, give_up_after_s)) as events:
+            yield from events
+
+    def _session_for(self, workspace_id: str, run_id: str | None, give_up_after_s: float | None) -> str:
+        """The session of a run that is known; else a new one."""
+        if run_id is not None:
+            try:
+                return (self._insist(calls.get_run(workspace_id, run_id), give_up_after_s)).session_id
+            except RunNotFound:
+                pass
+        return (self._insist(calls.create_session(workspace_id), give_up_after_s)).id
+
+    def _play(
+        self, script: Script[None], workspace_id: str, session_id: str, give_up_after_s: float | None
+    ) -> Generator[Event, None, None]:
+        answer = None
+        stream = self.events(workspace_id, session_id, give_up_after_s=give_up_after_s)
         with closing(stream) as events:
             while True:
                 try:
@@ -130,7 +156,7 @@ class SyncClient:
         Starts with a `snapshot`, or right after the cursor `after`. `resync` says that the cursor is no longer in the
         log; a `snapshot` follows it.
         """
-        tail, patience = Tail(after), Patience(give_up_after_s)
+        tail, patience = Tail(after), Patience(give_up_after_s, on_outage=self._on_outage)
         while True:
             try:
                 with closing(self._connection(workspace_id, session_id, tail)) as chunks:
@@ -171,14 +197,17 @@ class SyncClient:
 
     def _insist(self, call: Call[T], give_up_after_s: float | None) -> T:
         """Send, and send again while the server is away, if the call bears it."""
-        patience = Patience(give_up_after_s)
+        patience = Patience(give_up_after_s, on_outage=self._on_outage)
         while True:
             try:
-                return self._send(call)
+                answer = self._send(call)
             except (ServerUnreachable, WorkspaceClosing) as lost:
                 if not call.repeatable:
                     raise
                 self._pause(patience, lost)
+            else:
+                patience.heard()
+                return answer
 
     def _pause(self, patience: Patience, lost: LongboatError) -> None:
         """Wait before the next try. A server that was discovered may have come back at another address."""

@@ -1,19 +1,26 @@
 """JSON with comments and trailing commas, and the line on which each value stands.
 
 Owns the text. Must not know what a configuration means. Comments and trailing commas are blanked out in place, so that
-every offset, and with it every line, stays the one the user sees in the editor.
+every offset, and with it every line, stays the one the user sees in the editor. Files are read on the event loop, and
+strangers write some of them: every pass here takes time in proportion to the text.
 """
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 Path = tuple[str | int, ...]
 
-_STRING = r'"(?:\\.|[^"\\\n])*"'
+MAX_DEPTH = 32
+"""How deep `lines` looks. What we check lies far above; below it a short text could have very many long paths."""
+
+# Possessive, and whole without its closing quote: an open string is not looked at again from each quote inside it.
+_STRING = r'"(?:\\.|[^"\\\n])*+"?'
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?\*/|(/\*)", re.DOTALL)
-_TRAILING = re.compile(rf"({_STRING})|,(?=\s*[}}\]])")
+# "[,]" stays wrong: a comma trails only after a value.
+_TRAILING = re.compile(rf"((?:{_STRING}|[^\s\[{{,:\"])\s*+),(?=\s*+[}}\]])|{_STRING}")
 _TOKEN = re.compile(rf"{_STRING}|[{{}}\[\],:]|[^\s{{}}\[\],:\"]+")
 _NOT_BLANK = re.compile(r"[^\r\n]")
 
@@ -31,8 +38,7 @@ def parse(text: str) -> Any:
     plain = _plain(text)
 
     def refuse(constant: str) -> NoReturn:
-        at = next(match.start() for match in _TOKEN.finditer(plain) if match.group() == constant)
-        raise JsoncError(f"not valid JSON: {constant} is not a number here", _line(plain, at))
+        raise JsoncError(f"not valid JSON: {constant} is not a number here", _line_of(re.escape(constant), plain))
 
     try:
         return json.loads(plain, parse_constant=refuse)
@@ -40,12 +46,18 @@ def parse(text: str) -> Any:
         raise JsoncError(f"not valid JSON: {error.msg} (column {error.colno})", error.lineno) from None
     except RecursionError:
         raise JsoncError("not valid JSON: nested too deeply", 1) from None
+    except JsoncError:
+        raise
+    except ValueError:
+        digits = sys.get_int_max_str_digits() + 1
+        raise JsoncError(
+            "not valid JSON: a number with too many digits", _line_of(rf"-?\d{{{digits}}}", plain)
+        ) from None
 
 
 def lines(text: str) -> dict[Path, int]:
-    """The line of each key and each array item of a text that parses."""
-    plain = _plain(text)
-    tokens = ((match.group(), _line(plain, match.start())) for match in _TOKEN.finditer(plain))
+    """The line of each key and each array item of a text that parses, down to `MAX_DEPTH`."""
+    tokens = _tokens(_plain(text))
     where: dict[Path, int] = {}
     _walk(next(tokens), tokens, (), where)
     return where
@@ -54,7 +66,9 @@ def lines(text: str) -> dict[Path, int]:
 def _walk(first: tuple[str, int], tokens: Iterator[tuple[str, int]], path: Path, where: dict[Path, int]) -> None:
     token, line = first
     where.setdefault(path, line)
-    if token == "{":
+    if len(path) == MAX_DEPTH:
+        _skip(token, tokens)
+    elif token == "{":
         for token, line in tokens:
             if token == "}":
                 return
@@ -73,23 +87,36 @@ def _walk(first: tuple[str, int], tokens: Iterator[tuple[str, int]], path: Path,
                 index += 1
 
 
+def _skip(first: str, tokens: Iterator[tuple[str, int]]) -> None:
+    """To the end of the value that begins with `first`."""
+    depth, token = 0, first
+    while (depth := depth + (token in ("[", "{")) - (token in ("]", "}"))) > 0:
+        token, _ = next(tokens)
+
+
 def _plain(text: str) -> str:
     def blank(match: re.Match[str]) -> str:
         if match[1]:
             return match[1]
         if match[2]:
-            raise JsoncError("the comment that starts here is never closed with */", _line(text, match.start()))
+            raise JsoncError(
+                "the comment that starts here is never closed with */", text.count("\n", 0, match.start()) + 1
+            )
         return _NOT_BLANK.sub(" ", match[0])
 
     uncommented = _COMMENT.sub(blank, text)
-
-    def drop_comma(match: re.Match[str]) -> str:
-        # "[,]" stays wrong: a comma trails only after a value.
-        after_value = uncommented[: match.start()].rstrip()[-1:] not in ("", "[", "{", ",", ":")
-        return match[1] or (" " if after_value else ",")
-
-    return _TRAILING.sub(drop_comma, uncommented)
+    return _TRAILING.sub(lambda match: f"{match[1]} " if match[1] else match[0], uncommented)
 
 
-def _line(text: str, offset: int) -> int:
-    return text.count("\n", 0, offset) + 1
+def _tokens(plain: str) -> Iterator[tuple[str, int]]:
+    """Each token and its line."""
+    line, at = 1, 0
+    for match in _TOKEN.finditer(plain):
+        line += plain.count("\n", at, match.start())
+        at = match.start()
+        yield match.group(), line
+
+
+def _line_of(beginning: str, plain: str) -> int:
+    """The line of the first token that begins like this."""
+    return next((line for token, line in _tokens(plain) if re.match(beginning, token)), 1)

@@ -1,12 +1,11 @@
 """Reading `longboat.json`: the user's file and the project's, merged, checked, and complained about by file and line.
 
-Owns where the files lie and which of them wins. Must not know what providers do with their values: `$NAME` references
-stay as they are until someone calls `expand`, so that a key that is not used need not be set.
+Owns where the files lie, which of them wins, and that a stranger's file is refused. Must not know what providers do
+with their values: `$NAME` references stay as they are until someone calls `expand`, so that a key that is not used need
+not be set.
 """
 
-import os
-import re
-import stat
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,32 +13,52 @@ from typing import Any
 
 import msgspec
 
-from longboat.config import jsonc
+from longboat.config.demands import Demand, demands
 from longboat.config.settings import Config
-from longboat.errors import ConfigInvalid
+from longboat.config.source import Source, place, read, spelled
+from longboat.config.trust import Standing, standing, trusted_file
+from longboat.errors import ConfigInvalid, ProjectNotTrusted
 
 FILE_NAME = "longboat.json"
-MAX_BYTES = 4 << 20
 
-_REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+_NAMED = 5
+"""So many other fields are named in a refusal; a file may have thousands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """A project's file as a user looks at it before trusting it."""
+
+    file: Path
+    digest: str
+    standing: Standing
+    demands: tuple[Demand, ...]
 
 
 def load_config(directory: Path, *, environ: Mapping[str, str], user_dir: Path) -> Config:
     """The configuration of a workspace: the user's file overlaid, key by key, with the project's.
 
-    `user_dir` is the user's home directory; `XDG_CONFIG_HOME` in `environ` moves the file elsewhere.
+    `user_dir` is the user's home directory; `XDG_CONFIG_HOME` in `environ` moves the file elsewhere. A project's file
+    that asks for what only a trusted one gets is refused, so nothing of a stranger's is in what this returns.
     """
-    user = _read(user_config_file(environ, user_dir))
-    project = _read(directory / FILE_NAME)
-    if "server" in project.value:
-        message = f"only the user's own file may hold this section: move it to {user.file}"
-        raise _complaint((project,), ("server",), message)
-    return _checked(_merged(_without_stray_keys(user.value, project.value), project.value), (project, user))
+    user, project = _sources(directory, environ, user_dir)
+    config = _overlaid(user, project)
+    found = _reviewed(user, project)
+    if found.standing in (Standing.STRANGER, Standing.CHANGED):
+        raise _refusal(found, user, project)
+    return config
+
+
+def review(directory: Path, *, environ: Mapping[str, str], user_dir: Path) -> Review:
+    """How the project's file stands, and what it asks for. Nothing that such a file names is run unless `TRUSTED`."""
+    user, project = _sources(directory, environ, user_dir)
+    _overlaid(user, project)
+    return _reviewed(user, project)
 
 
 def load_user_config(*, environ: Mapping[str, str], user_dir: Path) -> Config:
     """The user's own configuration alone: what a server starts with before it knows any project."""
-    user = _read(user_config_file(environ, user_dir))
+    user = read(user_config_file(environ, user_dir))
     return _checked(user.value, (user,))
 
 
@@ -49,79 +68,59 @@ def user_config_file(environ: Mapping[str, str], user_dir: Path) -> Path:
     return (Path(base) if base else user_dir / ".config") / "longboat" / FILE_NAME
 
 
-def expand(value: str, environ: Mapping[str, str]) -> str:
-    """The value with `$NAME` and `${NAME}` replaced from the environment; `$$` is a dollar sign."""
-
-    def replacement(match: re.Match[str]) -> str:
-        name = match[2] or match[3]
-        if name is None:
-            return "$"
-        if name not in environ:
-            raise ConfigInvalid(f"The environment variable {name} is not set, but {FILE_NAME} refers to it: export it.")
-        return environ[name]
-
-    return _REFERENCE.sub(replacement, value)
-
-
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of `longboat.json`, for editors (`$schema`)."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Config)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """One file as it was read; a missing file reads as empty."""
-
-    file: Path
-    text: str
-    value: dict[str, Any]
+def _sources(directory: Path, environ: Mapping[str, str], user_dir: Path) -> tuple[Source, Source]:
+    return read(user_config_file(environ, user_dir)), read(directory / FILE_NAME)
 
 
-def _read(file: Path) -> _Source:
-    try:
-        text = _text(file)
-    except (FileNotFoundError, NotADirectoryError):
-        return _Source(file=file, text="{}", value={})
-    except UnicodeDecodeError:
-        raise ConfigInvalid(f"{file}:1: expected a text file in UTF-8") from None
-    except OSError as error:
-        raise ConfigInvalid(f"{file}: cannot be read: {error.strerror}") from None
-    try:
-        value = jsonc.parse(text)
-    except jsonc.JsoncError as error:
-        raise ConfigInvalid(f"{file}:{error.line}: {error}") from None
-    if not isinstance(value, dict):
-        raise ConfigInvalid(f"{file}:1: expected an object: {{ … }}")
-    return _Source(file=file, text=text, value=value)
+def _reviewed(user: Source, project: Source) -> Review:
+    asked = demands(project.value, user.value)
+    stands = standing(trusted_file(user.file), project.file.parent, project.digest) if asked else Standing.HARMLESS
+    return Review(file=project.file, digest=project.digest, standing=stands, demands=asked)
 
 
-def _text(file: Path) -> str:
-    """The text of a regular file of sensible size: a pipe or a device would hold up the whole server."""
-    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
-        status = os.fstat(opened.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ConfigInvalid(f"{file}: expected a regular file")
-        if status.st_size > MAX_BYTES:
-            raise ConfigInvalid(f"{file}: larger than {MAX_BYTES >> 20} MB, which no configuration is")
-        return opened.read(MAX_BYTES).decode("utf-8-sig")
+def _refusal(found: Review, user: Source, project: Source) -> ProjectNotTrusted:
+    first, *others = found.demands
+    since = "has changed since you trusted it" if found.standing is Standing.CHANGED else "is not trusted"
+    message = (
+        f"{place((project,), first.path)}: {first.why}, and this file {since}. Run `longboat trust "
+        f"{shlex.quote(str(project.file.parent))}` to look at what it asks for and decide, or move it to {user.file}."
+    )
+    if others:
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        message += f" Likewise {', '.join(spelled(each.path) for each in others[:_NAMED])}{more}."
+    return ProjectNotTrusted(message)
+
+
+def _overlaid(user: Source, project: Source) -> Config:
+    if "server" in project.value:
+        where = place((project,), ("server",))
+        raise ConfigInvalid(f"{where}: only the user's own file may hold this section: move it to {user.file}")
+    return _checked(_merged(_without_stray_keys(user.value, project.value), project.value), (project, user))
 
 
 def _without_stray_keys(user: dict[str, Any], project: dict[str, Any]) -> dict[str, Any]:
     """The user's values less the secrets of providers whose address the project changes.
 
-    A repository somebody cloned must not be able to have the user's key sent to an address of its own.
+    Even of a trusted file: what it asks for was shown to the user, and the user's key was not in it.
     """
     sections, theirs = user.get("providers"), project.get("providers")
     if not isinstance(sections, dict) or not isinstance(theirs, dict):
         return user
-    moved = {name for name, section in theirs.items() if isinstance(section, dict) and "base_url" in section}
-    kept = {name: _without_secrets(section) if name in moved else section for name, section in sections.items()}
+    kept = {name: _without_secrets(mine) if _moves(theirs.get(name), mine) else mine for name, mine in sections.items()}
     return {**user, "providers": kept}
 
 
-def _without_secrets(section: Any) -> Any:
-    if not isinstance(section, dict):
-        return section
+def _moves(theirs: Any, mine: Any) -> bool:
+    both = isinstance(theirs, dict) and isinstance(mine, dict)
+    return both and "base_url" in theirs and theirs["base_url"] != mine.get("base_url")
+
+
+def _without_secrets(section: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in section.items() if key not in ("api_key", "headers")}
 
 
@@ -133,7 +132,7 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _checked(value: dict[str, Any], sources: tuple[_Source, ...]) -> Config:
+def _checked(value: dict[str, Any], sources: tuple[Source, ...]) -> Config:
     """The typed configuration. `sources` come with the winning file first: it is to blame for a value both give."""
     try:
         return msgspec.convert(value, Config)
@@ -141,18 +140,4 @@ def _checked(value: dict[str, Any], sources: tuple[_Source, ...]) -> Config:
         from longboat.config.problem import explain
 
         path, message = explain(error, value)
-        raise _complaint(sources, path, message) from None
-
-
-def _complaint(sources: tuple[_Source, ...], path: jsonc.Path, message: str) -> ConfigInvalid:
-    places = [(source.file, jsonc.lines(source.text)) for source in sources if source.value]
-    owner = path
-    while not any(owner in lines for _, lines in places):
-        owner = owner[:-1]  # a key that is missing has no line, but its owner has
-    file, line = next((file, lines[owner]) for file, lines in places if owner in lines)
-    return ConfigInvalid(f"{file}:{line}: {_spelled(path)}: {message}")
-
-
-def _spelled(path: jsonc.Path) -> str:
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return text.removeprefix(".")
+        raise ConfigInvalid(f"{place(sources, path)}: {message}") from None

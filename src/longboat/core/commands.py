@@ -35,6 +35,13 @@ class CancelRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailRun:
+    """A run that waits cannot be started, for a defect of ours: it ends rather than wait for ever (E1)."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClearQueue:
     """Cancel what is queued and leave the active run alone."""
 
@@ -87,6 +94,7 @@ Command = (
     | Enter
     | CancelSession
     | CancelRun
+    | FailRun
     | ClearQueue
     | ChangeDelivery
     | DrainStep

@@ -18,6 +18,7 @@ from longboat.core.commands import (
     DrainStep,
     EndTurn,
     Enter,
+    FailRun,
     Leave,
     Restore,
     SendStep,
@@ -44,7 +45,7 @@ MAX_TRIES = 3
 Decision = tuple[SessionState, tuple[Effect, ...]]
 
 
-def decide(state: SessionState, command: Command) -> Decision:  # noqa: C901 — one case a command
+def decide(state: SessionState, command: Command) -> Decision:  # noqa: C901, PLR0912 — one case a command
     """The next state and the effects of a command. Raises, and changes nothing, where the command is not possible."""
     match command:
         case Accept():
@@ -55,6 +56,8 @@ def decide(state: SessionState, command: Command) -> Decision:  # noqa: C901 —
             decision = _cancel_session(state)
         case CancelRun():
             decision = _cancel_run(state, command.run_id)
+        case FailRun():
+            decision = _fail_run(state, command.run_id)
         case ClearQueue():
             decision = _clear_queue(state)
         case ChangeDelivery():
@@ -126,6 +129,14 @@ def _cancel_run(state: SessionState, run_id: str) -> Decision:
     if run.state is RunState.FOLDED:
         return _without(state, run_id), (PromptWithdrawn(run_id=run_id), finished)
     return _without(state, run_id), (finished,)
+
+
+def _fail_run(state: SessionState, run_id: str) -> Decision:
+    run = state.find(run_id)
+    if run is None:
+        return state, ()
+    run.after(Happening.FAIL)
+    return _without(state, run_id), (RunFinished(run_id=run_id, outcome=Outcome.ERROR),)
 
 
 def _clear_queue(state: SessionState) -> Decision:

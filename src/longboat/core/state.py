@@ -15,6 +15,7 @@ class Happening(StrEnum):
     START = "start"
     FOLD = "fold"
     CANCEL = "cancel"
+    FAIL = "cannot start"
     END = "turn ended"
 
 
@@ -26,11 +27,13 @@ TRANSITIONS: dict[RunState, dict[Happening, RunState]] = {
         Happening.ENTER_BUSY: _Q,
         Happening.ENTER_IDLE: _R,
         Happening.CANCEL: _A,
+        Happening.FAIL: _X,
     },
     _Q: {
         Happening.START: _R,
         Happening.FOLD: _F,
         Happening.CANCEL: _X,
+        Happening.FAIL: _X,
     },
     _R: {
         Happening.CANCEL: _R,

@@ -3,13 +3,18 @@
 Pure. The same rules build a message from a model's stream, and rebuild it from the log after a crash.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Literal
 
 import msgspec
 
+from longboat.errors import ModelError
 from longboat.wire.models import Message, MessageDelta, Part, ReasoningPart, TextPart, ToolCallPart
+
+MAX_PARTS = 256
+"""Of one answer. Each is told with the whole message: the parts of an answer cost their number times its length."""
 
 
 def sayable(text: str) -> str:
@@ -20,6 +25,7 @@ def sayable(text: str) -> str:
 
 
 Kind = Literal["text", "reasoning", "tool_call"]
+Streamed = TextPart | ReasoningPart | ToolCallPart
 
 
 @dataclass(slots=True)
@@ -34,7 +40,9 @@ class _Growing:
     signature: str | None = None
 
     def part(self) -> Part:
-        text = "".join(self.pieces)
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]  # the shapes of a message share the text that they have in common
+        text = self.pieces[0] if self.pieces else ""
         match self.kind:
             case "text":
                 return TextPart(text=text)
@@ -71,9 +79,9 @@ class Draft:
         return grown
 
     def start_call(self, index: int, call_id: str, name: str) -> Message:
-        self._calls[index] = len(self._parts)
-        self._parts.append(_Growing("tool_call", call_id=call_id, name=name))
-        return self.message()
+        shape = self._begin(_Growing("tool_call", call_id=call_id, name=name))
+        self._calls[index] = len(self._parts) - 1
+        return shape
 
     def add_input(self, index: int, text: str) -> MessageDelta:
         return self._grow(self._calls[index], text)
@@ -89,9 +97,21 @@ class Draft:
     def _add_to_last(self, kind: Kind, text: str, *, fresh: bool = False) -> tuple[Message | None, MessageDelta]:
         shape = None
         if fresh or not self._parts or self._parts[-1].kind != kind:
-            self._parts.append(_Growing(kind))
-            shape = self.message()
+            shape = self._begin(_Growing(kind))
         return shape, self._grow(len(self._parts) - 1, text)
+
+    def _begin(self, growing: _Growing) -> Message:
+        if len(self._parts) == MAX_PARTS:
+            # No model that works does this. An error is plain: merging parts would move text past tool calls and
+            # signed thoughts, which cannot be merged themselves, and would show an answer that nobody gave.
+            raise ModelError(
+                f"It has more than {MAX_PARTS} parts (text, thoughts and tool calls in turns). What came until then is "
+                "kept: ask for less at once, or choose another model.",
+                title="The model's answer has too many parts",
+                code="too_many_parts",
+            )
+        self._parts.append(growing)
+        return self.message()
 
     def _grow(self, index: int, text: str) -> MessageDelta:
         text = sayable(text)
@@ -127,6 +147,21 @@ def extend(message: Message, deltas: Iterable[MessageDelta]) -> Message:
         _with_text(part, "".join(texts[index])) if index in texts else part for index, part in enumerate(message.parts)
     )
     return msgspec.structs.replace(message, parts=parts)
+
+
+def reshape(old: Message, new: Message, deltas: Sequence[MessageDelta]) -> Message | None:
+    """What to tell instead of the old message, so that these deltas make the new one of it; None if they cannot.
+
+    It has the new shape and the old text: the new message need not be told any more.
+    """
+    if [type(part) for part in new.parts[: len(old.parts)]] != [type(part) for part in old.parts]:
+        return None
+    parts = [
+        _with_text(part, _text_of(before) if before else "") if isinstance(part, Streamed) else part
+        for part, before in zip_longest(new.parts, old.parts)
+    ]
+    shape = msgspec.structs.replace(new, parts=tuple(parts))
+    return shape if extend(shape, deltas) == new else None
 
 
 def _text_of(part: Part) -> str:

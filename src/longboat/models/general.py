@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from longboat.errors import ModelError
 from longboat.models.seam import ModelEvent, ModelRequest
 
 if TYPE_CHECKING:
@@ -71,6 +72,14 @@ class GeneralModel:
 
 
 def _open_backend(endpoint: Endpoint) -> "Backend":
-    from longboat.models.pydantic_ai import Backend
+    try:
+        from longboat.models.pydantic_ai import Backend
 
-    return Backend(endpoint)
+        return Backend(endpoint)
+    except OSError as error:
+        raise ModelError(
+            f"{endpoint.provider}/{endpoint.name} cannot be asked: {error.strerror or error}.",
+            title="The provider cannot be reached",
+            code="unreachable",
+            retryable=True,
+        ) from None

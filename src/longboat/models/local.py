@@ -99,9 +99,12 @@ class LocalModel:
             yield Progress("Waiting for the local model.")
         async with self._starting:
             if self._server is None or not self._server.alive:
-                async with aclosing(self._start()) as steps:
-                    async for step in steps:
-                        yield step
+                try:
+                    async with aclosing(self._start()) as steps:
+                        async for step in steps:
+                            yield step
+                except OSError as error:
+                    raise _not_started(error) from None
             server = self._server
         assert server is not None
         try:
@@ -129,6 +132,15 @@ class LocalModel:
                 yield Progress(str(report))
         yield Progress("Loading the local model.")
         self._server = await _launch(self._data_dir)
+
+
+def _not_started(error: OSError) -> ModelError:
+    return ModelError(
+        f"The local model's process could not be started: {error.strerror or error}.",
+        title="The local model did not start",
+        code="local_model_failed",
+        retryable=True,
+    )
 
 
 async def _pulled(data_dir: Path) -> AsyncGenerator[weights.FetchProgress, None]:

@@ -79,9 +79,9 @@ class OpenAIChatModel:
 
     async def aclose(self) -> None:
         """Close the client, if it is our own."""
-        if self._own_client is not None:
-            await self._own_client.aclose()
-            self._own_client = None
+        client, self._own_client = self._own_client, None  # first: who asks meanwhile gets a new one
+        if client is not None:
+            await client.aclose()
 
     async def _send(self, request: ModelRequest) -> httpx2.Response:
         body = encode_request(
@@ -90,8 +90,8 @@ class OpenAIChatModel:
             max_output_tokens=self._max_output_tokens,
             send_reasoning=self._send_reasoning,
         )
-        client = self._client or self._make_client()
         try:
+            client = self._client or self._make_client()
             post = client.build_request("POST", self._url, content=body, headers=self._headers, timeout=self._timeout)
             return await client.send(post, stream=True)
         except (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError):

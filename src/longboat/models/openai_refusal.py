@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from longboat.errors import ModelError
-from longboat.models.quotation import quote
+from longboat.models.quotation import advised, quote
 
 MAX_DETAIL = 500
 """How many characters of a server's own words go into an error."""
@@ -65,7 +65,7 @@ def read_body(body: bytes) -> Complaint:
     """The complaint in the body of a refused request; plain text is taken as it is, a web page is not."""
     try:
         return read_value(msgspec.json.decode(body))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = body.decode(errors="replace").strip()
         return Complaint() if text.startswith("<") else Complaint(message=text)
 
@@ -113,7 +113,9 @@ def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: 
             retry_after_s=retry_after_s,
         )
     if status == 402 or _QUOTA.search(complaint.kind):
-        return ModelError(f"{said} Check the account's credit and plan.", title="The quota is used up", code="quota")
+        return ModelError(
+            advised(said, "Check the account's credit and plan."), title="The quota is used up", code="quota"
+        )
     if status == 429:
         return ModelError(
             said, title="Too many requests", code="rate_limited", retryable=True, retry_after_s=retry_after_s
@@ -126,10 +128,10 @@ def _final(status: int, complaint: Complaint, to: Addressee, said: str) -> Model
     if status in (401, 403):
         setting = f"providers.{to.provider}.api_key"
         cause = f"Check {setting} in longboat.json." if to.has_key else f"No key is set: give {setting}."
-        return ModelError(f"{said} {cause}", title="The API key was refused", code="auth")
+        return ModelError(advised(said, cause), title="The API key was refused", code="auth")
     if status == 404:
         advice = f"Check the model id {to.model!r} and the base_url {to.url}."
-        return ModelError(f"{said} {advice}", title="No such model", code="model_not_found")
+        return ModelError(advised(said, advice), title="No such model", code="model_not_found")
     if status in (400, 413, 422) and _overflows(complaint):
         return ModelError(said, title="The context window is full", code="context_overflow")
     return ModelError(said, title="The request was refused", code="bad_request")
@@ -142,7 +144,7 @@ def retry_after(headers: Mapping[str, str], *, now: datetime | None = None) -> f
         return float(value)
     try:
         at = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)

@@ -109,7 +109,7 @@ def _tool_call(part: ToolCallPart) -> dict[str, Any]:
     try:
         _object.decode(part.input)
         arguments = part.input
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         arguments = "{}"  # cut off by a cancel, or empty: servers parse it and refuse what is no object
     return {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": arguments}}
 

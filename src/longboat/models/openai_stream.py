@@ -24,7 +24,7 @@ from longboat.models.seam import (
 from longboat.wire.ids import new_id
 from longboat.wire.models import Usage
 
-MAX_LINE = 32 * 1024 * 1024
+MAX_LINE = 8 * 1024 * 1024
 """A line that is still open after so many bytes is no answer of a chat model."""
 
 _STOP_REASONS = {
@@ -87,7 +87,8 @@ class StreamReader:
 
     def __init__(self, to: Addressee) -> None:
         self._to = to
-        self._rest = b""
+        self._rest = bytearray()
+        """The beginning of a line whose end has not come."""
         self._calls: list[_Call] = []
         self._reason: str | None = None
         self._usage = Usage()
@@ -100,19 +101,13 @@ class StreamReader:
         return self._reason is not None
 
     def feed(self, piece: bytes) -> Iterator[ModelEvent]:
-        *lines, self._rest = (self._rest + piece).split(b"\n")
-        if len(self._rest) > MAX_LINE:
-            raise self.broken("sent a line without end")
-        for line in lines:
+        for line in self._lines(piece):
             if not line.startswith(b"data:") or self.done:
                 continue
-            chunk = self._chunk(line[5:])
-            if chunk.error:
-                raise self._error(chunk.error)
-            if chunk.usage is not None:
-                self._note_usage(chunk.usage)
-            if chunk.choices:
-                yield from self._choice(chunk.choices[0])
+            try:
+                yield from self._read(line[5:])
+            except RecursionError:
+                raise self.broken("sent a chunk that is nested too deeply") from None
 
     def finish(self) -> Iterator[ModelEvent]:
         """Call it when the stream has ended."""
@@ -128,10 +123,30 @@ class StreamReader:
             f"{self._to.provider} {what}.", title="The model's stream broke", code="stream_broken", retryable=True
         )
 
+    def _lines(self, piece: bytes) -> list[bytes]:
+        """The lines that became whole. Each byte is copied a fixed number of times, however small the pieces are."""
+        lines: list[bytes] = []
+        if b"\n" in piece:
+            *lines, piece = (bytes(self._rest) + piece).split(b"\n")
+            self._rest.clear()
+        self._rest += piece
+        if len(self._rest) > MAX_LINE:
+            raise self.broken("sent a line without end")
+        return lines
+
+    def _read(self, data: bytes) -> Iterator[ModelEvent]:
+        chunk = self._chunk(data)
+        if chunk.error:
+            raise self._error(chunk.error)
+        if chunk.usage is not None:
+            self._note_usage(chunk.usage)
+        if chunk.choices:
+            yield from self._choice(chunk.choices[0])
+
     def _chunk(self, data: bytes) -> _Chunk:
         try:
             return _decode(data)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             text = data.strip()
             if text == b"[DONE]":
                 self.done = True

@@ -21,7 +21,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from longboat.errors import ModelError
 from longboat.models.general import Endpoint
-from longboat.models.quotation import quote, secrets_of
+from longboat.models.quotation import advised, quote, secrets_of
 from longboat.models.seam import (
     Finished,
     ModelEvent,
@@ -35,7 +35,6 @@ from longboat.models.seam import (
 from longboat.wire import models as wire
 
 _TIMEOUT = httpx2.Timeout(300.0, connect=10.0)
-_NO_KEY = "none"
 _MAX_DETAIL = 1000
 """How many characters of a provider's own words go into an error."""
 
@@ -45,8 +44,9 @@ class Backend:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._http = httpx2.AsyncClient(timeout=_TIMEOUT, headers=_headers(endpoint))
-        self._model = _library_model(endpoint, self._http)
+        with translated(endpoint, opened=False):
+            self._http = httpx2.AsyncClient(timeout=_TIMEOUT, headers=_headers(endpoint))
+            self._model = _library_model(endpoint, self._http)
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
@@ -93,7 +93,7 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 def _library_model(endpoint: Endpoint, http: httpx2.AsyncClient) -> LibraryModel:
-    key = endpoint.api_key or _NO_KEY
+    key = endpoint.api_key or "none"
     url = endpoint.base_url
     match endpoint.wire:
         case "anthropic":
@@ -206,7 +206,7 @@ def _arguments(text: str) -> str:
     """What a cancel cut off is no object any more, and providers refuse it."""
     try:
         return text if isinstance(json.loads(text), dict) else "{}"
-    except ValueError:
+    except (ValueError, RecursionError):
         return "{}"
 
 
@@ -342,7 +342,7 @@ def _model_error(error: Exception, endpoint: Endpoint, *, opened: bool) -> Model
     secrets = secrets_of(endpoint.api_key, endpoint.headers, endpoint.base_url)
     said = quote(_detail(error), secrets, limit=_MAX_DETAIL)
     return ModelError(
-        f"{endpoint.provider}/{endpoint.name}: {said} {advice}".strip(),
+        advised(f"{endpoint.provider}/{endpoint.name}: {said}", advice),
         title=title,
         code=code,
         retryable=retryable,
@@ -352,8 +352,9 @@ def _model_error(error: Exception, endpoint: Endpoint, *, opened: bool) -> Model
 
 _REFUSED = ("bad_request", "The request was refused", "", False)
 _TROUBLE = ("server_error", "The provider has trouble", "", True)
+_SETTINGS = ("bad_request", "The provider's settings are wrong", "Check its base_url, key and headers.", False)
 
-_CLASSES: tuple[tuple[type[Exception], tuple[str, str, str, bool]], ...] = (
+_CLASSES: tuple[tuple[type[Exception] | tuple[type[Exception], ...], tuple[str, str, str, bool]], ...] = (
     # The first that fits counts: the special ones come before their bases.
     (
         theirs.ModelAuthenticationError,
@@ -370,6 +371,7 @@ _CLASSES: tuple[tuple[type[Exception], tuple[str, str, str, bool]], ...] = (
     (theirs.UnexpectedModelBehavior, _TROUBLE),
     (theirs.UserError, _REFUSED),
     (NotImplementedError, _REFUSED),
+    ((httpx2.InvalidURL, UnicodeEncodeError), _SETTINGS),
 )
 
 
@@ -378,7 +380,7 @@ def _classify(error: Exception, *, opened: bool) -> tuple[str, str, str, bool]:
     for kind, verdict in _CLASSES:
         if isinstance(error, kind):
             return verdict
-    if isinstance(error, theirs.ModelAPIError | httpx2.TransportError | httpx2.StreamError):
+    if isinstance(error, theirs.ModelAPIError | httpx2.TransportError | httpx2.StreamError | OSError):
         # What is left of these are connections: refused, timed out, dropped, or ended too early.
         if opened:
             return "stream_broken", "The model's answer broke off", "", True

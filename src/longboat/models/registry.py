@@ -7,13 +7,14 @@ they are heavy. Keys are read here and handed to adapters; nothing that leaves t
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from longboat.config.keys import PROVIDER_KEYS
 from longboat.config.settings import Config, ModelEntry, ProviderSection
 from longboat.errors import ConfigInvalid, ModelError
 from longboat.models import local
+from longboat.models.lending import Closable, LentModel
 from longboat.models.seam import Model
 
 if TYPE_CHECKING:
@@ -104,12 +105,6 @@ class Overview:
     providers: tuple[ProviderInfo, ...]
 
 
-class Closable(Model, Protocol):
-    """What adapters are: models that hold connections or processes."""
-
-    async def aclose(self) -> None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
     provider: str
@@ -131,7 +126,7 @@ class Registry:
         self._environ = environ
         self._data_dir = data_dir
         self._local_model = local_model
-        self._models: dict[str, Closable] = {}
+        self._models: dict[str, LentModel] = {}
 
     def resolve(self, name: str | None, role: Role) -> Model:
         """The model called `name`, or the one that plays `role`. The same name is the same object."""
@@ -139,7 +134,7 @@ class Registry:
         if choice.section.type == LOCAL_TYPE and self._local_model is not None:
             return self._local_model
         if choice.name not in self._models:
-            self._models[choice.name] = self._built(choice)
+            self._models[choice.name] = LentModel(self._built(choice))
         return self._models[choice.name]
 
     def describe(self) -> Overview:
@@ -151,6 +146,11 @@ class Registry:
         except ModelError as error:
             return Overview(large=None, small=None, problem=error.message, providers=providers)
         return Overview(large=large.name, small=small.name, problem=None, providers=providers)
+
+    async def retire(self) -> None:
+        """The configuration is not in use any more: each model closes as soon as nobody hears it."""
+        for model in self._models.values():
+            await model.retire()
 
     async def aclose(self) -> None:
         models, self._models = self._models, {}
@@ -239,7 +239,7 @@ class Registry:
             raise _not_configured(f"Provider {provider!r} is not ready: {problem}")
 
     def _expanded(self, value: str) -> str:
-        from longboat.config.load import expand
+        from longboat.config.references import expand
 
         return expand(value, self._environ)
 

@@ -9,15 +9,17 @@ import os
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from longboat.config.settings import Settings
-from longboat.errors import BadInput, StoreUnavailable, WorkspaceNotFound
+from longboat.errors import BadInput, ServerLeaving, StoreUnavailable, WorkspaceNotFound
 from longboat.runtime.clock import now
+from longboat.runtime.insistence import insist
 from longboat.runtime.models import ModelDesk, ModelSource
 from longboat.runtime.tasks import Tasks
-from longboat.runtime.workspace import Place, Workspace
+from longboat.runtime.workspace import RESTORE_S, Place, Workspace
 from longboat.store.datadir import STORE_NAME, hold_data_dir
 from longboat.store.protocol import Entry, Row, Store, UniqueViolated, Unit, Write
 from longboat.store.rows import client_from_row
@@ -30,26 +32,34 @@ from longboat.wire.models import Health, WorkspacePage
 
 logger = logging.getLogger(__name__)
 
-FINAL_S = 3.0
-"""How long interrupted turns have for their final writes (T4)."""
+FINAL_S = 2.0
+"""How long interrupted turns have for their final writes (T4). With what closing takes: out within drain + 5 s (B5)."""
 PRUNE_EVERY_S = 3600.0
 
 
 @asynccontextmanager
 async def open_app(
-    settings: Settings, *, models: ModelSource | None = None, tools: Iterable[Tool] = ()
+    settings: Settings,
+    *,
+    models: ModelSource | None = None,
+    tools: Iterable[Tool] = (),
+    stop: asyncio.Event | None = None,
 ) -> AsyncIterator["App"]:
-    """Hold the data directory, open the store, take up what was left; leave in order at the end."""
+    """Hold the data directory, open the store, take up what was left; leave in order at the end.
+
+    `stop`: set by whoever wants the server to leave. Before it is open, that raises ServerLeaving.
+    """
     with hold_data_dir(settings.data_dir):
         async with (
             open_sqlite(settings.data_dir / STORE_NAME) as store,
             ModelDesk(settings.data_dir, source=models) as desk,
             Tasks() as tasks,
         ):
-            app = App(settings, store, desk, tasks, {tool.spec.name: tool for tool in tools})
-            await app.recover()
-            tasks.spawn(app.prune(), name="prune")
+            kit = {tool.spec.name: tool for tool in tools}
+            app = App(settings, store, desk, tasks, kit, stop_requested=stop or asyncio.Event())
             try:
+                await app.recover()
+                tasks.spawn(app.prune(), name="prune")
                 yield app
             finally:
                 await app.leave(drain_s=0, hurry=asyncio.Event())
@@ -57,10 +67,17 @@ async def open_app(
 
 class App:
     def __init__(
-        self, settings: Settings, store: Store, models: ModelDesk, tasks: Tasks, tools: dict[str, Tool]
+        self,
+        settings: Settings,
+        store: Store,
+        models: ModelDesk,
+        tasks: Tasks,
+        tools: dict[str, Tool],
+        *,
+        stop_requested: asyncio.Event,
     ) -> None:
         self.settings = settings
-        self.stop_requested = asyncio.Event()
+        self.stop_requested = stop_requested
         self.leaving = False
         self._store = store
         self._models = models
@@ -187,41 +204,52 @@ class App:
     # The way in and out
 
     async def recover(self) -> None:
-        """After a crash or a restart: clients are gone, work that was left is taken up."""
+        """Take up what was left, unless somebody stops the server first: then nothing more is begun."""
+        recovery = self._tasks.spawn(self._recover(), name="recovery")
+        stopped = self._tasks.spawn(self.stop_requested.wait(), name="stop")
+        await asyncio.wait([recovery, stopped], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if not recovery.done():
+            recovery.cancel()
+            await self.leave(drain_s=self.settings.server.drain_s, hurry=asyncio.Event())
+            raise ServerLeaving
+        recovery.result()
+
+    async def _recover(self) -> None:
+        """After a crash or a restart: clients are gone, work that was left goes on or is settled (B6)."""
         gone, unfinished = await self._store.read(
             lambda reader: (reader.fetch("clients_all"), reader.fetch("workspaces_unfinished"))
         )
         for row in gone:
-            await self._store.submit(_client_gone(row))
+            await insist(partial(self._store.submit, _client_gone(row)), for_s=RESTORE_S)
         for row in unfinished:
             await (await self.workspace(row["workspace_id"])).restore()
 
     async def leave(self, *, drain_s: float, hurry: asyncio.Event) -> None:
         """B5: let active runs end within the drain time, interrupt the rest, then end the streams."""
-        first = not self.leaving
+        if self.leaving:
+            return
         self.leaving = True
         if self._idle_exit is not None:
             self._idle_exit.cancel()
         workspaces = list(self._open.values())
-        if first:
-            for workspace in workspaces:
-                workspace.refuse()
-            for workspace in workspaces:
-                await workspace.leave()
+        for workspace in workspaces:
+            workspace.refuse()
         if not await self._unwound(workspaces, drain_s, hurry):
             for workspace in workspaces:
                 workspace.interrupt()
             if not await self._unwound(workspaces, FINAL_S, asyncio.Event()):
                 logger.error("some runs did not end in time: they are settled at the next start")
         while self._open:  # also those that somebody opened during the drain
-            _, workspace = self._open.popitem()
-            workspace.close()
-            await workspace.aclose()
+            last, self._open = list(self._open.values()), {}
+            for workspace in last:
+                workspace.close()
+            await asyncio.gather(*(workspace.aclose() for workspace in last))
 
     async def _unwound(self, workspaces: list[Workspace], timeout_s: float, hurry: asyncio.Event) -> bool:
         """Whether no turn runs any more, within the time or until somebody is in a hurry."""
         async with Tasks() as waits:
-            turns = [waits.spawn(workspace.wait_unwound(), name="unwound") for workspace in workspaces]
+            turns = [waits.spawn(workspace.wind_down(), name="unwound") for workspace in workspaces]
             all_done = waits.spawn(_all(turns), name="all unwound")
             rush = waits.spawn(_all([waits.spawn(hurry.wait(), name="hurry")]), name="rush")
             await asyncio.wait([all_done, rush], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

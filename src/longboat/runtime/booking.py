@@ -60,6 +60,8 @@ TITLE_LENGTH = 80
 
 NO_TURN = Ending(message_id=None, text="", error="")
 
+NOT_STARTED = "Longboat failed: the run could not be started; the server's log has the details. Send it again."
+
 
 class Booking:
     """Collects writes and events in order; `unit()` is all of it."""
@@ -187,7 +189,7 @@ class Booking:
             self.put(answer, Change.CREATED)
             ending = replace(NO_TURN, message_id=answer.id)
         elif effect.folded_into is None and self.run(effect.run_id).state is not RunState.ACTIVE:
-            ending = NO_TURN
+            ending = replace(NO_TURN, error=NOT_STARTED if effect.outcome is Outcome.ERROR else "")
         self._change(
             effect.run_id,
             state=RunState.FINISHED,

@@ -8,8 +8,9 @@ events mean.
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -23,7 +24,10 @@ from longboat.wire.sse import HEARTBEAT
 
 RING_BYTES = 4 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
-STORE_PAGE = 64
+"""About as much is read and sent at a time. A larger frame goes out in slices, so that a connection which does not
+read holds no more than this in its buffer; a shared frame stays shared."""
+STORE_PAGE = 256
+"""Entries that are looked at in one read; no more of them are read than make a chunk."""
 SNAPSHOT_SESSIONS = 500
 """The newest ones; the list route pages through the rest."""
 
@@ -38,12 +42,12 @@ class Wake(Enum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """A snapshot, the number it stands at, and its frame."""
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Stretch:
+    """Whole frames, and the number to go on after; None: with a snapshot."""
 
-    number: int
-    frame: bytes
+    number: int | None
+    frames: bytes = field(repr=False)
 
 
 class Hub:
@@ -55,7 +59,9 @@ class Hub:
         self._order: deque[int] = deque()
         self._size = 0
         self._waiting: list[asyncio.Future[Wake]] = []
-        self._views: dict[str | None, View] = {}
+        self._views: dict[str | None, Stretch] = {}
+        self._pages: WeakValueDictionary[tuple[int, str | None], Stretch] = WeakValueDictionary()
+        """What is being sent from the store. Many who are stuck at the same place hold it once."""
         self._viewing = asyncio.Lock()
         self._heartbeat_s = heartbeat_s
         self._closed = False
@@ -87,25 +93,23 @@ class Hub:
         self._wake(Wake.CLOSED)
 
     async def stream(self, after: str | None, session_id: str | None) -> AsyncGenerator[bytes, None]:
-        """Chunks of whole frames: from the cursor on, or a snapshot and the log from there on."""
+        """Frames in chunks: from the cursor on, or a snapshot and the log from there on."""
         number = await self._locate(after) if after is not None else None
         if after is not None and number is None:
             yield _RESYNC
         while True:
             if number is None:
-                view = await self._view(session_id)
-                number = view.number
-                yield view.frame
-                del view  # it may be large, and a reader stays for days
+                stretch = await self._view(session_id)
             elif number < self._head:
-                number, chunk = self._from_ring(number, session_id) or await self._from_store(number, session_id)
-                if chunk:
-                    yield chunk
-                del chunk
+                stretch = self._from_ring(number, session_id) or await self._from_store(number, session_id)
             elif self._closed:
                 return
-            elif await self._news() is Wake.HEARTBEAT:
-                yield HEARTBEAT
+            else:
+                stretch = Stretch(number, HEARTBEAT if await self._news() is Wake.HEARTBEAT else b"")
+            for start in range(0, len(stretch.frames), CHUNK_BYTES):
+                yield stretch.frames[start : start + CHUNK_BYTES]
+            number = stretch.number
+            del stretch  # it may be large, and a reader stays for days
 
     def _wake(self, why: Wake) -> None:
         waiting, self._waiting = self._waiting, []
@@ -122,37 +126,35 @@ class Hub:
         self._wake(Wake.HEARTBEAT)
         self._timer = self._loop.call_later(self._heartbeat_s, self._beat)
 
-    def _from_ring(self, number: int, session_id: str | None) -> tuple[int | None, bytes] | None:
-        """What the ring has right after `number`, as one chunk; None if it does not begin there."""
+    def _from_ring(self, number: int, session_id: str | None) -> Stretch | None:
+        """What the ring has right after `number`: about a chunk, or one entry that is larger, which is then not copied.
+
+        None if the ring does not begin there.
+        """
         entry = self._ring.get(number + 1)
         if entry is None:
             return None
         chunk: list[bytes] = []
         size = 0
-        while entry is not None and size < CHUNK_BYTES:
+        while entry is not None:
             if _wanted(entry.session_id, session_id):
+                if size and size + len(entry.data) > CHUNK_BYTES:
+                    break
                 chunk.append(entry.data)
                 size += len(entry.data)
             number = entry.last
             entry = self._ring.get(number + 1)
-        return number, chunk[0] if len(chunk) == 1 else b"".join(chunk)
+        return Stretch(number, chunk[0] if len(chunk) == 1 else b"".join(chunk))
 
-    async def _from_store(self, number: int, session_id: str | None) -> tuple[int | None, bytes]:
-        """The same from the store, for a reader that fell behind; no number if what it wants was pruned meanwhile."""
-        page = {"workspace_id": self._workspace_id, "number": number, "limit": STORE_PAGE}
-        rows = await self._store.read(lambda reader: reader.fetch("events_after", **page))
-        if not rows or rows[0]["first"] > number + 1:
-            return None, _RESYNC
-        chunk: list[bytes] = []
-        size = 0
-        for row in rows:
-            if _wanted(row["session_id"], session_id):
-                chunk.append(_cut(row["frames"], row["first"], number))
-                size += len(chunk[-1])
-            number = row["last"]
-            if size >= CHUNK_BYTES:
-                break
-        return number, b"".join(chunk)
+    async def _from_store(self, number: int, session_id: str | None) -> Stretch:
+        """The same from the store, for a reader that fell behind; a resync if what it wants was pruned meanwhile."""
+        page = self._pages.get((number, session_id))
+        if page is None:
+            page = await self._store.read(
+                lambda reader: _take_page(reader, self._workspace_id, number, session_id), replay=True
+            )
+            page = self._pages.setdefault((number, session_id), page)
+        return page
 
     async def _locate(self, text: str) -> int | None:
         """The number of a cursor whose very event is in the log, or None."""
@@ -160,24 +162,42 @@ class Hub:
         if cursor is None or cursor.workspace_id != self._workspace_id:
             return None
         rows = await self._store.read(
-            lambda reader: reader.fetch("event_at", workspace_id=self._workspace_id, number=cursor.number)
+            lambda reader: reader.fetch("event_at", workspace_id=self._workspace_id, number=cursor.number), replay=True
         )
         known = any(row["first"] <= cursor.number and row["epoch"] == cursor.epoch for row in rows)
         return cursor.number if known else None
 
-    async def _view(self, session_id: str | None) -> View:
+    async def _view(self, session_id: str | None) -> Stretch:
         """The committed state, no older than this call. Clients that attach at the same time share one."""
         asked = self._head
         async with self._viewing:  # one at a time: who waits here is served by the next one, with all others
             view = self._views.get(session_id)
-            if view is None or view.number < asked:
-                view = await self._store.read(lambda reader: _take_view(reader, self._workspace_id, session_id))
+            if view is None or (view.number or 0) < asked:
+                view = await self._store.read(
+                    lambda reader: _take_view(reader, self._workspace_id, session_id), replay=True
+                )
                 self._views = {session_id: view}
         return view
 
 
 def _wanted(entry_session: str | None, session_id: str | None) -> bool:
     return session_id is None or entry_session is None or entry_session == session_id
+
+
+def _take_page(reader: Reader, workspace_id: str, number: int, session_id: str | None) -> Stretch:
+    ahead = reader.fetch("events_ahead", workspace_id=workspace_id, number=number, limit=STORE_PAGE)
+    if not ahead or ahead[0]["first"] > number + 1:
+        return Stretch(None, _RESYNC)
+    up_to, size = number, 0
+    for row in ahead:
+        if _wanted(row["session_id"], session_id):
+            if size and size + row["size"] > CHUNK_BYTES:
+                break
+            size += row["size"]
+        up_to = row["last"]
+    stretch = {"workspace_id": workspace_id, "number": number, "up_to": up_to, "session_id": session_id}
+    rows = reader.fetch("events_between", **stretch)
+    return Stretch(up_to, b"".join(_cut(row["frames"], row["first"], number) for row in rows))
 
 
 def _cut(frames: bytes, first: int, number: int) -> bytes:
@@ -187,7 +207,7 @@ def _cut(frames: bytes, first: int, number: int) -> bytes:
     return frames.split(b"\n\n", number - first + 1)[-1]
 
 
-def _take_view(reader: Reader, workspace_id: str, session_id: str | None) -> View:
+def _take_view(reader: Reader, workspace_id: str, session_id: str | None) -> Stretch:
     newest = reader.fetch("event_newest", workspace_id=workspace_id)
     number, epoch = (newest[0]["last"], newest[0]["epoch"]) if newest else (0, 0)
     if session_id is None:
@@ -207,7 +227,7 @@ def _take_view(reader: Reader, workspace_id: str, session_id: str | None) -> Vie
         messages=tuple(messages),
         clients=clients,
     )
-    return View(number, encode_unlogged(snapshot))
+    return Stretch(number, encode_unlogged(snapshot))
 
 
 def with_positions(runs: Sequence[Run]) -> list[Run]:

@@ -13,9 +13,11 @@ import msgspec
 
 from longboat.config.load import FILE_NAME, load_config, user_config_file
 from longboat.config.settings import Config
+from longboat.config.trust import trusted_file
 from longboat.errors import ConfigInvalid
 from longboat.models.seam import Model
 from longboat.runtime.home import ModelRole
+from longboat.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from longboat.models.local import LocalModel
@@ -35,10 +37,13 @@ class ModelDesk:
         self._data_dir = data_dir
         self._source = source
         self._configs: dict[Path, tuple[Stamp, Config | ConfigInvalid]] = {}
-        self._files: dict[Path, tuple[str, str]] = {}
+        self._files: dict[Path, tuple[str, ...]] = {}
         self._found: dict[tuple[Path, str | None, ModelRole], tuple[Config, Model]] = {}
         """Models that need no look on another thread, as long as the configuration is the same object."""
         self._registries: dict[bytes, Registry] = {}
+        self._used: dict[Path, bytes] = {}
+        """Which registry each directory has its models from."""
+        self._closing = Tasks()
         self._local: LocalModel | None = None
         self._resolving = asyncio.Lock()
 
@@ -48,6 +53,7 @@ class ModelDesk:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._closing.aclose()
         for registry in self._registries.values():
             await registry.aclose()
         if self._local is not None:
@@ -63,28 +69,40 @@ class ModelDesk:
         if known is None or known[0] != stamp:
             known = self._configs[directory] = (stamp, _load(directory))
         if isinstance(known[1], ConfigInvalid):
-            raise known[1]
+            raise known[1].with_traceback(None)  # else it would keep the frames of everyone who was ever told
         return known[1]
 
     async def model(self, directory: Path, name: str | None, role: ModelRole) -> Model:
         if self._source is not None:
             return self._source.resolve(name, role)
-        config = self.config(directory)
         found = self._found.get((directory, name, role))
-        if found is not None and found[0] is config:
+        if found is not None and found[0] is self.config(directory):
             return found[1]
         async with self._resolving:
-            model = await asyncio.to_thread(self._resolve, config, name, role)
-        self._found[directory, name, role] = (config, model)
+            config = self.config(directory)
+            key = msgspec.json.encode(config)
+            self._turn_to(directory, key)
+            model = await asyncio.to_thread(self._resolve, config, key, name, role)
+            self._found[directory, name, role] = (config, model)
         return model
 
-    def _resolve(self, config: Config, name: str | None, role: ModelRole) -> Model:
+    def _turn_to(self, directory: Path, key: bytes) -> None:
+        """The directory's models come from this registry now. The one before is retired if nobody else uses it."""
+        before = self._used.get(directory)
+        if before == key:
+            return
+        self._used[directory] = key
+        self._found = {asked: found for asked, found in self._found.items() if asked[0] != directory}
+        if before in self._registries and before not in self._used.values():
+            # Beside the run that happens to be first after an edit: it neither waits for this nor fails with it.
+            self._closing.spawn(self._registries.pop(before).retire(), name="retire models")
+
+    def _resolve(self, config: Config, key: bytes, name: str | None, role: ModelRole) -> Model:
         from longboat.models.local import LocalModel
         from longboat.models.registry import Registry
 
         if self._local is None:
             self._local = LocalModel(self._data_dir)
-        key = msgspec.json.encode(config)
         if key not in self._registries:
             self._registries[key] = Registry(config, os.environ, data_dir=self._data_dir, local_model=self._local)
         return self._registries[key].resolve(name, role)
@@ -97,9 +115,10 @@ def _load(directory: Path) -> Config | ConfigInvalid:
         return error
 
 
-def _files_of(directory: Path) -> tuple[str, str]:
+def _files_of(directory: Path) -> tuple[str, ...]:
     """As strings: they are looked at several times in every run, and a Path takes longer than its stat."""
-    return str(directory / FILE_NAME), str(user_config_file(os.environ, Path.home()))
+    user = user_config_file(os.environ, Path.home())
+    return str(directory / FILE_NAME), str(user), str(trusted_file(user))
 
 
 def _stamp(file: str) -> tuple[int, int] | None:

@@ -1,8 +1,8 @@
 """A turn's ordered way to the log.
 
 Owns what the turn has said and the store has not yet taken. One unit is in flight at a time; deltas that wait meanwhile
-are merged, so a fast model costs no more commits than the disk can do. While the store fails, units are tried again and
-`room()` holds the model back. Must not know why anything is said.
+are merged, and so are the shapes of a message: a fast model costs no more commits than the disk can do. While the store
+fails, units are tried again and `room()` holds the model back. Must not know why anything is said.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from longboat.core.stream import reshape
 from longboat.errors import StoreUnavailable
 from longboat.store.protocol import Entry, Store, Unit, Write
 from longboat.store.rows import put_message
@@ -18,6 +19,8 @@ from longboat.wire.events import Change, encode_body
 from longboat.wire.models import Message, MessageDelta
 
 ROOM_CHARACTERS = 256 * 1024
+ENVELOPE = 200
+"""What a delta takes besides its text, about."""
 RETRY_S = 0.5
 
 
@@ -28,20 +31,41 @@ class _Delta:
     first: MessageDelta
     pieces: list[str]
 
-    def body(self) -> bytes:
-        if len(self.pieces) > 1:
-            return encode_body(Change.UPDATED, msgspec.structs.replace(self.first, text="".join(self.pieces)))
-        return encode_body(Change.UPDATED, self.first)
+    @property
+    def size(self) -> int:
+        return ENVELOPE + sum(map(len, self.pieces))
+
+    def merged(self) -> MessageDelta:
+        return msgspec.structs.replace(self.first, text="".join(self.pieces)) if len(self.pieces) > 1 else self.first
+
+
+@dataclass(slots=True)
+class _Whole:
+    """A message, which may still take a newer shape. Ends its unit, so that later deltas have higher numbers."""
+
+    message: Message
+    change: Change
+    durable: bool
+
+    @property
+    def size(self) -> int:
+        values = (value for part in self.message.parts for value in msgspec.structs.astuple(part))
+        return sum(len(value) for value in values if isinstance(value, str))
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Any other event with its writes. `whole`: ends its unit, so that later deltas have higher numbers."""
+    """Any other event with its writes."""
 
     body: bytes
     writes: Sequence[Write]
-    whole: bool
-    durable: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.body)
+
+
+_Item = _Delta | _Whole | _Told
 
 
 @dataclass(slots=True)
@@ -57,9 +81,9 @@ class Outbox:
         self._store = store
         self._workspace_id = workspace_id
         self._session_id = session_id
-        self._pending: list[_Delta | _Told] = []
+        self._pending: list[_Item] = []
         self._waiting_characters = 0
-        self._in_flight: list[_Delta | _Told] = []
+        self._in_flight: list[_Item] = []
         self._held = False
         self._settled: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -70,18 +94,19 @@ class Outbox:
         if isinstance(last, _Delta) and last.first.part == delta.part and last.first.message_id == delta.message_id:
             last.pieces.append(delta.text)
             return
+        self._waiting_characters += ENVELOPE
         self._pending.append(_Delta(delta, [delta.text]))
         self._send()
 
     def whole(self, message: Message, change: Change = Change.UPDATED, *, durable: bool = False) -> None:
         """A whole message, on disk and on the stream. `durable`: all up to here is to survive a power cut."""
-        body = encode_body(change, message)
-        self._pending.append(_Told(body, (put_message(message),), whole=True, durable=durable))
-        self._send()
+        # Deltas follow a merged shape: so what is to be durable, or the last word, stays where it is.
+        last = durable or message.finished_at is not None
+        if last or not self._reshape(message):
+            self._put(_Whole(message, change, durable))
 
     def tell(self, payload: msgspec.Struct, change: Change = Change.CREATED, *, writes: Sequence[Write] = ()) -> None:
-        self._pending.append(_Told(encode_body(change, payload), writes, whole=False))
-        self._send()
+        self._put(_Told(encode_body(change, payload), writes))
 
     async def flush(self) -> None:
         """Wait until all that was said is on disk."""
@@ -110,6 +135,27 @@ class Outbox:
         self._pending = []
         return batch.writes, batch.entries
 
+    def _put(self, item: _Whole | _Told) -> None:
+        self._pending.append(item)
+        self._waiting_characters = _weight(self._pending)
+        self._send()
+
+    def _reshape(self, message: Message) -> bool:
+        """Whether one that waits could take the shape of this one, with the deltas behind it left to say the rest.
+
+        Without it a model that begins part after part has its whole answer written for each of them.
+        """
+        at, waits = _newest_whole(self._pending)
+        if waits is None or waits.message.id != message.id:
+            return False
+        behind = [item for item in self._pending[at + 1 :] if isinstance(item, _Delta)]
+        if at + 1 + len(behind) < len(self._pending):
+            return False  # what else was told in between keeps its place: that a request is tried again, for one
+        shape = reshape(waits.message, message, [item.merged() for item in behind])
+        if shape is not None:
+            waits.message = shape
+        return shape is not None
+
     async def _settling(self) -> None:
         if self._settled is None:
             self._settled = self._loop.create_future()
@@ -118,15 +164,15 @@ class Outbox:
     def _send(self) -> None:
         if self._in_flight or self._held or not self._pending:
             return
-        end = next((i for i, item in enumerate(self._pending, 1) if isinstance(item, _Told) and item.whole), None)
+        end = next((i for i, item in enumerate(self._pending, 1) if isinstance(item, _Whole)), None)
         self._in_flight, self._pending = self._pending[:end], self._pending[end:] if end else []
-        self._waiting_characters = _characters(self._pending)
+        self._waiting_characters = _weight(self._pending)
         batch = _build(self._in_flight, self._session_id)
         unit = Unit(
             workspace_id=self._workspace_id,
             writes=batch.writes,
             entries=batch.entries,
-            durable=any(isinstance(item, _Told) and item.durable for item in self._in_flight),
+            durable=any(isinstance(item, _Whole) and item.durable for item in self._in_flight),
         )
         self._store.submit(unit).add_done_callback(self._sent)
 
@@ -135,7 +181,7 @@ class Outbox:
         error = future.exception()
         if isinstance(error, StoreUnavailable):
             self._pending = sent + self._pending
-            self._waiting_characters = _characters(self._pending)
+            self._waiting_characters = _weight(self._pending)
             self._loop.call_later(RETRY_S, self._send)
         else:
             if error is not None:
@@ -146,11 +192,24 @@ class Outbox:
             self._settled = None
 
 
-def _characters(items: Sequence[_Delta | _Told]) -> int:
-    return sum(len(piece) for item in items if isinstance(item, _Delta) for piece in item.pieces)
+def _newest_whole(items: Sequence[_Item]) -> tuple[int, _Whole | None]:
+    for index in range(len(items) - 1, -1, -1):
+        item = items[index]
+        if isinstance(item, _Whole):
+            return index, item
+    return -1, None
 
 
-def _build(items: Sequence[_Delta | _Told], session_id: str) -> _Batch:
+def _weight(items: Sequence[_Item]) -> int:
+    """How much room they take. The newest whole message takes none: its text is the draft's own, shared with it.
+
+    It must not hold the model back either: if each shape of a long answer were waited for, each would be written.
+    """
+    _, newest = _newest_whole(items)
+    return sum(item.size for item in items if item is not newest)
+
+
+def _build(items: Sequence[_Item], session_id: str) -> _Batch:
     """Deltas of one message make an entry that names it, so that a crash finds them again."""
     batch = _Batch()
     bodies: list[bytes] = []
@@ -161,11 +220,15 @@ def _build(items: Sequence[_Delta | _Told], session_id: str) -> _Batch:
             batch.entries.append(Entry(bodies=tuple(bodies), session_id=session_id, message_id=message_id))
             bodies = []
         message_id = owner
-        if isinstance(item, _Told):
-            batch.writes += item.writes
-            bodies.append(item.body)
-        else:
-            bodies.append(item.body())
+        match item:
+            case _Delta():
+                bodies.append(encode_body(Change.UPDATED, item.merged()))
+            case _Whole():
+                batch.writes.append(put_message(item.message))
+                bodies.append(encode_body(item.change, item.message))
+            case _Told():
+                batch.writes += item.writes
+                bodies.append(item.body)
     if bodies:
         batch.entries.append(Entry(bodies=tuple(bodies), session_id=session_id, message_id=message_id))
     return batch

@@ -20,7 +20,7 @@ from longboat.wire.models import Message, Outcome, Role, Run
 
 def mend(messages: Sequence[Message], run: Run, outcome: Outcome | None, next_seq: Callable[[], int]) -> Ending:
     """Close the messages of `run` for its outcome; with none it is resumed, and its half answer is withdrawn."""
-    own = [message for message in messages if message.run_id == run.run_id and message.role is not Role.USER]
+    own: Sequence[Message] = [m for m in messages if m.run_id == run.run_id and m.role is not Role.USER]
 
     def blank(role: Role) -> Message:
         return Message(
@@ -35,10 +35,12 @@ def mend(messages: Sequence[Message], run: Run, outcome: Outcome | None, next_se
 
     if outcome is None:
         return _ready_to_resume(own, blank)
+    # Half a summary is nobody's answer.
+    own, writes, bodies = _without_half(own) if own and own[-1].summary else (own, [], [])
     _, finish = stopped(Stop.CANCEL if outcome is Outcome.CANCELED else Stop.INTERRUPT)
     closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=blank)
-    writes = [put_message(message) for message, _ in closing.changes]
-    bodies = [encode_body(Change.CREATED if new else Change.UPDATED, message) for message, new in closing.changes]
+    writes += [put_message(message) for message, _ in closing.changes]
+    bodies += [encode_body(Change.CREATED if new else Change.UPDATED, message) for message, new in closing.changes]
     return Ending(
         message_id=closing.answer.id,
         text=text_of(closing.answer),
@@ -49,13 +51,7 @@ def mend(messages: Sequence[Message], run: Run, outcome: Outcome | None, next_se
 
 
 def _ready_to_resume(own: Sequence[Message], blank: Callable[[Role], Message]) -> Ending:
-    writes: list[Write] = []
-    bodies: list[bytes] = []
-    if own and own[-1].role is Role.ASSISTANT and own[-1].finished_at is None:
-        half = own[-1]
-        own = own[:-1]
-        writes.append(Write("message_delete", {"message_id": half.id}, rows=1))
-        bodies.append(encode_body(Change.DELETED, half))
+    own, writes, bodies = _without_half(own)
     missing = missing_results(own, LOST[Outcome.INTERRUPTED])
     if missing or (own and own[-1].finished_at is None):
         results = own[-1] if own[-1].role is Role.TOOL else blank(Role.TOOL)
@@ -66,3 +62,15 @@ def _ready_to_resume(own: Sequence[Message], blank: Callable[[Role], Message]) -
     session_id = own[-1].session_id if own else None
     entries = [Entry(bodies=tuple(bodies), session_id=session_id)] if bodies else []
     return Ending(message_id=None, text="", error="", writes=writes, entries=entries)
+
+
+def _without_half(own: Sequence[Message]) -> tuple[Sequence[Message], list[Write], list[bytes]]:
+    """The messages without an answer that broke off, and what withdraws it."""
+    if not own or own[-1].role is not Role.ASSISTANT or own[-1].finished_at is not None:
+        return own, [], []
+    half = own[-1]
+    return (
+        own[:-1],
+        [Write("message_delete", {"message_id": half.id}, rows=1)],
+        [encode_body(Change.DELETED, half)],
+    )

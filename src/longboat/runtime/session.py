@@ -9,7 +9,6 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,6 +23,7 @@ from longboat.core.commands import (
     DrainStep,
     EndTurn,
     Enter,
+    FailRun,
     Leave,
     Restore,
     SendStep,
@@ -51,20 +51,19 @@ from longboat.errors import (
 from longboat.runtime.booking import NO_TURN, Booking, Ending, title_write, titled, usage_write
 from longboat.runtime.clock import now
 from longboat.runtime.home import Home
+from longboat.runtime.insistence import RETRY_S, insist
 from longboat.runtime.repair import mend
 from longboat.runtime.titles import write_title
 from longboat.runtime.turn import WHOLE, Stop, Turn
 from longboat.store.protocol import UniqueViolated, Write
 from longboat.store.rows import RunRecord, read_messages
 from longboat.wire.events import Change
-from longboat.wire.models import Accepted, Canceled, Message, Run, RunState, Session, Usage
+from longboat.wire.models import Accepted, Canceled, Message, Outcome, Run, RunState, Session, Usage
 from longboat.wire.requests import EditRun
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-
-RETRY_S = 0.5
 
 
 class SessionActor:
@@ -166,13 +165,8 @@ class SessionActor:
     # What the turn asks
 
     async def drain_step(self, run_id: str) -> None:
-        while True:
-            try:
-                await self._exclusively(lambda: self._apply(DrainStep(run_id=run_id)))
-            except StoreUnavailable:
-                await asyncio.sleep(RETRY_S)  # a turn outlives a store that fails for a while
-            else:
-                return
+        """A turn outlives a store that fails for a while."""
+        await insist(lambda: self._exclusively(lambda: self._apply(DrainStep(run_id=run_id))))
 
     async def send_step(self, run_id: str) -> None:
         await self._exclusively(lambda: self._apply(SendStep(run_id=run_id)))
@@ -300,23 +294,20 @@ class SessionActor:
     async def _drive(self, turn: Turn) -> None:
         """See a turn to its end. Only the turn's own task is ever canceled; this one reports what happened (T4)."""
         outcome, ending = await turn.unwind()
-        command = EndTurn(run_id=turn.run_id, outcome=outcome)
-        bare = False
-        while True:
-            try:
-                await self._exclusively(partial(self._apply, command, ending=ending))
-            except StoreUnavailable:
-                await asyncio.sleep(RETRY_S)  # the run stays active and health says so (E2)
-            except Exception:
-                # A defect of ours in what goes with the end. The run's end matters more: try it bare, once.
-                logger.exception("the end of a turn was refused", extra={"run_id": turn.run_id})
-                if bare:
-                    raise
-                bare, ending, self._used = True, replace(ending, writes=(), entries=()), Usage()
-            else:
-                break
+        try:
+            await self._end(turn.run_id, outcome, ending)
+        except Exception:
+            # A defect of ours in what goes with the end. The run's end matters more: try it bare, once.
+            logger.exception("the end of a turn was refused", extra={"run_id": turn.run_id})
+            self._used = Usage()
+            await self._end(turn.run_id, outcome, replace(ending, writes=(), entries=()))
         if self._turn is turn:  # else the next one has started already
             self._turn = None  # an idle session keeps no transcript in memory
+
+    async def _end(self, run_id: str, outcome: Outcome, ending: Ending) -> None:
+        """While the store fails the run stays active, and health says why (E2)."""
+        command = EndTurn(run_id=run_id, outcome=outcome)
+        await insist(lambda: self._exclusively(lambda: self._apply(command, ending=ending)))
 
     # The commands' work, inside the mailbox
 
@@ -350,10 +341,20 @@ class SessionActor:
         due = [run for run in self._state.in_state(RunState.ACCEPTED) if own is not None and run.seq <= own.seq]
         try:
             for run in due:
-                await self._apply(Enter(run_id=run.run_id))
+                await self._start(run.run_id)
         except StoreUnavailable:
             # Accepted is accepted: it enters as soon as the store writes again, or after the next start.
             asyncio.get_running_loop().call_later(RETRY_S, self._enter_next, run_id)
+
+    async def _start(self, run_id: str) -> None:
+        try:
+            await self._apply(Enter(run_id=run_id))
+        except StoreUnavailable:
+            raise
+        except Exception:
+            # A defect of ours. Nobody may wait without end for a run that cannot start (E1).
+            logger.exception("a run could not be started", extra={"run_id": run_id})
+            await self._apply(FailRun(run_id=run_id))
 
     async def _cancel_many(self, command: Command, run_ids: list[str]) -> Canceled:
         await self._apply(command)

@@ -1,11 +1,12 @@
 """Titles: found by the small model, detached from the run (A9). Nothing waits for one and nothing fails with one."""
 
 import logging
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 from longboat.core.prompts import TITLE_SYSTEM
 from longboat.errors import LongboatError
-from longboat.models.seam import ModelRequest, TextDelta
+from longboat.models.seam import ModelEvent, ModelRequest, ReasoningDelta, TextDelta
 from longboat.runtime.clock import now
 from longboat.runtime.home import Home
 from longboat.wire.ids import new_id
@@ -15,6 +16,10 @@ logger = logging.getLogger(__name__)
 
 MAX_LENGTH = 80
 MAX_PROMPT = 2_000
+MAX_ANSWER = 1_000
+"""How many characters are listened to: a model that says more is not naming anything."""
+MAX_THOUGHT = 50_000
+"""The same for its reasoning, which comes before the title."""
 
 
 class Titled(Protocol):
@@ -29,16 +34,26 @@ async def write_title(home: Home, session: Titled, provisional: str, prompt: str
         model = await home.model(None, "small")
         if model.provider == "local":
             return  # its titles are poor, and it answers one request at a time
-        parts: list[str] = []
         async with model.stream(ModelRequest(system=TITLE_SYSTEM, messages=(_ask(prompt),))) as events:
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    parts.append(event.text)
-        title = _tidy("".join(parts))
+            title = _tidy(await _said(events))
         if title:
             await session.rename(title, only_from=provisional)
     except LongboatError as error:
         logger.info("no title: %s", error.message)
+
+
+async def _said(events: AsyncIterator[ModelEvent]) -> str:
+    """What the model says, up to where it is no title any more."""
+    said, thought = "", 0
+    async for event in events:
+        match event:
+            case TextDelta():
+                said += event.text
+            case ReasoningDelta():
+                thought += len(event.text)
+        if len(said) > MAX_ANSWER or thought > MAX_THOUGHT:
+            break
+    return said
 
 
 def _ask(prompt: str) -> Message:
@@ -48,4 +63,4 @@ def _ask(prompt: str) -> Message:
 
 def _tidy(answer: str) -> str:
     lines = answer.strip().splitlines()
-    return lines[0].strip().strip("\"'“”*#. ")[:MAX_LENGTH] if lines else ""
+    return lines[0].strip().strip("\"'“”*#. ")[:MAX_LENGTH].rstrip() if lines else ""

@@ -232,7 +232,12 @@ class Turn:
     async def _ask(self, model: Model, messages: tuple[Message, ...]) -> Finished:
         """Stream an answer into a new draft."""
         if self._draft is None:
-            blank = msgspec.structs.replace(self._blank(Role.ASSISTANT), model=model.name, provider=model.provider)
+            blank = msgspec.structs.replace(
+                self._blank(Role.ASSISTANT),
+                model=model.name,
+                provider=model.provider,
+                summary=self._summarizing,
+            )
             self._draft = Draft(blank)
             self._outbox.whole(blank, Change.CREATED)
         request = ModelRequest(

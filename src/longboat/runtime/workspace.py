@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -31,6 +32,7 @@ from longboat.runtime.clock import now
 from longboat.runtime.guests import GuestBook
 from longboat.runtime.home import ModelRole
 from longboat.runtime.hub import Hub
+from longboat.runtime.insistence import insist
 from longboat.runtime.intake import take_in
 from longboat.runtime.models import ModelDesk
 from longboat.runtime.session import SessionActor
@@ -63,6 +65,9 @@ from longboat.wire.models import (
 from longboat.wire.requests import CreateSession, EditRun, Submit, UpdateSession
 
 NEWEST = 2**62
+
+RESTORE_S = 20.0
+"""How long a start waits for a store that cannot be written before it gives up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +113,7 @@ class Workspace:
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         self._leaving = False
         self._entering = 0
+        self._deletions = 0
 
     # Home, for the sessions
 
@@ -142,6 +148,7 @@ class Workspace:
 
     def session_deleted(self, session_id: str) -> None:
         self._actors.pop(session_id, None)
+        self._deletions += 1
 
     def settled(self) -> None:
         if not self._claims.held and not self.engaged and not self.closing:
@@ -257,9 +264,12 @@ class Workspace:
         actor = self._actors.get(session_id)
         if actor is not None:
             return actor
+        deletions = self._deletions
         rows = await self.store.read(
             lambda reader: reader.fetch("session_by_id", session_id=session_id, workspace_id=self.id)
         )
+        if deletions != self._deletions:
+            return await self._actor(session_id)  # what was read may be gone since
         if not rows:
             raise SessionNotFound(session_id)
         if session_id not in self._actors:  # somebody else may have been faster
@@ -387,19 +397,17 @@ class Workspace:
         except ConfigInvalid:
             resume = False
         for session_id, records in by_session.items():
-            await (await self._actor(session_id)).restore(records, resume=resume)
+            actor = await self._actor(session_id)
+            await insist(partial(actor.restore, records, resume=resume), for_s=RESTORE_S)
 
     def refuse(self) -> None:
         """Take no new prompts: the server is leaving."""
         self._leaving = True
 
-    async def leave(self) -> None:
-        """Start nothing more; what is queued stays queued."""
+    async def wind_down(self) -> None:
+        """Start nothing more, what is queued stays queued; then wait until no turn runs."""
         for actor in list(self._actors.values()):
             await actor.leave()
-
-    async def wait_unwound(self) -> None:
-        """Until no turn runs."""
         for actor in list(self._actors.values()):
             await actor.wait_until(lambda state: not state.busy)
 

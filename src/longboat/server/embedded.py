@@ -9,6 +9,8 @@ from typing import Any
 import uvicorn
 from litestar.types import ASGIApp
 
+from longboat.server.door import open_door
+
 _FINISH_S = 0.5
 """How long connections may finish after all streams have ended."""
 _UNWIND_S = 0.25
@@ -70,7 +72,7 @@ async def open_http(app: ASGIApp, sockets: tuple[socket.socket, ...]) -> AsyncIt
 
     config = uvicorn.Config(
         answer,
-        http="httptools",
+        http=open_door().protocol,  # type: ignore[arg-type]  # uvicorn only calls it
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -1,6 +1,6 @@
 """The event stream endpoint: carries what a workspace's stream yields to one connection, and notices when it is gone.
 
-Does no work per frame: a chunk holds as many whole frames as were ready, and goes out in one send.
+Does no work per frame: a chunk holds the frames that were ready, or a slice of a large one, and goes out in one send.
 """
 
 import asyncio

@@ -5,6 +5,7 @@ Runs before anything heavy is imported: from then on clients connect, and wait i
 
 import fcntl
 import os
+import re
 import socket
 import stat
 from collections.abc import Iterator
@@ -16,7 +17,6 @@ from pathlib import Path
 import msgspec
 
 import longboat
-from longboat.config.keys import keys_set
 from longboat.config.settings import Settings
 from longboat.errors import ListenError
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
@@ -63,7 +63,8 @@ def announce(settings: Settings, url: str | None) -> Iterator[Discovery]:
         url=url,
         token=settings.token,
         data_dir=str(settings.data_dir),
-        keys=keys_set(os.environ),
+        # Names that a configuration can refer to; others may hold what no JSON takes.
+        keys=tuple(sorted(name for name, value in os.environ.items() if value and re.fullmatch(r"\w+", name, re.A))),
         background=settings.idle_exit_s is not None,
         started_at=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
     )

@@ -5,13 +5,13 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from longboat.config.settings import Settings
-from longboat.errors import LongboatError
+from longboat.errors import LongboatError, ServerLeaving
 from longboat.server.listen import announce, open_listeners
 from longboat.server.logs import log_to_stderr
 from longboat.wire.discovery import Discovery
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from longboat.runtime.app import App
 
 log = logging.getLogger(__name__)
-
-_LEAVE_S = 3.25
-"""What the runtime gets beyond the drain: its final writes are bounded to 3 s. HTTP then closes within 1 s (B5)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,29 +44,42 @@ class Serving:
     http: asyncio.Task[None]
 
 
-def serve(settings: Settings, *, ready: Callable[[Discovery], None] | None = None) -> int:
-    """Run a server until it is told to stop. Returns the exit code. `ready` is called when it answers."""
+def serve(
+    settings: Settings,
+    *,
+    ready: Callable[[Discovery], None] | None = None,
+    leaving: Callable[[int], None] | None = None,
+) -> int:
+    """Run a server until it is told to stop. Returns the exit code. `ready` is called when it answers, `leaving` with
+    the number of active runs when it begins to stop."""
     log_to_stderr()
     try:
         import uvloop
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_run(settings, ready))
+            runner.run(_run(settings, ready, leaving))
+    except ServerLeaving:
+        log.info("told to stop before it was ready")
     except LongboatError as error:
         print(f"longboat: {error.message}", file=sys.stderr)
         return 1
     return 0
 
 
-async def _run(settings: Settings, ready: Callable[[Discovery], None] | None) -> None:
+async def _run(
+    settings: Settings, ready: Callable[[Discovery], None] | None, leaving: Callable[[int], None] | None
+) -> None:
     stop = Stop()
     with _signals_to(stop):
         async with open_server(settings, stop=stop) as serving:
             log.info("listening on %s", " and ".join(filter(None, (serving.discovery.socket, serving.discovery.url))))
             if ready is not None:
                 ready(serving.discovery)
-            await _wait_told(stop, serving)
+            await _first(stop.asked.wait(), serving.http)
+            stop.asked.set()  # also where HTTP failed: the next signal is then the second
             log.info("leaving")
+            if leaving is not None:
+                leaving(int(serving.app.gauges()["runs_active"]))
     if deaf := asyncio.all_tasks() - {asyncio.current_task()}:
         # All is written and closed; the loop would wait for these without end.
         log.error("leaving without %s", ", ".join(sorted(task.get_name() for task in deaf)))
@@ -77,15 +87,13 @@ async def _run(settings: Settings, ready: Callable[[Discovery], None] | None) ->
         os._exit(0)
 
 
-async def _wait_told(stop: Stop, serving: Serving) -> None:
-    """Until a signal, a request or the idle clock says to stop, or HTTP fails. The next signal is then the second."""
-    waits = [asyncio.create_task(event.wait()) for event in (stop.asked, serving.app.stop_requested)]
+async def _first(told: Coroutine[Any, Any, Any], http: asyncio.Task[None]) -> None:
+    """Until a signal, a request or the idle clock says to stop, or HTTP fails."""
+    waiting = asyncio.create_task(told)
     try:
-        await asyncio.wait((*waits, serving.http), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((waiting, http), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for wait in waits:
-            wait.cancel()
-    stop.asked.set()
+        waiting.cancel()
 
 
 @asynccontextmanager
@@ -96,7 +104,7 @@ async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncI
         # From here on clients can connect; what takes long to import comes after.
         from longboat.runtime.app import open_app
 
-        async with open_app(settings) as app:
+        async with open_app(settings, stop=stop.asked) as app:
             from longboat.server.asgi import build_asgi
             from longboat.server.embedded import open_http
 
@@ -106,15 +114,7 @@ async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncI
                         yield Serving(app=app, discovery=discovery, http=http)
                     finally:
                         # Before HTTP stops: the drain still takes cancels and answers, and ends every stream.
-                        await _leave(app, drain_s=settings.server.drain_s, hurry=stop.hurry)
-
-
-async def _leave(app: "App", *, drain_s: float, hurry: asyncio.Event) -> None:
-    try:
-        async with asyncio.timeout(drain_s + _LEAVE_S):
-            await app.leave(drain_s=drain_s, hurry=hurry)
-    except TimeoutError:
-        log.error("some runs did not end in time: the next start settles them")
+                        await app.leave(drain_s=settings.server.drain_s, hurry=stop.hurry)
 
 
 @contextmanager

@@ -90,8 +90,11 @@ class Store(Protocol):
         """Resolves after the commit, once its entries were published. Fails with StoreUnavailable and the like."""
         ...
 
-    async def read(self, query: Callable[[Reader], T]) -> T:
-        """Run `query` on a reader, in one read transaction, off the loop."""
+    async def read(self, query: Callable[[Reader], T], *, replay: bool = False) -> T:
+        """Run `query` on a reader, in one read transaction, off the loop.
+
+        `replay`: for somebody who reads the log. However many they are, no other read waits for them.
+        """
         ...
 
     def listen(self, workspace_id: str, listener: Listener | None) -> None:

@@ -68,8 +68,8 @@ FROM sessions WHERE workspace_id = :workspace_id AND place < :before ORDER BY pl
 
 -- name: message_put
 -- A whole message: new, restructured, withdrawn or finished. Deltas after :number extend it.
-INSERT INTO messages (message_id, session_id, run_id, seq, role, parts, model, provider, created_at, finished_at, whole_at)
-VALUES (:message_id, :session_id, :run_id, :seq, :role, :parts, :model, :provider, :created_at, :finished_at, :number)
+INSERT INTO messages (message_id, session_id, run_id, seq, role, parts, model, provider, summary, created_at, finished_at, whole_at)
+VALUES (:message_id, :session_id, :run_id, :seq, :role, :parts, :model, :provider, :summary, :created_at, :finished_at, :number)
 ON CONFLICT (message_id) DO UPDATE SET parts = excluded.parts, model = excluded.model, provider = excluded.provider,
     finished_at = excluded.finished_at, whole_at = excluded.whole_at;
 
@@ -128,10 +128,17 @@ SELECT * FROM runs WHERE workspace_id = :workspace_id AND state != 'finished' OR
 INSERT INTO events (workspace_id, first, last, epoch, session_id, message_id, run_seq, written_s, frames)
 VALUES (:workspace_id, :first, :last, :epoch, :session_id, :message_id, :run_seq, :written_s, :frames);
 
--- name: events_after
--- The log from a number on, at its reader's pace.
-SELECT first, last, session_id, frames FROM events WHERE workspace_id = :workspace_id AND last > :number
+-- name: events_ahead
+-- What the log has from a number on, and how large it is, without reading it.
+SELECT first, last, session_id, length(frames) AS size FROM events WHERE workspace_id = :workspace_id AND last > :number
 ORDER BY last LIMIT :limit;
+
+-- name: events_between
+-- A stretch of the log, of one session if it is named; what belongs to none is for all.
+SELECT first, last, session_id, frames FROM events
+WHERE workspace_id = :workspace_id AND last > :number AND last <= :up_to
+    AND (:session_id IS NULL OR session_id IS NULL OR session_id = :session_id)
+ORDER BY last;
 
 -- name: event_at
 -- The entry that holds a number.

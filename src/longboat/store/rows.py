@@ -66,6 +66,7 @@ def message_from_row(row: Row) -> Message:
         parts=_parts.decode(row["parts"]),
         model=row["model"],
         provider=row["provider"],
+        summary=bool(row["summary"]),
         created_at=row["created_at"],
         finished_at=row["finished_at"],
     )
@@ -138,6 +139,7 @@ def put_message(message: Message) -> Write:
             "parts": _encode(message.parts),
             "model": message.model,
             "provider": message.provider,
+            "summary": message.summary,
             "created_at": message.created_at,
             "finished_at": message.finished_at,
         },

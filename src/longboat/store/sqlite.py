@@ -28,7 +28,11 @@ T = TypeVar("T")
 
 MAX_BATCH = 256
 BUSY_TIMEOUT_S = 2.0
+"""How long somebody else's lock is waited for; a store that is closing waits no more."""
+BUSY_RETRY_S = 0.01
+START_TIMEOUT_S = 10.0
 READERS = 2
+REPLAYERS = 2
 
 
 @dataclass(slots=True)
@@ -64,12 +68,13 @@ class SqliteStore:
         self._queries = load_queries()
         self._sql = {name: query.sql for name, query in self._queries.items()}
         path.touch(mode=0o600)  # private even where the directory is not; SQLite gives its other files the same mode
-        self._connection = _connect(path)
+        self._connection = _connect(path, timeout_s=START_TIMEOUT_S)
         try:
             migrate(self._connection, str(path))
             self._connection.execute("PRAGMA foreign_keys = ON")
             ((self.epoch,),) = self._connection.execute(self._queries["epoch_raise"].sql).fetchall()
             last_seq = self._connection.execute(self._queries["last_seq"].sql).fetchone()
+            self._connection.execute("PRAGMA busy_timeout = 0")  # from here on `_begin` waits
             self._numbers: dict[str, int] = dict(self._connection.execute(self._queries["last_numbers"].sql).fetchall())
         except BaseException:
             self._connection.close()
@@ -78,12 +83,14 @@ class SqliteStore:
         self._synchronous = "FULL"
         self._listeners: dict[str, Listener] = {}
         self._problem: str | None = None
+        self._closing = threading.Event()
         self._inbox: SimpleQueue[_Pending | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_loop, name="store-writer", daemon=True)
         self._thread.start()
         self._local = threading.local()
         self._reader_connections: list[sqlite3.Connection] = []
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
+        self._replayers = ThreadPoolExecutor(REPLAYERS, thread_name_prefix="store-replayer")
 
     # On the loop
 
@@ -99,9 +106,10 @@ class SqliteStore:
         self._inbox.put(_Pending(unit, future))
         return future
 
-    async def read(self, query: Callable[["SqliteReader"], T]) -> T:
+    async def read(self, query: Callable[["SqliteReader"], T], *, replay: bool = False) -> T:
+        threads = self._replayers if replay else self._readers
         try:
-            return await self._loop.run_in_executor(self._readers, self._read, query)
+            return await self._loop.run_in_executor(threads, self._read, query)
         except sqlite3.Error as error:
             raise StoreUnavailable(f"The store cannot be read: {error}.") from error
 
@@ -112,9 +120,11 @@ class SqliteStore:
             self._listeners[workspace_id] = listener
 
     async def aclose(self) -> None:
+        self._closing.set()
         self._inbox.put(None)
         await asyncio.to_thread(self._thread.join)
         self._readers.shutdown()
+        self._replayers.shutdown()
         for connection in self._reader_connections:
             connection.close()
         self._connection.close()
@@ -173,13 +183,25 @@ class SqliteStore:
         numbers = dict(self._numbers)
         try:
             self._synchronize("FULL" if any(p.unit.durable for p in batch) else "NORMAL")
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._begin()
             for pending in batch:
                 self._attempt(pending)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._abandon(batch, error)
             self._numbers = numbers
+
+    def _begin(self) -> None:
+        end = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                patient = error.sqlite_errorcode == sqlite3.SQLITE_BUSY and time.monotonic() < end
+                if not patient or self._closing.wait(BUSY_RETRY_S):
+                    raise
+            else:
+                return
 
     def _synchronize(self, mode: str) -> None:
         if mode != self._synchronous:
@@ -264,8 +286,8 @@ class SqliteReader:
         return self._connection.execute(self._queries[query], params).fetchall()
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+def _connect(path: Path, *, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")

@@ -25,7 +25,7 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: str
     started_at: str
     keys: tuple[str, ...] = ()
-    """The names of the providers' keys in its environment."""
+    """The names of the variables in its environment: by them a command knows which keys it has."""
     background: bool = False
     """A command started it, and another may replace it while it is idle."""
 

@@ -7,7 +7,8 @@ import uuid_utils
 
 from longboat.errors import BadInput
 
-_OWN_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_OWN_ID = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._:-]{1,128}")
+"""`.` and `..` are no names in a URL: proxies and clients fold them away."""
 
 
 def new_id() -> str:
@@ -19,7 +20,8 @@ def check_own_id(value: str, *, field: str) -> str:
     """Return the id a client chose for itself, or refuse it by name."""
     if not _OWN_ID.fullmatch(value):
         raise BadInput(
-            f"{field} must be 1 to 128 characters of A-Z a-z 0-9 . _ : - (got {value[:140]!r}).", code=f"bad_{field}"
+            f"{field} must be 1 to 128 characters of A-Z a-z 0-9 . _ : -, and not . or .. (got {value[:140]!r}).",
+            code=f"bad_{field}",
         )
     return value
 

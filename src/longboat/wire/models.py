@@ -121,6 +121,8 @@ class Message(_Shape, frozen=True, kw_only=True):
     parts: tuple[Part, ...]
     model: str | None = None
     provider: str | None = None
+    summary: bool = False
+    """Stands for all that was said before it: no answer, but what the model goes on from."""
     created_at: str
     finished_at: str | None = None
 

@@ -57,18 +57,30 @@ class Decoder:
 
 
 class _Lines:
-    """Cuts bytes into lines. A CR at the end of a chunk waits for the LF that may follow it."""
+    """Cuts bytes into lines. A line in many pieces is put together once, when its end is there.
+
+    A CR ends its line at once; the LF that may follow it, perhaps in the next chunk, belongs to it. A line may have any
+    length: a snapshot is one, with every prompt that waits. Who reads a stream has chosen the server that writes it.
+    """
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._open = bytearray()
+        self._after_cr = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        data = self._rest + chunk
-        held = b""
-        if data.endswith(b"\r"):
-            data, held = data[:-1], b"\r"
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *lines, rest = data.split(b"\n")
-        self._rest = rest + held
-        return lines
+        if not chunk:
+            return []
+        after_cr, self._after_cr = self._after_cr, chunk.endswith(b"\r")
+        if after_cr:
+            chunk = chunk.removeprefix(b"\n")
+        if b"\r" in chunk:
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        first, *lines = chunk.split(b"\n")
+        if self._open or not lines:
+            self._open += first
+        if not lines:
+            return []
+        if self._open:
+            first = bytes(self._open)
+        self._open = bytearray(lines.pop())
+        return [first, *lines]

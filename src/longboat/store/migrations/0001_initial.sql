@@ -36,6 +36,7 @@ CREATE TABLE messages (
     parts       BLOB NOT NULL,
     model       TEXT,
     provider    TEXT,
+    summary     INTEGER NOT NULL,
     created_at  TEXT NOT NULL,
     finished_at TEXT,
     whole_at    INTEGER NOT NULL,  -- number of its last whole event: later deltas in the log extend these parts

@@ -1,0 +1,149 @@
+"""`longboat trust`: what a project's file asks for, and whether it gets it."""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from longboat.config.demands import Demand
+    from longboat.config.load import Review
+
+MASK = "***"
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/\\?#\s]*(?=@)")
+
+
+@click.command(short_help="Show what a project's longboat.json asks for, and trust it.")
+@click.argument("directory", metavar="[DIR]", default=".", type=click.Path(file_okay=False, resolve_path=True))
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--list", "listing", is_flag=True, help="Show which directories are trusted.")
+@click.option("--forget", "forgetting", is_flag=True, help="Trust it no longer.")
+def trust(directory: str, yes: bool, listing: bool, forgetting: bool) -> None:
+    """Show what DIR's longboat.json asks for beyond what any project may have, and trust it as it is now.
+
+    Until then it may not send anything to an address of its own, use your keys or run anything. If the file changes, it
+    has to be trusted again.
+
+    \b
+    longboat trust                  the directory you are in
+    longboat trust --list
+    longboat trust --forget DIR
+    """
+    if listing and forgetting:
+        raise click.UsageError("Give --list or --forget, not both.")
+    if listing:
+        _list()
+    elif forgetting:
+        _forget(Path(directory))
+    else:
+        _trust(Path(directory), yes=yes)
+
+
+def _trust(directory: Path, *, yes: bool) -> None:
+    from longboat.cli.main import Failure
+    from longboat.config.trust import Standing, record
+
+    found = _review(directory)
+    if not found.file.exists():
+        raise Failure(f"There is no {_shown(found.file)}.", "Name the directory: longboat trust DIR")
+    if found.standing is Standing.HARMLESS:
+        click.echo(f"{_shown(found.file)} asks for nothing that needs trust.")
+        return
+    _print(found)
+    if found.standing is Standing.TRUSTED:
+        click.echo("It is trusted.")
+        return
+    if not yes:
+        if not sys.stdin.isatty():
+            raise Failure("Nobody is at a terminal to be asked.", "In a script, add --yes.")
+        click.confirm("Trust this file as it is now?", abort=True, err=True)
+    record(_record_file(), directory, found.digest)
+    click.echo("It is trusted as long as it does not change.")
+
+
+def _print(found: "Review") -> None:
+    from longboat.config.source import spelled
+    from longboat.config.trust import Standing
+
+    changed = " has changed since you trusted it. It" if found.standing is Standing.CHANGED else ""
+    click.echo(f"{_shown(found.file)}{changed} asks for this:\n")
+    for demand in found.demands:
+        # Escaped, and never cut short: what a stranger wrote is shown as it is, or the question is a trap.
+        value = json.dumps(masked(demand))
+        click.echo(f"  {click.style(spelled(demand.path), bold=True)}: {value}\n      {demand.why}")
+    click.echo()
+
+
+def masked(demand: "Demand") -> Any:
+    """The value without literal keys. References stay: which variables are to be sent is the point.
+
+    Only of providers: whatever belongs to a command decides what the command does.
+    """
+    match demand.path, demand.value:
+        case ("providers", _, "api_key" | "headers", *_), str(value):
+            return _references_of(value)
+        case ("providers", _, "base_url"), str(value):
+            return _CREDENTIALS.sub(lambda found: _references_of(found[0]), value)
+        case _:
+            return demand.value
+
+
+def _references_of(text: str) -> str:
+    """The text with its literal parts masked."""
+    from longboat.config.references import REFERENCE
+
+    shown, at = "", 0
+    for match in REFERENCE.finditer(text):
+        if match["dollar"] is None:
+            shown += (MASK if match.start() > at else "") + match[0]
+            at = match.end()
+    return shown + (MASK if at < len(text) else "")
+
+
+def _list() -> None:
+    from longboat.cli.console import table
+    from longboat.config.trust import Standing, recorded
+    from longboat.errors import ConfigInvalid
+
+    def state(directory: str) -> str:
+        try:
+            return str(_review(Path(directory)).standing)
+        except ConfigInvalid:  # it could be read when it was trusted
+            return str(Standing.CHANGED)
+
+    directories = sorted(recorded(_record_file()))
+    if directories:
+        table(("FILE IS", "DIRECTORY"), [(state(directory), _shown(directory)) for directory in directories])
+    else:
+        click.echo("No directory is trusted.")
+
+
+def _forget(directory: Path) -> None:
+    from longboat.config.trust import forget
+
+    known = forget(_record_file(), directory)
+    click.echo(f"{_shown(directory)} {'is trusted no longer' if known else 'was not trusted'}.")
+
+
+def _review(directory: Path) -> "Review":
+    from longboat.config.load import review
+
+    return review(directory, environ=os.environ, user_dir=Path.home())
+
+
+def _record_file() -> Path:
+    from longboat.config.load import user_config_file
+    from longboat.config.trust import trusted_file
+
+    return trusted_file(user_config_file(os.environ, Path.home()))
+
+
+def _shown(path: Path | str) -> str:
+    from longboat.cli.console import safe
+
+    return safe(click.format_filename(path))

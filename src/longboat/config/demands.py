@@ -1,0 +1,86 @@
+"""What a project's file asks for that only a trusted one gets.
+
+Pure. Whoever clones a repository has not read its `longboat.json`: until they have, it may choose among what the user
+has set up, and nothing in it may send anything anywhere, take a secret, or run. Must not know who is trusted.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from longboat.config.jsonc import Path
+from longboat.config.keys import PROVIDER_KEYS
+from longboat.config.references import referred
+
+HARMLESS = frozenset({"$schema", "models", "titles", "retry", "on_restart"})
+"""What any project may say. A section that is not named here needs trust, so that a new one is safe by being new."""
+
+_WHY = {
+    "type": "your own file says otherwise, and your key would go elsewhere",
+    "base_url": "your prompts and files would go to this address",
+    "api_key": "your requests would carry a key that this file chooses",
+    "headers": "your requests would carry what this file puts into them",
+    "permissions": "the agent would be allowed things without asking you",
+    "mcp": "commands of this file would be run",
+    "lsp": "commands of this file would be run",
+    "hooks": "commands of this file would be run",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """One field that needs trust, and what it would do."""
+
+    path: Path
+    value: Any
+    why: str
+
+
+def demands(project: dict[str, Any], user: dict[str, Any]) -> tuple[Demand, ...]:
+    """The fields of a project's valid file that need trust. What the user's own file says too needs none."""
+    return tuple(_demands(project, user))
+
+
+def _demands(project: dict[str, Any], user: dict[str, Any]) -> Iterator[Demand]:
+    for key, value in project.items():
+        if key == "providers":
+            for name, section in value.items():
+                yield from _of_provider(name, section, _section(_section(user, key), name))
+        elif key not in HARMLESS:
+            yield from _changes((key,), value, user.get(key), key)
+
+
+def _of_provider(name: str, theirs: dict[str, Any], mine: dict[str, Any]) -> Iterator[Demand]:
+    for key, value in theirs.items():
+        harmless = (
+            key == "models" or (key == "type" and not mine) or (key == "api_key" and _is_its_own_key(theirs, mine))
+        )
+        if not harmless:
+            yield from _changes(("providers", name, key), value, mine.get(key), key)
+
+
+def _is_its_own_key(theirs: dict[str, Any], mine: dict[str, Any]) -> bool:
+    """Whether a known provider's usual variable goes to that provider's usual address: what teams commit."""
+    section = mine | theirs
+    name = referred(section["api_key"] or "")
+    return name in PROVIDER_KEYS.get(section["type"], ()) and section.get("base_url") is None
+
+
+def _changes(path: Path, theirs: Any, mine: Any, key: str) -> Iterator[Demand]:
+    """One demand for a plain value; one for each entry of a mapping, which is merged with the user's."""
+    if isinstance(theirs, dict):
+        known = mine if isinstance(mine, dict) else {}
+        changed = ((name, value) for name, value in theirs.items() if name not in known or known[name] != value)
+        yield from (_demand((*path, name), value, key) for name, value in changed)
+    elif theirs != mine:
+        yield _demand(path, theirs, key)
+
+
+def _demand(path: Path, value: Any, key: str) -> Demand:
+    return Demand(path=path, value=value, why=_WHY.get(key, "it is more than a stranger may ask for"))
+
+
+def _section(value: dict[str, Any], key: str) -> dict[str, Any]:
+    """A section of the user's file, which was not checked by itself."""
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,100 @@
+"""Whose files the user trusts: `trusted.json`, beside the user's own file.
+
+Owns that file. Trust is of content: it is recorded with the SHA-256 of what the user has seen, and a file that has
+changed since is a stranger again. Must not know what a file asks for.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+
+from longboat.config.source import contents
+from longboat.errors import ConfigInvalid
+
+
+class Standing(StrEnum):
+    """How a project's file stands with the user. Only what a trusted file names may be run."""
+
+    HARMLESS = "harmless"
+    """It asks for nothing that needs trust, or is not there."""
+    TRUSTED = "trusted"
+    CHANGED = "changed"
+    """It was trusted, and is not what it was."""
+    STRANGER = "stranger"
+
+
+def trusted_file(user_file: Path) -> Path:
+    """Where the record lies, or would."""
+    return user_file.with_name("trusted.json")
+
+
+def standing(trusted: Path, directory: Path, digest: str) -> Standing:
+    """How a file of this content in this directory stands, if it asks for anything."""
+    known = recorded(trusted).get(_name(directory))
+    if known is None:
+        return Standing.STRANGER
+    return Standing.TRUSTED if known == digest else Standing.CHANGED
+
+
+def recorded(trusted: Path) -> dict[str, str]:
+    """The directories that were trusted, each with the digest of its file at that time."""
+    content = contents(trusted)
+    if content is None:
+        return {}
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict) or not all(isinstance(digest, str) for digest in value.values()):
+        raise ConfigInvalid(f"{trusted}: this is not what `longboat trust` writes: delete it, then trust again.")
+    return value
+
+
+def record(trusted: Path, directory: Path, digest: str) -> None:
+    """Trust a file of this content in this directory from now on."""
+    with _alone(trusted):
+        _write(trusted, recorded(trusted) | {_name(directory): digest})
+
+
+def forget(trusted: Path, directory: Path) -> bool:
+    """Trust it no longer. False if it was not trusted."""
+    with _alone(trusted):
+        known = recorded(trusted)
+        if known.pop(_name(directory), None) is None:
+            return False
+        _write(trusted, known)
+        return True
+
+
+def _name(directory: Path) -> str:
+    return os.path.realpath(directory)
+
+
+@contextmanager
+def _alone(trusted: Path) -> Iterator[None]:
+    """Two who change the record at once do it one after the other, so that nothing forgotten comes back."""
+    try:
+        trusted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with trusted.with_suffix(".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise ConfigInvalid(f"{trusted}: cannot be written: {error.strerror}") from None
+
+
+def _write(trusted: Path, known: dict[str, str]) -> None:
+    """Whole or not at all, and for its owner alone."""
+    fresh = trusted.with_suffix(".new")
+    with open(fresh, "w", encoding="ascii", opener=_private) as file:
+        json.dump(known, file, indent=2, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, trusted)
+
+
+def _private(file: str, flags: int) -> int:
+    return os.open(file, flags, mode=0o600)

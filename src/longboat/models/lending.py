@@ -1,0 +1,59 @@
+"""A model that may be taken out of use while turns still hold it.
+
+Owns when its connections close: not under an open stream, and as soon as there is none. Must not know any wire.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from longboat.models.seam import Model, ModelEvent, ModelRequest
+
+
+class Closable(Model, Protocol):
+    """What adapters are: models that hold connections or processes, and open them again when they are asked again."""
+
+    async def aclose(self) -> None: ...
+
+
+class LentModel:
+    """An adapter, lent to turns. Retired, it still answers, but keeps nothing open between answers."""
+
+    def __init__(self, adapter: Closable) -> None:
+        self.adapter = adapter
+        self._streams = 0
+        self._retired = False
+
+    @property
+    def provider(self) -> str:
+        return self.adapter.provider
+
+    @property
+    def name(self) -> str:
+        return self.adapter.name
+
+    @property
+    def context_window(self) -> int:
+        return self.adapter.context_window
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
+        self._streams += 1
+        try:
+            async with self.adapter.stream(request) as events:
+                yield events
+        finally:
+            self._streams -= 1
+            await self._close_if_done()
+
+    async def retire(self) -> None:
+        """Close now, or after the last open stream."""
+        self._retired = True
+        await self._close_if_done()
+
+    async def aclose(self) -> None:
+        await self.adapter.aclose()
+
+    async def _close_if_done(self) -> None:
+        if self._retired and self._streams == 0:
+            await self.adapter.aclose()

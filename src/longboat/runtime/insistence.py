@@ -1,0 +1,24 @@
+"""Trying again while the store cannot be written: a full disk or a foreign lock often goes away."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from longboat.errors import StoreUnavailable
+
+T = TypeVar("T")
+
+RETRY_S = 0.5
+
+
+async def insist(work: Callable[[], Awaitable[T]], *, for_s: float | None = None) -> T:
+    """Do `work` until the store takes it; after `for_s` seconds its refusal stands."""
+    clock = asyncio.get_running_loop().time
+    start = clock()
+    while True:
+        try:
+            return await work()
+        except StoreUnavailable:
+            if for_s is not None and clock() - start >= for_s:
+                raise
+            await asyncio.sleep(RETRY_S)

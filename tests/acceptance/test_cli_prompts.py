@@ -1,0 +1,188 @@
+"""What becomes of a prompt at the command line: sent twice, refused, piped, watched through an outage."""
+
+import json
+import os
+import pty
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_home import Endpoint, Home, finished, home_with, scripted_endpoint, wait_for_line
+
+from longboat.testing import Gate, Hang, Pause, Say
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Endpoint]:
+    with scripted_endpoint() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def home(endpoint: Endpoint) -> Iterator[Home]:
+    with home_with(endpoint) as found:
+        yield found
+
+
+@pytest.fixture
+def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
+    return home.workspace(request.node.name.translate(str.maketrans("[]/ ", "____")))
+
+
+def listed(home: Home, cwd: Path, *command: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in home.longboat(*command, "--format", "json", cwd=cwd).lines]
+
+
+# The same again
+
+
+def test_the_same_run_id_and_prompt_again_is_the_same_run_in_the_same_session(home: Home, cwd: Path) -> None:
+    for extra in ([], [], ["-c"]):
+        done = home.longboat("run", "--run-id", "once", *extra, "hi", cwd=cwd)
+        assert (done.code, done.out) == (0, "echo: hi\n"), done.err
+    assert home.longboat("run", "--detach", "--run-id", "once", "hi", cwd=cwd).out == "once\n"
+    assert [run["run_id"] for run in listed(home, cwd, "runs")] == ["once"]
+    assert len(listed(home, cwd, "session", "list")) == 1
+
+
+def test_b2_a_killed_clients_run_is_found_again_by_its_run_id_alone(home: Home, cwd: Path) -> None:
+    home.endpoint.script("lone", [Say("still "), Pause(Gate("lone")), Say("here")])
+    process = home.start("run", "--run-id", "lone", "[[lone]]", cwd=cwd)
+    home.endpoint.wait_for_gate("lone")
+    process.kill()
+    process.wait()
+    home.longboat("run", "of another session, used since", cwd=cwd)
+    again = home.start("run", "--run-id", "lone", "[[lone]]", cwd=cwd)
+    home.endpoint.open_gate("lone")
+    done = finished(again)
+    assert (done.code, done.out) == (0, "still here\n")
+
+
+# Refused
+
+
+def test_a_known_run_id_with_another_prompt_is_refused_and_leaves_no_session_behind(home: Home, cwd: Path) -> None:
+    home.longboat("run", "--run-id", "taken", "one", cwd=cwd)
+    done = home.longboat("run", "--run-id", "taken", "another", cwd=cwd)
+    assert done.code == 1
+    assert "choose another run_id" in done.err
+    assert len(listed(home, cwd, "session", "list")) == 1
+
+
+@pytest.mark.parametrize("detach", [[], ["--detach"]])
+@pytest.mark.parametrize("wrong", [["-m", "no-provider"], ["--run-id", "not an id"], ["-c", "-m", "no-provider"]])
+def test_a_refused_prompt_leaves_no_session_behind(home: Home, cwd: Path, wrong: list[str], detach: list[str]) -> None:
+    done = home.longboat("run", *wrong, *detach, "hi", cwd=cwd)
+    assert done.code == 1
+    assert done.err.startswith("longboat: ")
+    assert listed(home, cwd, "session", "list") == []
+
+
+def test_a_refused_prompt_leaves_the_session_alone_that_was_there_before(home: Home, cwd: Path) -> None:
+    home.longboat("run", "one", cwd=cwd)
+    (session,) = listed(home, cwd, "session", "list")
+    assert home.longboat("run", "-s", session["id"], "-m", "no-provider", "hi", cwd=cwd).code == 1
+    assert [each["id"] for each in listed(home, cwd, "session", "list")] == [session["id"]]
+
+
+# Piped
+
+
+def test_what_is_piped_in_follows_the_prompt(home: Home, cwd: Path) -> None:
+    done = home.longboat("run", "Review", "this.", cwd=cwd, given="- old\n+ new\n")
+    assert (done.code, done.out) == (0, "echo: Review this.\n\n- old\n+ new\n")
+
+
+def test_what_is_in_a_file_follows_the_prompt(home: Home, cwd: Path) -> None:
+    (cwd / "notes").write_text("milk")
+    with open(cwd / "notes") as notes:
+        done = finished(home.start("run", "What is this?", cwd=cwd, stdin=notes))
+    assert (done.code, done.out) == (0, "echo: What is this?\n\nmilk\n")
+
+
+def test_an_empty_pipe_adds_nothing(home: Home, cwd: Path) -> None:
+    assert home.longboat("run", "hi", cwd=cwd, given="").out == "echo: hi\n"
+
+
+def test_a_terminal_is_not_read_when_there_is_a_prompt(home: Home, cwd: Path) -> None:
+    outer, inner = pty.openpty()
+    assert finished(home.start("run", "hi", cwd=cwd, stdin=inner)).out == "echo: hi\n"
+    os.close(inner)
+    os.close(outer)
+
+
+def test_a_socket_that_stays_open_is_not_read_when_there_is_a_prompt(home: Home, cwd: Path) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert finished(home.start("run", "hi", cwd=cwd, stdin=theirs)).out == "echo: hi\n"
+
+
+def test_a_closed_stdin_is_no_matter(home: Home, cwd: Path) -> None:
+    process = home.start("run", "hi", cwd=cwd, stdin=None, preexec_fn=lambda: os.close(0))
+    assert finished(process).out == "echo: hi\n"
+
+
+def test_a_pipe_that_is_open_and_silent_is_told_of_with_the_way_out(home: Home, cwd: Path) -> None:
+    process = home.start("run", "hi", cwd=cwd, stdin=subprocess.PIPE)
+    assert process.stderr is not None
+    assert "`</dev/null`" in process.stderr.readline()
+    assert finished(process, "late\n").out == "echo: hi\n\nlate\n"
+
+
+# Watched
+
+
+def test_watch_shows_a_run_from_now_to_its_end_with_its_exit_code(home: Home, cwd: Path) -> None:
+    home.endpoint.script("seen", [Say("one "), Pause(Gate("seen")), Say("two")])
+    run_id = home.longboat("run", "--detach", "[[seen]]", cwd=cwd).out.strip()
+    home.endpoint.wait_for_gate("seen")
+    watching = home.start("watch", "--format", "json", run_id, cwd=cwd)
+    wait_for_line(watching, '"one ')
+    home.endpoint.open_gate("seen")
+    done = finished(watching)
+    assert (done.code, done.events[-1]["payload"]["payload"]["text"]) == (0, "one two")
+    over = home.longboat("watch", run_id, cwd=cwd)
+    assert (over.code, over.out) == (0, "one two\n")
+
+
+def test_ctrl_c_in_watch_leaves_the_run_alone(home: Home, cwd: Path) -> None:
+    home.endpoint.script("left", [Say("x"), Pause(Gate("left")), Say("y")])
+    run_id = home.longboat("run", "--detach", "[[left]]", cwd=cwd).out.strip()
+    home.endpoint.wait_for_gate("left")
+    watching = home.start("watch", "--format", "json", run_id, cwd=cwd)
+    wait_for_line(watching, "message")
+    watching.send_signal(signal.SIGINT)
+    done = finished(watching)
+    assert done.code == 130
+    assert f"longboat cancel {run_id}" in done.err
+    home.endpoint.open_gate("left")
+    assert home.longboat("watch", run_id, cwd=cwd).out == "xy\n"
+
+
+def test_r3_an_outage_is_told_and_a_prompt_that_is_given_up_is_said_to_be_kept(endpoint: Endpoint) -> None:
+    with home_with(endpoint) as home:
+        cwd = home.workspace("w")
+        endpoint.script("doomed", [Say("x"), Hang()])
+        home.serve()
+        command = ("run", "--format", "json", "--give-up-after", "0.5", "--run-id", "doomed", "[[doomed]]")
+        process = home.start(*command, cwd=cwd)
+        wait_for_line(process, '"message_delta"')
+        watching = home.start("watch", "--format", "json", "doomed", cwd=cwd)
+        wait_for_line(watching, '"message"')
+        home.kill_server()
+        done = finished(process)
+        lost, gave_up, kept = done.err.splitlines()
+        assert (done.code, lost) == (1, "The connection is lost: trying again …")
+        assert gave_up.startswith("longboat: Gave up after 0.5 s")
+        assert "longboat watch doomed" in kept
+        home.serve()
+        waited = finished(watching)
+        assert waited.code == 1
+        assert waited.err.splitlines()[:2] == ["The connection is lost: trying again …", "The connection is back."]
+        assert home.longboat("watch", "doomed", cwd=cwd).err == waited.err.partition("back.\n")[2]
