@@ -28,6 +28,7 @@ $(READY): pyproject.toml
 	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	@echo "==> Installing Longboat, the local model's runtime and the developer's tools"
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[local,dev]'
+	@command -v rg >/dev/null || echo "==> grep and glob are faster with ripgrep. Debian and Ubuntu: apt install ripgrep"
 	@touch $@
 
 run: setup ## Start Longboat in the background and stream a first answer
@@ -45,6 +46,7 @@ run: setup ## Start Longboat in the background and stream a first answer
 	@echo "  longboat stop           end the server"
 
 test: setup ## Run every test (some of them: make test ARGS="-k cancel")
+	@$(BIN)/python tests/parts.py
 	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal $(ARGS)
 
 check: setup ## Lint, format, types, import rules, generated pages
@@ -65,6 +67,7 @@ docs: $(SITE) ## Build the documentation into site/
 
 $(SITE): $(READY)
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[docs]'
+	@command -v rg >/dev/null || echo "==> grep and glob are faster with ripgrep. Debian and Ubuntu: apt install ripgrep"
 	@touch $@
 
 # The background server runs from this .venv. One that was named by LONGBOAT_URL is somebody else's.

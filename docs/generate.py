@@ -22,7 +22,7 @@ from longboat import errors
 from longboat.core import lifecycle
 from longboat.core.state import TRANSITIONS, Happening
 from longboat.server.errors import STATUS
-from longboat.wire import events, models, requests
+from longboat.wire import archive, events, figures, listings, models, requests
 from longboat.wire.ids import Cursor
 from longboat.wire.models import RunState
 
@@ -206,7 +206,8 @@ def error_rows(*, answered: bool) -> list[list[str]]:
 
 def protocol() -> str:
     parts = typing.get_args(models.Part)
-    shapes = [shape for shape in members(models, msgspec.Struct) if shape not in parts]
+    pages = (models, listings, archive, figures)
+    shapes = [shape for module in pages for shape in members(module, msgspec.Struct) if shape not in parts]
     return page(
         "# Protocol",
         f"Protocol number {models.PROTOCOL}. The routes are described by the server itself: `GET /v1/openapi.json`, or "
@@ -228,6 +229,8 @@ def protocol() -> str:
         *sections(parts),
         "## Words in shapes",
         *sections(members(models, enum.Enum)),
+        *sections(members(events, enum.Enum)),
+        *sections(members(listings, enum.Enum)),
         "## Requests",
         "Bodies are JSON objects. A field that is not listed is refused with 400 and named.",
         *sections(members(requests, msgspec.Struct)),

@@ -11,13 +11,19 @@ LongboatError
 ├── NotFound                  nothing has this name or id                              404
 │   ├── WorkspaceNotFound
 │   ├── SessionNotFound
-│   └── RunNotFound
+│   ├── RunNotFound
+│   ├── PermissionNotFound
+│   └── QuestionNotFound
 ├── Conflict                  valid, but not now                                       409
 │   ├── WorkspaceClosing
 │   ├── SessionClosing
 │   ├── RunIdTaken
 │   ├── RunNotEditable
 │   ├── TooLate
+│   ├── AlreadyAnswered       another client was first
+│   ├── SessionBusy
+│   ├── NothingToUndo
+│   ├── UndoConflict          somebody else changed the file since
 │   └── ServerBusy            asked to stop only if idle, and it is not
 ├── BodyTooLarge              more than the server takes in one request                413
 ├── ForeignHost               a Host header that this server does not answer to        421
@@ -102,6 +108,20 @@ class RunNotFound(NotFound):
         super().__init__(f"No run {run_id!r} in this workspace: GET …/runs lists them.")
 
 
+class PermissionNotFound(NotFound):
+    code = "permission_not_found"
+
+    def __init__(self, permission_id: str) -> None:
+        super().__init__(f"No permission {permission_id!r} was asked here: GET …/permissions lists what is pending.")
+
+
+class QuestionNotFound(NotFound):
+    code = "question_not_found"
+
+    def __init__(self, question_id: str) -> None:
+        super().__init__(f"No question {question_id!r} was asked here: GET …/questions lists what is pending.")
+
+
 class Conflict(LongboatError):
     code = "conflict"
 
@@ -139,6 +159,28 @@ class TooLate(Conflict):
 
     def __init__(self, run_id: str, host: str) -> None:
         super().__init__(f"Run {run_id!r} was folded into {host!r} and already sent to the model: cancel {host!r}.")
+
+
+class AlreadyAnswered(Conflict):
+    code = "already_answered"
+
+    def __init__(self, who: str | None, what: str) -> None:
+        super().__init__(f"{who or 'Somebody'} was faster: {what}.")
+
+
+class SessionBusy(Conflict):
+    code = "session_busy"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"Session {session_id!r} is busy: wait for its run to end, or cancel it.")
+
+
+class NothingToUndo(Conflict):
+    code = "nothing_to_undo"
+
+
+class UndoConflict(Conflict):
+    code = "undo_conflict"
 
 
 class ServerBusy(Conflict):

@@ -163,22 +163,25 @@ async def test_a_data_directory_of_a_newer_version_is_refused_and_left_as_it_is(
         site.server.terminate()
         await site.server.wait()
         store = site.data / "longboat.db"
-        _set_version(store, 999)
+        known = _set_version(store, 999)
         before = store.read_bytes()
         said = await _fails(site)
         assert "newer Longboat" in said
         assert "--data-dir" in said
         assert "Traceback" not in said
         assert store.read_bytes() == before
-        _set_version(store, 1)
+        _set_version(store, known)
         await site.serve()
         assert await (await site.back_at(session)).check_books() == {"r1": "end_turn"}
 
 
-def _set_version(store: Path, version: int) -> None:
+def _set_version(store: Path, version: int) -> int:
+    """Returns the version it had."""
     connection = sqlite3.connect(store)
+    ((known,),) = connection.execute("PRAGMA user_version").fetchall()
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
+    return int(known)
 
 
 async def test_a_store_that_is_no_store_is_told_without_a_traceback() -> None:

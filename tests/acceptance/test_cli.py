@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from cli_home import Endpoint, Home, finished, home_with, scripted_endpoint, wait_for_line
 
-from longboat.testing import Gate, Hang, Pause, Refuse, Say, words
+from longboat.models.seam import StopReason
+from longboat.testing import Gate, Hang, Pause, Refuse, Say, Stop, words
 
 pytestmark = pytest.mark.acceptance
 
@@ -162,6 +163,28 @@ def test_b2_a_killed_client_does_not_end_its_run_and_the_same_run_id_finds_it_ag
     assert (done.code, done.out) == (0, "still here\n")
 
 
+def test_an_answer_that_is_cut_off_is_said_to_be_so_also_in_a_pipe(home: Home, cwd: Path) -> None:
+    home.endpoint.script("long", [Say("so far"), Stop(StopReason.MAX_TOKENS)])
+    done = home.longboat("run", "--run-id", "long", "[[long]]", cwd=cwd)
+    assert (done.code, done.out) == (0, "so far\n")
+    assert "The answer is cut off" in done.err
+
+
+def test_a_mistake_in_the_configuration_is_told_as_such(home: Home, cwd: Path) -> None:
+    (cwd / "longboat.json").write_text('{"tilte": 1}')
+    done = home.longboat("run", "hi", cwd=cwd)
+    assert done.code == 1
+    assert "unknown key" in done.err
+    assert "could not go on" not in done.err
+
+
+def test_going_on_where_nothing_began_begins_and_says_so(home: Home, cwd: Path) -> None:
+    done = home.longboat("run", "-c", "hi", cwd=cwd)
+    assert (done.code, done.out) == (0, "echo: hi\n")
+    assert "a new one is started" in done.err
+    assert "a new one" not in home.longboat("run", "-c", "again", cwd=cwd).err
+
+
 @pytest.mark.parametrize("dash", [[], ["-"]])
 def test_the_prompt_is_read_from_a_pipe(home: Home, cwd: Path, dash: list[str]) -> None:
     done = home.longboat("run", *dash, cwd=cwd, given="from afar")
@@ -169,9 +192,10 @@ def test_the_prompt_is_read_from_a_pipe(home: Home, cwd: Path, dash: list[str]) 
 
 
 def test_an_empty_prompt_is_refused_before_anything_is_made_for_it(home: Home, cwd: Path) -> None:
-    done = home.longboat("run", cwd=cwd, given=" \n")
-    assert done.code == 1
-    assert done.err.startswith("longboat: The prompt is empty")
+    for arguments, given in (([], " \n"), (["-"], ""), ([""], None), (["", " "], "")):
+        done = home.longboat("run", *arguments, cwd=cwd, given=given)
+        assert done.code == 2
+        assert done.err.endswith("Error: The prompt is empty.\n")
     assert "No sessions yet" in home.longboat("session", "list", cwd=cwd).out
 
 

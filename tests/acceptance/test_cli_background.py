@@ -218,6 +218,7 @@ def test_stop_refuses_to_interrupt_a_run_unless_forced(home: Home, cwd: Path) ->
     refused = home.longboat("stop", cwd=cwd)
     assert refused.code == 1
     assert "longboat stop --force" in refused.err
+    assert "if_idle" not in refused.err
     assert home.longboat("stop", "--force", cwd=cwd).code == 0
 
 

@@ -59,7 +59,8 @@ def test_a_beginning_that_several_have_is_refused_with_all_that_have_it(home: Ho
         "  job-1",
     ]
     assert home.longboat("watch", "job-1", cwd=cwd).out == "echo: job-1\n", "a whole id is meant as such"
-    assert home.longboat("watch", "job", cwd=cwd).err.startswith("longboat: No run 'job' in this directory")
+    assert home.longboat("watch", "job-9", cwd=cwd).err.startswith("longboat: No run 'job-9' in this directory")
+    assert "'job' is too short for the id of a run: give at least 4 char" in home.longboat("watch", "job", cwd=cwd).err
     both = sessions(home, cwd)
     common = next(iter(both))[:4]
     assert "3 sessions begin with" in home.longboat("session", "show", common, cwd=cwd).err
@@ -71,6 +72,13 @@ def test_an_id_that_is_empty_is_no_beginning_of_everything(home: Home, cwd: Path
         done = home.longboat(*command, cwd=cwd)
         assert (done.code, done.err.splitlines()[0]) == (1, "longboat: The id is empty.")
     assert len(sessions(home, cwd)) == 1
+
+
+@pytest.mark.parametrize("name", ["a/b", "../sessions", "..", "a b", "x" * 200])
+def test_what_cannot_be_an_id_is_told_like_one_that_is_not_there(home: Home, cwd: Path, name: str) -> None:
+    for kind, command in (("run", ("watch", name)), ("run", ("cancel", name)), ("session", ("session", "show", name))):
+        done = home.longboat(*command, cwd=cwd)
+        assert (done.code, done.err.splitlines()[0]) == (1, f"longboat: No {kind} {name!r} in this directory.")
 
 
 def test_a_title_that_is_too_long_is_refused_in_words(home: Home, cwd: Path) -> None:

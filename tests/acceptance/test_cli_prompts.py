@@ -6,6 +6,7 @@ import pty
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,42 @@ def test_b2_a_killed_clients_run_is_found_again_by_its_run_id_alone(home: Home, 
     assert (done.code, done.out) == (0, "still here\n")
 
 
+def test_two_at_once_with_the_same_run_id_and_prompt_are_the_same_run(home: Home, cwd: Path) -> None:
+    """Whichever is later finds the run, or the session that it made for it taken back."""
+    home.endpoint.script("twins", [Say("one "), Pause(Gate("twins")), Say("answer")])
+    processes = [home.start("run", "--run-id", "twins", "[[twins]]", cwd=cwd) for _ in range(3)]
+    home.endpoint.wait_for_gate("twins")
+    home.endpoint.open_gate("twins")
+    assert [(done.code, done.out, done.err) for done in map(finished, processes)] == [(0, "one answer\n", "")] * 3
+    assert len(listed(home, cwd, "runs")) == len(listed(home, cwd, "session", "list")) == 1
+
+
+# Sent along
+
+
+def test_attached_files_go_to_the_model_as_text_or_as_what_they_are(home: Home, cwd: Path) -> None:
+    (cwd / "notes.md").write_text("# Milk\n")
+    (cwd / "blob").write_bytes(b"\x00\xff")
+    done = home.longboat("run", "--run-id", "along", "-a", "notes.md", "--attach", "blob", "What is this?", cwd=cwd)
+    assert done.code == 0, done.err
+    (session,) = listed(home, cwd, "session", "list")
+    asked = listed(home, cwd, "session", "show", session["id"])[0]
+    files = [part for part in asked["parts"] if part["type"] == "file"]
+    assert [(file["name"], file["media_type"], file.get("text"), file.get("data")) for file in files] == [
+        ("notes.md", "text/markdown", "# Milk\n", None),
+        ("blob", "application/octet-stream", None, "AP8="),
+    ]
+
+
+def test_files_that_are_too_large_or_not_there_are_usage_errors(home: Home, cwd: Path) -> None:
+    with open(cwd / "huge", "wb") as huge:
+        huge.truncate(11_000_000)
+    assert home.longboat("run", "-a", "nothing", "hi", cwd=cwd).code == 2
+    done = home.longboat("run", "-a", "huge", "hi", cwd=cwd)
+    assert done.code == 2
+    assert "over 10 MB" in done.err
+
+
 # Refused
 
 
@@ -75,19 +112,29 @@ def test_a_known_run_id_with_another_prompt_is_refused_and_leaves_no_session_beh
     assert len(listed(home, cwd, "session", "list")) == 1
 
 
+@pytest.mark.parametrize("wrong", [["-m", "no-provider"], ["-m", "/m"], ["--run-id", "not an id"]])
+def test_what_is_written_wrongly_is_a_usage_error(home: Home, cwd: Path, wrong: list[str]) -> None:
+    done = home.longboat("run", *wrong, "hi", cwd=cwd)
+    assert done.code == 2
+    assert f"'{wrong[1]}'" in done.err
+    assert listed(home, cwd, "session", "list") == []
+
+
 @pytest.mark.parametrize("detach", [[], ["--detach"]])
-@pytest.mark.parametrize("wrong", [["-m", "no-provider"], ["--run-id", "not an id"], ["-c", "-m", "no-provider"]])
-def test_a_refused_prompt_leaves_no_session_behind(home: Home, cwd: Path, wrong: list[str], detach: list[str]) -> None:
-    done = home.longboat("run", *wrong, *detach, "hi", cwd=cwd)
+@pytest.mark.parametrize("last", [[], ["-c"]])
+def test_a_refused_prompt_leaves_no_session_behind(home: Home, cwd: Path, last: list[str], detach: list[str]) -> None:
+    (cwd / "schema").write_text('{"type": "nonsense"}')
+    done = home.longboat("run", "--schema", "schema", *last, *detach, "hi", cwd=cwd)
     assert done.code == 1
-    assert done.err.startswith("longboat: ")
+    assert "longboat: " in done.err
     assert listed(home, cwd, "session", "list") == []
 
 
 def test_a_refused_prompt_leaves_the_session_alone_that_was_there_before(home: Home, cwd: Path) -> None:
     home.longboat("run", "one", cwd=cwd)
     (session,) = listed(home, cwd, "session", "list")
-    assert home.longboat("run", "-s", session["id"], "-m", "no-provider", "hi", cwd=cwd).code == 1
+    (cwd / "schema").write_text('{"type": "nonsense"}')
+    assert home.longboat("run", "-s", session["id"], "--schema", "schema", "hi", cwd=cwd).code == 1
     assert [each["id"] for each in listed(home, cwd, "session", "list")] == [session["id"]]
 
 
@@ -99,11 +146,29 @@ def test_what_is_piped_in_follows_the_prompt(home: Home, cwd: Path) -> None:
     assert (done.code, done.out) == (0, "echo: Review this.\n\n- old\n+ new\n")
 
 
-def test_what_is_in_a_file_follows_the_prompt(home: Home, cwd: Path) -> None:
+def test_what_is_in_a_file_follows_a_prompt_that_ends_with_a_dash(home: Home, cwd: Path) -> None:
+    (cwd / "notes").write_text("milk")
+    with open(cwd / "notes") as notes:
+        done = finished(home.start("run", "What is this?", "-", cwd=cwd, stdin=notes))
+    assert (done.code, done.out) == (0, "echo: What is this?\n\nmilk\n")
+    with open(cwd / "notes") as notes:
+        assert finished(home.start("run", "-", cwd=cwd, stdin=notes)).out == "echo: milk\n"
+
+
+def test_a_file_is_not_read_without_a_dash_and_that_is_said(home: Home, cwd: Path) -> None:
     (cwd / "notes").write_text("milk")
     with open(cwd / "notes") as notes:
         done = finished(home.start("run", "What is this?", cwd=cwd, stdin=notes))
-    assert (done.code, done.out) == (0, "echo: What is this?\n\nmilk\n")
+    assert (done.code, done.out) == (0, "echo: What is this?\n")
+    assert 'unless the prompt ends with "-"' in done.err
+
+
+def test_a_loop_over_a_file_keeps_its_list(home: Home, cwd: Path) -> None:
+    (cwd / "list").write_text("a.py\nb.py\nc.py\n")
+    loop = f'while read f; do {sys.executable} -m longboat run "Review $f"; done < list'
+    command = ["sh", "-c", loop]
+    done = subprocess.run(command, cwd=cwd, env=home.environ, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("echo: Review a.py\necho: Review b.py\necho: Review c.py\n", "")
 
 
 def test_an_empty_pipe_adds_nothing(home: Home, cwd: Path) -> None:
@@ -186,3 +251,23 @@ def test_r3_an_outage_is_told_and_a_prompt_that_is_given_up_is_said_to_be_kept(e
         assert waited.code == 1
         assert waited.err.splitlines()[:2] == ["The connection is lost: trying again …", "The connection is back."]
         assert home.longboat("watch", "doomed", cwd=cwd).err == waited.err.partition("back.\n")[2]
+
+
+def test_r4_ctrl_c_while_the_server_is_away_cancels_the_run_when_it_is_back(endpoint: Endpoint) -> None:
+    with home_with(endpoint) as home:
+        cwd = home.workspace("w")
+        file = home.path / "config" / "longboat" / "longboat.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"on_restart": "resume"}))
+        endpoint.script("away", [Say("x"), Hang()], [Say("y"), Hang()])
+        home.serve()
+        process = home.start("run", "--format", "json", "--run-id", "away", "[[away]]", cwd=cwd)
+        wait_for_line(process, '"message_delta"')
+        home.kill_server()
+        assert process.stderr is not None
+        assert "The connection is lost" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert "Canceling" in process.stderr.readline()
+        home.serve()
+        assert finished(process).code == 130
+        (run,) = listed(home, cwd, "runs")
+        assert (run["state"], run["outcome"]) == ("finished", "canceled")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from cli_home import Endpoint, Home, Process, finished, home_with, scripted_endpoint
+from terminal import Terminal
 
 from longboat.testing import Gate, Pause, Say
 
@@ -120,6 +121,19 @@ def test_a_projects_file_counts_like_the_users(home: Home, cwd: Path) -> None:
     assert "started without FLEET_KEY" in home.longboat("run", "two", cwd=cwd, **KEY).err
 
 
+def test_whoever_asks_with_a_key_of_another_shell_is_told_so_at_a_terminal(home: Home, cwd: Path) -> None:
+    configure(home, fleet=provider(home, api_key="$FLEET_KEY"))
+    serve(home, **KEY)
+    for arguments in (["hi"], ["-m", "fleet/m", "hi"]):
+        terminal = Terminal(home, "run", *arguments, cwd=cwd)
+        assert terminal.finish() == 0
+        assert terminal.seen.count("fleet is asked with the server's FLEET_KEY, which this shell does not have.") == 1
+    assert home.longboat("run", "hi", cwd=cwd).err == "", "a script is not told"
+    here = Terminal(home, "run", "hi", cwd=cwd, environ=KEY)
+    assert here.finish() == 0
+    assert "FLEET_KEY" not in here.seen
+
+
 # Passed over
 
 
@@ -134,6 +148,15 @@ def test_a_configured_provider_that_is_passed_over_is_told_of(home: Home, cwd: P
     assert f"providers.broken.{lack} in longboat.json" in shown
     assert f"providers.broken.{lack} in longboat.json" in home.longboat("doctor", cwd=cwd).out
     assert "broken" not in home.longboat("run", "-m", "spare/m", "hi", cwd=cwd).err
+
+
+def test_a_server_at_a_terminal_begins_with_its_banner_and_logs_in_plain_lines(home: Home, cwd: Path) -> None:
+    terminal = Terminal(home, "serve", cwd=cwd)
+    seen = terminal.until("listening on")
+    assert seen.startswith("Longboat ")
+    assert "{" not in seen
+    home.longboat("stop", cwd=cwd)
+    assert terminal.finish() == 0
 
 
 # A server that is not there, or does not let us in

@@ -14,6 +14,7 @@ from longboat.runtime.app import App, open_app
 from longboat.runtime.session import SessionActor
 from longboat.runtime.workspace import Workspace
 from longboat.testing import Gate, ScriptedTool
+from longboat.tools.kit import Kit
 from longboat.tools.seam import Tool, ToolCall, ToolResult
 from longboat.wire.events import Event, decode_event
 from longboat.wire.models import Accepted, Message, Run, RunComplete
@@ -120,7 +121,7 @@ class Boat:
         """Keep the session's mailbox shut: what is asked now is decided, in order, once the gate opens."""
         gate = Gate("actor")
         self.held.append(gate)
-        self.actor._post(gate.arrive)
+        self.actor._mailbox.post(gate.arrive)
         return gate
 
     async def held_actor(self) -> Gate:
@@ -191,7 +192,7 @@ async def watch(
 class Deaf(ScriptedTool):
     """A tool that does not hear a cancellation: it ends when its gate opens."""
 
-    async def run(self, call: ToolCall) -> ToolResult:
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
         self.calls.note(call)
         assert self._gate is not None
         waiting = asyncio.ensure_future(self._gate.arrive())

@@ -240,7 +240,7 @@ async def test_who_asks_a_closing_workspace_is_not_left_waiting(tmp_path: Path) 
     """B4: work that the end of the workspace cuts short ends its caller too."""
     async with launch(tmp_path, ScriptedModel()) as boat:
         gate = Gate()
-        running = asyncio.create_task(boat.actor._exclusively(gate.arrive))
+        running = asyncio.create_task(boat.actor._mailbox.do(gate.arrive))
         await gate.reached()
         waiting = asyncio.create_task(boat.actor.rename("too late"))
         await boat.posted(1)
@@ -285,10 +285,10 @@ async def test_an_accepted_run_enters_when_the_store_is_back_and_keeps_its_place
         gate = await boat.held_actor()
         first = asyncio.create_task(boat.submit("one", "r1"))
         await boat.posted(1)
-        boat.actor._post(fail)
+        boat.actor._mailbox.post(fail)
         gate.open()
         await first
-        await boat.actor._exclusively(lambda: asyncio.sleep(0))  # behind the entry, which has failed by now
+        await boat.actor._mailbox.do(lambda: asyncio.sleep(0))  # behind the entry, which has failed by now
         assert [run.state for run in await boat.ledger()] == [RunState.ACCEPTED]
         failing.__exit__(None, None, None)
         await boat.submit("two", "r2")

@@ -20,6 +20,7 @@ from longboat.testing import (
     Say,
     ScriptedModel,
 )
+from longboat.tools.kit import Kit
 from longboat.tools.seam import ToolCall, ToolResult
 from longboat.wire.models import (
     AgentEventType,
@@ -137,7 +138,7 @@ class Slow:
         self.started, self.cleaning = Gate(), Gate()
         self._swallow = swallow
 
-    async def run(self, call: ToolCall) -> ToolResult:
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
         try:
             await self.started.arrive()
         except asyncio.CancelledError:

@@ -12,7 +12,7 @@ from checks import check_ends, check_requests, finish_of
 from longboat.config.settings import Config
 from longboat.errors import ModelError
 from longboat.models.seam import Model
-from longboat.runtime.turn import LOST
+from longboat.runtime.ends import LOST
 from longboat.testing import CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Think, Use
 from longboat.wire.models import (
     AgentEventType,

@@ -6,17 +6,20 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
+from boat import launch
 
 from longboat.errors import ModelError
 from longboat.models import local, weights
 from longboat.models.local import LocalModel
 from longboat.models.seam import Finished, ModelEvent, ModelRequest, Progress, StopReason, TextDelta
 from longboat.wire.discovery import data_dir as user_data_dir
-from longboat.wire.models import Message, Role, TextPart
+from longboat.wire.models import Message, Outcome, Role, TextPart, ToolCallPart, ToolResultPart
 
 pytestmark = [
     pytest.mark.local_model,
@@ -191,3 +194,43 @@ async def test_weights_that_do_not_load_are_reported_with_what_to_do(tmp_path: P
         await answer(model, "Hello")
     assert (caught.value.code, caught.value.retryable) == ("local_model_failed", False)
     await model.aclose()
+
+
+@pytest.mark.parametrize("text", ["List the files in this directory.", "Read notes.txt"])
+async def test_a_prompt_about_files_yields_a_call_that_parses_and_an_answer(
+    data_dir: Path, tmp_path: Path, text: str
+) -> None:
+    """A6: for shape. What so small a model makes of it is another matter; the turn ends."""
+    model = LocalModel(data_dir)
+    async with launch(tmp_path, model) as boat:
+        (tmp_path / "project" / "notes.txt").write_text("Buy rope.")
+        await boat.submit(text, "r1")
+        complete = await boat.completed("r1")
+        messages = await boat.messages()
+    await model.aclose()
+    assert complete.outcome is Outcome.END_TURN
+    assert complete.text.strip()
+    for call in (part for each in messages for part in each.parts if isinstance(part, ToolCallPart)):
+        assert isinstance(msgspec.json.decode(call.input), dict)
+        assert call.name in ("ls", "view")
+
+
+async def test_it_lists_the_files_when_it_is_asked_to(data_dir: Path, tmp_path: Path) -> None:
+    """A6"""
+    model = LocalModel(data_dir)
+    async with launch(tmp_path, model) as boat:
+        (tmp_path / "project" / "notes.txt").touch()
+        await boat.submit("List the files in this directory.", "r1")
+        await boat.completed("r1")
+        results = [part for each in await boat.messages() for part in each.parts if isinstance(part, ToolResultPart)]
+    await model.aclose()
+    assert any("notes.txt" in result.content for result in results)
+
+
+async def test_its_answer_can_be_held_to_a_schema(model: LocalModel) -> None:
+    """A6"""
+    schema = {"type": "object", "properties": {"color": {"enum": ["red", "blue"]}}, "required": ["color"]}
+    request = replace(prompt("Which color is the sky?"), schema=schema)
+    async with model.stream(request) as events:
+        said = "".join([event.text async for event in events if isinstance(event, TextDelta)])
+    assert msgspec.json.decode(said)["color"] in ("red", "blue")

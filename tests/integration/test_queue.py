@@ -315,7 +315,7 @@ async def test_a_fold_that_cannot_be_recorded_is_tried_again_and_the_turn_outliv
             gate.open()
             await boat.posted(1)
             shut.open()
-            await boat.actor._exclusively(lambda: asyncio.sleep(0))  # behind the fold, which has failed by now
+            await boat.actor._mailbox.do(lambda: asyncio.sleep(0))  # behind the fold, which has failed by now
             assert boat.app.health().status == "degraded"
         assert (await boat.completed("a")).text == "both"
         assert (await boat.completed(b)).folded_into == "a"

@@ -3,17 +3,19 @@
 import asyncio
 import resource
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
-from server_harness import Served, serve_in
+from server_harness import TOKEN, Served, serve_in
 
 from longboat.server import door
 from longboat.wire.sse import Decoder, Frame
 
 HOST = b"Host: 127.0.0.1\r\n"
 HEALTH = b"GET /v1/health HTTP/1.1\r\n" + HOST
+TOKEN_SHOWN = b"Authorization: Bearer " + TOKEN.encode() + b"\r\n"
+WORKSPACES = b"GET /v1/workspaces HTTP/1.1\r\n" + HOST + TOKEN_SHOWN + b"\r\n"
 
 
 @pytest.fixture
@@ -195,17 +197,18 @@ async def test_what_surrounds_a_body_is_bounded_too(served: Served, endless: byt
 # Number
 
 
+def limited_to(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MAX_CONNECTIONS", number)
+
+
 async def test_there_are_only_so_many_tcp_connections_and_the_owner_still_comes_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(door, "MAX_CONNECTIONS", 2)
-    async with (
-        serve_in(tmp_path) as served,
-        connected(served) as (one, writer),
-        connected(served) as (two, other),
-    ):
-        for reader, sender in ((one, writer), (two, other)):
-            sender.write(HEALTH + b"\r\n")
+    limited_to(2, monkeypatch)
+    async with serve_in(tmp_path) as served, AsyncExitStack() as held:
+        for _ in range(2):
+            reader, writer = await held.enter_async_context(connected(served))
+            writer.write(HEALTH + TOKEN_SHOWN + b"\r\n")
             assert b"200 OK" in await answer_of(reader)
         for _ in range(5):
             async with connected(served) as (refused, _):
@@ -223,6 +226,63 @@ async def test_there_are_only_so_many_tcp_connections_and_the_owner_still_comes_
             async with connected(served) as (admitted, sender):
                 sender.write(HEALTH + b"Connection: close\r\n\r\n")
                 came = await rest_of(admitted)
+
+
+@pytest.mark.parametrize("asked", [b"", b"GET /", HEALTH + b"\r\n", (HEALTH + b"\r\n") * 20], ids=len)
+async def test_who_shows_no_token_does_not_keep_out_who_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: bytes
+) -> None:
+    limited_to(8, monkeypatch)
+    async with serve_in(tmp_path) as served, AsyncExitStack() as held, connected(served) as (known, writer):
+        writer.write(WORKSPACES)
+        assert b"200 OK" in await answer_of(known)
+        strangers = [await held.enter_async_context(connected(served)) for _ in range(20)]
+        for _, sender in strangers:
+            sender.write(asked)
+        for _ in range(10):
+            async with connected(served) as (newcomer, sender):
+                sender.write(WORKSPACES)
+                assert b"200 OK" in await answer_of(newcomer)
+        for reader, _ in strangers[:16]:  # the first to come are the first to go
+            await rest_of(reader)
+        writer.write(WORKSPACES)
+        assert b"200 OK" in await answer_of(known), "a connection that showed the token is never the one that goes"
+
+
+async def test_a_stranger_that_reads_no_answers_makes_room_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limited_to(2, monkeypatch)
+    async with serve_in(tmp_path) as served, connected(served) as (_, stuck):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                while True:
+                    stuck.write((HEALTH + b"\r\n") * 1000)
+                    await stuck.drain()
+        for _ in range(3):
+            async with connected(served) as (newcomer, sender):
+                sender.write(WORKSPACES)
+                assert b"200 OK" in await answer_of(newcomer)
+
+
+async def test_a_connection_without_a_token_may_rest_only_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "STRANGER_REST_S", 0.1)
+    async with (
+        serve_in(tmp_path) as served,
+        connected(served) as (stranger, asking),
+        connected(served) as (known, writer),
+        connected(served, unix=True) as (owner, sender),
+    ):
+        writer.write(WORKSPACES)
+        assert b"200 OK" in await answer_of(known)
+        sender.write(HEALTH + b"\r\n")
+        assert b"200 OK" in await answer_of(owner)
+        asking.write(HEALTH + b"\r\n")
+        assert b"200 OK" in await answer_of(stranger)
+        assert await rest_of(stranger) == b""
+        for reader, asker in ((known, writer), (owner, sender)):
+            asker.write(WORKSPACES)
+            assert b"200 OK" in await answer_of(reader)
 
 
 def test_as_many_descriptors_are_taken_as_there_may_be_within_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
+import pytest
 from server_harness import make_project
 
 from longboat.wire.events import Event, decode_event
@@ -90,6 +91,22 @@ async def test_a_server_that_is_ready_answers_and_has_loaded_nothing_heavy(tmp_p
         code, _ = await child.stop()
         assert code == 0
     assert sorted(item.name for item in (tmp_path / "run").iterdir()) == ["longboat.sock.lock"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [b"GET /v1/health HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", b"?\r\n\r\n"],
+)
+async def test_odd_requests_do_not_fill_the_log(tmp_path, request_):
+    async with running(tmp_path) as child:
+        for _ in range(20):
+            reader, writer = await asyncio.open_unix_connection(child.socket)
+            writer.write(request_)
+            assert (await reader.readline()).startswith(b"HTTP/1.1 ")
+            writer.close()
+        assert (await child.stop())[0] == 0
+        lines = (await child.process.stderr.read()).splitlines()
+    assert [line for line in map(json.loads, lines) if line["level"] != "info"] == []
 
 
 async def test_sigint_stops_it_like_sigterm(tmp_path):

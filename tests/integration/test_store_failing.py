@@ -12,7 +12,7 @@ from bench import Bench, WriterGate, heard, locked, new_session, open_bench, sai
 from boat import launch, settings_in, unprivileged
 from crash import check_log, crashed
 
-from longboat.errors import DataDirError, StoreUnavailable
+from longboat.errors import DataDirError, ServerLeaving, StoreUnavailable
 from longboat.runtime.app import open_app
 from longboat.store.datadir import STORE_NAME
 from longboat.store.protocol import Entry, UniqueViolated, Unit
@@ -205,6 +205,24 @@ async def test_a_start_waits_for_a_store_that_is_locked_for_a_while(
         assert (await again.workspace.run("r1", wait_s=60)).outcome is Outcome.INTERRUPTED
         assert [type(error) for error in refusals] == [StoreUnavailable] * 2
         await check_log(again)
+
+
+async def test_a_start_that_waits_for_a_lock_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B5: also before the store is open."""
+    monkeypatch.setattr("longboat.store.sqlite.START_TIMEOUT_S", 3600.0)
+    async with open_app(settings_in(tmp_path)):
+        pass
+    stop = asyncio.Event()
+
+    async def start() -> None:
+        async with open_app(settings_in(tmp_path), stop=stop):
+            raise AssertionError("it must not open")
+
+    with locked(tmp_path / "data" / STORE_NAME):
+        starting = asyncio.create_task(start())
+        stop.set()
+        with pytest.raises(ServerLeaving):
+            await starting
 
 
 # A data directory that cannot be used

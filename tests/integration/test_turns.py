@@ -343,3 +343,19 @@ async def test_nonsense_counts_of_a_provider_cost_no_run_its_end(tmp_path: Path,
         assert 0 <= counted.input_tokens <= 10**9
         assert 0 <= counted.output_tokens <= 10**9
         assert counted.cost == 0
+
+
+@pytest.mark.parametrize(
+    "config", ["{ half written", '{"providers": {"x": {"type": "openai", "base_url": "http://x"}}}']
+)
+async def test_a_configuration_that_is_edited_in_mid_turn_does_not_end_the_turn(tmp_path: Path, config: str) -> None:
+    """A formatter, a git pull or a person at the keyboard: the turn has its model and goes on."""
+    gate = Gate()
+    tool = ScriptedTool("look", gate=gate)
+    async with launch(tmp_path, ScriptedModel([[CallTool("look")], [Say("done")]]), tools=[tool]) as boat:
+        await boat.submit("go", "r1")
+        await gate.reached()
+        (boat.workspace.directory / "longboat.json").write_text(config)
+        gate.open()
+        complete = await boat.completed("r1")
+        assert (complete.outcome, complete.text) == (Outcome.END_TURN, "done")

@@ -11,7 +11,7 @@ from longboat.errors import StoreUnavailable
 from longboat.runtime.outbox import ROOM_CHARACTERS
 from longboat.store.protocol import Unit
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Use
-from longboat.wire.models import Outcome, RunState, Usage
+from longboat.wire.models import Delivery, Outcome, RunState, Usage
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ async def test_a_canceled_run_whose_end_cannot_be_written_ends_once_it_can(tmp_p
         async def fail() -> None:
             failing.__enter__()
 
-        boat.actor._post(fail)
+        boat.actor._mailbox.post(fail)
         shut.open()
         assert (await cancel).cancel_requested
         turn = boat.actor._turn
@@ -175,3 +175,25 @@ async def test_a_run_that_cannot_be_started_ends_instead_of_waiting_for_ever(tmp
         await boat.submit("again", "r2")
         assert (await boat.completed("r2")).text == "echo: again"
         await check_ends(boat)
+
+
+@pytest.mark.parametrize("delivery", [Delivery.QUEUE, Delivery.STEER])
+async def test_a_queued_run_that_cannot_be_started_does_not_hold_the_one_before_it(
+    tmp_path: Path, delivery: Delivery
+) -> None:
+    """E1, L11: both end, and so does the third."""
+    gate = Gate()
+    model = ScriptedModel([[Pause(gate), CallTool("look")], [Say("done")], [Say("third")]])
+    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as boat:
+        await boat.submit("go", "r1")
+        await gate.reached()
+        writer = boat.app._store._connection  # type: ignore[attr-defined]
+        rule = "BEFORE INSERT ON messages WHEN new.run_id = 'r2' BEGIN SELECT RAISE(IGNORE); END"
+        writer.execute(f"CREATE TRIGGER refuse {rule}")
+        await boat.submit("poison", "r2", delivery=delivery)
+        await boat.watcher.in_state("r2", "queued")
+        await boat.submit("third", "r3")
+        gate.open()
+        assert (await boat.completed("r2")).outcome is Outcome.ERROR
+        assert (await boat.completed("r3")).outcome is Outcome.END_TURN
+        assert (await boat.completed("r1")).outcome in (Outcome.END_TURN, Outcome.ERROR)

@@ -61,9 +61,23 @@ def test_every_hint_belongs_to_an_error() -> None:
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:
-    result = CliRunner().invoke(cli, ["rnu"])
+    result = CliRunner().invoke(cli, ["xyzzy"])
     assert result.exit_code == 2
-    assert "No such command 'rnu'" in result.output
+    assert "No such command 'xyzzy'.\n" in result.output
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("rum", "No such command 'rum'. Did you mean run?"),
+        ("sesion", "Did you mean session?"),
+        ("hi there", 'to send a prompt, longboat run "hi there"'),
+    ],
+)
+def test_a_command_that_is_none_is_told_what_it_may_have_been(given: str, told: str) -> None:
+    result = CliRunner().invoke(cli, [given])
+    assert result.exit_code == 2
+    assert told in result.output
 
 
 @pytest.mark.parametrize(

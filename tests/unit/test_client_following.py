@@ -14,6 +14,7 @@ from longboat.wire.models import (
     MessageDelta,
     MessagePage,
     Outcome,
+    Question,
     Role,
     Run,
     RunComplete,
@@ -177,3 +178,30 @@ def test_a_run_that_is_over_is_told_from_the_ledger_when_it_is_watched() -> None
     page = MessagePage(items=(a_message("mine", "all of it"),))
     (last,), asked = play([snapshot()], [over, page], submit=None)
     assert (last.payload.text, last.payload.outcome, asked) == ("all of it", Outcome.END_TURN, READ)
+
+
+def an_ask(run_id: str, parent_run_id: str | None = None) -> Question:
+    return Question(
+        id="q",
+        session_id="elsewhere",
+        run_id=run_id,
+        tool_call_id="c",
+        text="Why?",
+        choices=(),
+        multiple=False,
+        asked_at="t",
+        parent_run_id=parent_run_id,
+    )
+
+
+def test_a1_what_a_sub_agent_of_the_run_asks_is_the_runs_own_and_what_others_ask_is_not() -> None:
+    own = Event("question_request", Change.CREATED, an_ask("child", "mine"))
+    foreign = [Event("question_request", Change.CREATED, ask) for ask in (an_ask("other"), an_ask("child", "other"))]
+    assert play([snapshot(), *foreign, own, complete("mine")], [ACCEPTED])[0] == [own, complete("mine")]
+
+
+def test_a2_what_was_asked_before_we_came_is_told_from_the_snapshot() -> None:
+    ask = an_ask("child", "mine")
+    known = Snapshot(cursor="w/1/1", sessions=(), runs=(a_run(),), messages=(), questions=(ask, an_ask("other")))
+    given, _ = play([Event("snapshot", None, known), complete("mine")], [], submit=None)
+    assert given[1:] == [Event("question_request", Change.CREATED, ask), complete("mine")]

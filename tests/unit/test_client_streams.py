@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from longboat.client import Client, Event, SyncClient, transport
-from longboat.errors import ServerUnreachable, WorkspaceNotFound
+from longboat.errors import EmptyPrompt, ServerUnreachable, StoreUnavailable, WorkspaceNotFound
 from longboat.wire.events import Change, encode_body, encode_unlogged
 from longboat.wire.models import (
     Accepted,
@@ -73,6 +73,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def do_POST(self) -> None:
+        self._answer()
+
+    def do_DELETE(self) -> None:
         self._answer()
 
     def _answer(self) -> None:
@@ -196,6 +199,10 @@ def texts(events: list[Event]) -> list[str]:
     return [event.payload.text for event in events if event.type == "message_delta"]
 
 
+def a_run(*, state: RunState) -> Run:
+    return Run(run_id="mine", seq=1, session_id="s", state=state, delivery=Delivery.QUEUE, prompt="hi", accepted_at="t")
+
+
 def prepare_run(stub: Stub, *, submit: list[Step]) -> None:
     workspace = Workspace(id="w", path="/p", created_at="t", ready=True, busy=False)
     session = Session(id="s", workspace_id="w", title="", created_at="t", updated_at="t")
@@ -282,21 +289,58 @@ def test_a_prompt_whose_answer_was_lost_is_sent_again_with_the_same_run_id(stub:
 
 
 def test_a_run_id_that_is_known_is_followed_in_its_own_session_and_no_other_is_made(stub: Stub, follow: Follow) -> None:
-    known = Run(
-        run_id="mine",
-        seq=1,
-        session_id="s",
-        state=RunState.ACTIVE,
-        delivery=Delivery.QUEUE,
-        prompt="hi",
-        position=0,
-        accepted_at="t",
-    )
+    known = a_run(state=RunState.ACTIVE)
     prepare_run(stub, submit=[(202, ACCEPTED)])
     stub.answers["GET /v1/workspaces/w/runs/mine"] = deque([(200, msgspec.json.encode(known))])
     stub.streams += [[SNAPSHOT, complete(1), HANG]]
     assert [event.type for event in follow(stub)] == ["run_complete"]
     assert "POST /v1/workspaces/w/sessions" not in [request for request, _, _ in stub.seen]
+
+
+REFUSED = b'{"code": "empty_prompt", "message": "empty"}'
+
+
+def test_a_refused_prompt_leaves_no_session_behind(stub: Stub, follow: Follow) -> None:
+    prepare_run(stub, submit=[(400, REFUSED)])
+    stub.answers["GET /v1/workspaces/w/runs"] = deque([b'{"items": []}'])
+    stub.answers["DELETE /v1/workspaces/w/sessions/s"] = deque([(204, b"")])
+    stub.streams += [[SNAPSHOT, HANG]]
+    with pytest.raises(EmptyPrompt, match="empty"):
+        follow(stub)
+    assert stub.seen[-1][0] == "DELETE /v1/workspaces/w/sessions/s"
+
+
+@pytest.fixture(params=["async", "sync"])
+def cancel(request: pytest.FixtureRequest) -> Callable[[Stub, float], Run]:
+    async def cancel_async(stub: Stub, seconds: float) -> Run:
+        async with Client(socket=stub.socket) as client:
+            return await client.cancel_run("w", "mine", give_up_after_s=seconds)
+
+    def cancel_sync(stub: Stub, seconds: float) -> Run:
+        with SyncClient(socket=stub.socket) as client:
+            return client.cancel_run("w", "mine", give_up_after_s=seconds)
+
+    return cancel_sync if request.param == "sync" else lambda stub, seconds: asyncio.run(cancel_async(stub, seconds))
+
+
+def test_r4_a_cancel_is_asked_again_while_the_store_is_locked_or_the_server_starts_again(
+    stub: Stub, cancel: Callable[[Stub, float], Run]
+) -> None:
+    locked, leaving = (
+        b'{"code": "store_unavailable", "message": "locked"}',
+        b'{"code": "server_leaving", "message": "b"}',
+    )
+    canceled = msgspec.json.encode(a_run(state=RunState.FINISHED))
+    stub.answers = {"POST /v1/workspaces/w/runs/mine/cancel": deque([(503, locked), CUT, (503, leaving), canceled])}
+    assert cancel(stub, 30).state is RunState.FINISHED
+    assert len(stub.seen) == 4
+
+
+def test_r4_a_cancel_that_nobody_waits_for_is_asked_once(stub: Stub, cancel: Callable[[Stub, float], Run]) -> None:
+    locked = b'{"code": "store_unavailable", "message": "locked"}'
+    stub.answers = {"POST /v1/workspaces/w/runs/mine/cancel": deque([(503, locked)])}
+    with pytest.raises(StoreUnavailable, match="locked"):
+        cancel(stub, 0)
 
 
 def test_an_outage_and_its_end_are_told_to_whoever_asked(stub: Stub) -> None:

@@ -16,6 +16,7 @@ from longboat.config.settings import (
     ModelEntry,
     ModelsSection,
     OnRestart,
+    PermissionsSection,
     ProviderSection,
     RetrySection,
     ServerSection,
@@ -76,10 +77,9 @@ def test_the_example_of_the_design_loads_with_comments_and_trailing_commas(files
         schema_="https://example.org/schema.json",
         providers={"mine": provider},
         models=ModelsSection(large="mine/m", small="mine/m"),
-        permissions={
-            "allow": ["view", "bash(git status)", "bash(npm test *)"],
-            "deny": ["bash(rm *) // no comment"],
-        },
+        permissions=PermissionsSection(
+            allow=("view", "bash(git status)", "bash(npm test *)"), deny=("bash(rm *) // no comment",)
+        ),
         on_restart=OnRestart.RESUME,
     )
 
@@ -132,20 +132,21 @@ def test_a_project_may_not_hold_the_server_section(files: Files) -> None:
     ("text", "complaint"),
     [
         ('{\n"modles": {}}', "2: modles: unknown key: did you mean 'models'?"),
-        ('{"models": {\n\n"huge": "a/b"}}', "3: models.huge: unknown key: expected one of large, small"),
+        ('{"models": {\n\n"huge": "a/b"}}', "3: models.huge: unknown key: expected one of detect, large, small"),
         (
             '{"providers": {"a": {"type": "local"},\n "b": {"type": "local", "models": [\n{"id": "x",\n"windo": 3}]}}}',
-            "4: providers.b.models[0].windo: unknown key: expected one of context_window, id, max_output_tokens",
+            "4: providers.b.models[0].windo: unknown key: expected one of context_window, effort, id, images,"
+            " json_schema, max_output_tokens, reasoning, tools",
         ),
         (
             '{"providers": {"good": {"type": "local"},\n"bad": {"type": "nope"}}, "on_restart": 3}',
-            "2: providers.bad.type: expected one of 'anthropic', 'anthropic-compatible', 'google', 'groq', 'local',"
-            " 'mistral', 'openai', 'openai-compatible', 'openrouter', got 'nope'",
+            "2: providers.bad.type: expected one of 'anthropic', 'anthropic-compatible', 'azure', 'bedrock',"
+            " 'google', 'groq', 'local', 'mistral', 'openai', 'openai-compatible', 'openrouter', got 'nope'",
         ),
         (
             '{"providers": {"good": {"type": "local"},\n"bad": {\n"api_key": "k"}}}',
             "2: providers.bad.type: this key is required: expected one of 'anthropic', 'anthropic-compatible',"
-            " 'google', 'groq', 'local', 'mistral', 'openai', 'openai-compatible', 'openrouter'",
+            " 'azure', 'bedrock', 'google', 'groq', 'local', 'mistral', 'openai', 'openai-compatible', 'openrouter'",
         ),
         (
             '{"providers": {"a": {"type": "local", "headers": {"X-A": "1",\n"X-B": 2}}}}',
@@ -165,6 +166,25 @@ def test_a_project_may_not_hold_the_server_section(files: Files) -> None:
         ('{\n\n/* open "titles": true}', "3: the comment that starts here is never closed with */"),
         ('{"mcp": {"NaN": "NaN",\n"x": NaN}}', "2: not valid JSON: NaN is not a number here"),
         ('{"mcp": [,]}', "1: not valid JSON: Expecting value (column 10)"),
+        (
+            '{"models": {\n"large": "\\ud800/x"}}',
+            r"2: \ud800 is half of a character, and the other half is not beside it",
+        ),
+        (
+            '{"hooks": {"a": "\\ud83d\\ude00",\n"\\udC00": 1}}',
+            r"2: \udc00 is half of a character, and the other half is not beside it",
+        ),
+        ('{"mcp": {"a": 1.5,\n"b": -1e999}}', "2: not valid JSON: -1e999 is too large a number"),
+        ('{"retry": {"base_s": 1,\n"max_s": 1e308}}', "2: retry.max_s: expected `float` <= 3600.0"),
+        ('{"retry": {"base_s": ' + "9" * 400 + "}}", "1: retry.base_s: number out of range"),
+        (
+            '{"providers": {"a": {"type": "local", "models": [{"id": "x", "context_window": 0}]}}}',
+            "1: providers.a.models[0].context_window: expected `int` >= 1",
+        ),
+        (
+            '{"providers": {"a": {"type": "local", "models": [{"id": "x", "max_output_tokens": ' + "9" * 30 + "}]}}}",
+            "1: providers.a.models[0].max_output_tokens: expected `int` <= 1000000000",
+        ),
         ("[" * 100_000, "1: not valid JSON: nested too deeply"),
     ],
 )
@@ -177,6 +197,12 @@ def test_a_mistake_in_the_users_file_is_blamed_on_the_users_file(files: Files) -
     files.user.write_text('{"retry":\n{"attempts": "many"}}')
     files.project.write_text('{"retry": {"base_s": 2}}')
     assert files.complaint() == f"{files.user}:2: retry.attempts: expected `int`, got `str`"
+
+
+@pytest.mark.parametrize("key", ["drain_s", "keep_events_days"])
+def test_no_number_of_the_servers_is_without_bound(files: Files, key: str) -> None:
+    files.user.write_text(f'{{"server": {{"{key}": 1e300}}}}')
+    assert f"server.{key}: expected `float` <= " in files.complaint()
 
 
 def test_a_value_that_both_files_give_is_blamed_on_the_project(files: Files) -> None:

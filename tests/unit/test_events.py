@@ -97,7 +97,7 @@ def test_run_complete_is_spelled_as_on_the_wire() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b'{"type":"todo","payload":{"type":"created","payload":{}}}', b'{"type":"x","payload":1}']
+    "data", [b'{"type":"sail","payload":{"type":"created","payload":{}}}', b'{"type":"x","payload":1}']
 )
 def test_a_type_that_this_client_does_not_know_is_none(data: bytes) -> None:
     assert decode_event(data, "w/1/1") is None

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
 from longboat.models.general import Endpoint, GeneralModel, Wire
 from longboat.models.seam import (
+    Abilities,
     Finished,
     ModelEvent,
     ModelRequest,
@@ -25,6 +27,7 @@ from longboat.models.seam import (
 )
 from longboat.wire.models import (
     FilePart,
+    Image,
     Message,
     Part,
     ReasoningPart,
@@ -207,9 +210,17 @@ def openai_text(text: str) -> list[bytes]:
     )
 
 
-def message(role: Role, *parts: Part, provider: str | None = None) -> Message:
+def message(role: Role, *parts: Part, provider: str | None = None, model: str | None = None) -> Message:
     return Message(
-        id="m", session_id="s", run_id="r", seq=1, role=role, parts=parts, provider=provider, created_at="2026-01-01"
+        id="m",
+        session_id="s",
+        run_id="r",
+        seq=1,
+        role=role,
+        parts=parts,
+        provider=provider,
+        model=model,
+        created_at="2026-01-01",
     )
 
 
@@ -613,3 +624,124 @@ async def test_headers_of_the_configuration_are_sent_and_hidden_in_errors():
             async with model.stream(prompt("hi")):
                 pytest.fail("refused")
     assert script.headers[0]["x-tenant"] == "tenant-7"
+
+
+# --- effort, images, schemas (A6) ------------------------------------------------------------------------------------
+
+
+async def body_of(wire: Wire, request: ModelRequest, **more: Any) -> dict[str, Any]:
+    name, path = {"anthropic": ("claude-sonnet-5-5", ""), "openai": ("gpt-6.1-sol", "/v1")}[wire]
+    frames = anthropic(spoken("Ok")) if wire == "anthropic" else openai_text("Ok")
+    async with scripted(Reply(frames=frames)) as script:
+        abilities = more.pop("abilities", Abilities())
+        endpoint = Endpoint(provider="mine", name=name, wire=wire, api_key=KEY, base_url=script.url + path, **more)
+        model = GeneralModel(endpoint, context_window=1000, abilities=abilities)
+        async with model.stream(request) as events:
+            _ = [event async for event in events]
+        await model.aclose()
+    return script.bodies[0]
+
+
+def efforts(body: dict[str, Any]) -> list[Any]:
+    return [body.get("output_config", {}).get("effort"), body.get("reasoning", {}).get("effort")]
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+async def test_the_effort_goes_out_in_the_providers_own_way(wire: Wire):
+    """A6"""
+    asked = replace(prompt("hi"), effort="low")
+    assert "low" in efforts(await body_of(wire, asked))
+    assert "low" in efforts(await body_of(wire, asked, effort="high"))
+    assert "high" in efforts(await body_of(wire, prompt("hi"), effort="high"))
+    without = await body_of(wire, asked, effort="high", abilities=Abilities(effort=False))
+    assert efforts(without) == [None, None]
+
+
+SEEN = (
+    message(Role.USER, TextPart(text="look"), FilePart(name="p.png", media_type="image/png", data="iVBORw0KGgo=")),
+    message(Role.ASSISTANT, ToolCallPart(id="c1", name="view", input="{}", finished=True)),
+    message(
+        Role.TOOL,
+        ToolResultPart(
+            tool_call_id="c1", content="a PNG image", images=(Image(media_type="image/png", data="iVBORw0KGgo="),)
+        ),
+    ),
+)
+
+
+async def test_anthropic_sees_the_image_inside_the_tool_result():
+    """A6"""
+    body = await body_of("anthropic", ModelRequest(system="", messages=SEEN))
+    (result,) = (block for turn in body["messages"] for block in turn["content"] if block["type"] == "tool_result")
+    text, image = result["content"]
+    assert (text["text"], image["source"]["media_type"], image["source"]["data"]) == (
+        "a PNG image",
+        "image/png",
+        "iVBORw0KGgo=",
+    )
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+async def test_a_model_that_sees_no_images_is_told_of_them(wire: Wire):
+    """A6: a text instead of a failure."""
+    request = ModelRequest(system="", messages=SEEN)
+    assert json.dumps(await body_of(wire, request)).count("iVBORw0KGgo=") == 2
+    body = json.dumps(await body_of(wire, request, abilities=Abilities(images=False)))
+    assert "iVBORw0KGgo=" not in body
+    assert "The image p.png is attached, but this model sees no images." in body
+    assert "It is not shown: this model sees no images." in body
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+async def test_a_schema_is_given_to_providers_that_hold_to_one(wire: Wire):
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    body = await body_of(wire, replace(prompt("hi"), schema=schema))
+    assert '"a"' in json.dumps([body.get("output_config"), body.get("text"), body.get("output_format")])
+    free = await body_of(wire, replace(prompt("hi"), schema=schema), json_schema=False)
+    assert '"a"' not in json.dumps(free)
+    listed = await body_of(wire, replace(prompt("hi"), schema={"type": "array"}))
+    assert "array" not in json.dumps(listed)
+
+
+# --- a session that changes its model --------------------------------------------------------------------------------
+
+
+FOREIGN = (
+    message(Role.USER, TextPart(text="hi")),
+    message(
+        Role.ASSISTANT,
+        ReasoningPart(text="Hm.", signature='{"id": "rs_1", "signature": "theirs"}'),
+        ToolCallPart(id="functions.ls:0", name="ls", input="{}", finished=True),
+        provider="other",
+        model="kimi",
+    ),
+    message(Role.TOOL, ToolResultPart(tool_call_id="functions.ls:0", content="a.txt")),
+    message(
+        Role.ASSISTANT,
+        ReasoningPart(text="Older.", signature="of the other model"),
+        TextPart(text="One file."),
+        provider="mine",
+        model="claude-opus-4-8",
+    ),
+    message(Role.USER, TextPart(text="Go on.")),
+)
+
+
+async def test_anthropic_goes_on_where_another_model_was():
+    """A6: reasoning that it did not sign stays away, and a call's id is one it takes."""
+    body = await body_of("anthropic", ModelRequest(system="", messages=FOREIGN))
+    blocks = [block for turn in body["messages"] for block in turn["content"]]
+    assert [block["type"] for block in blocks] == ["text", "tool_use", "tool_result", "text", "text"]
+    assert blocks[1]["id"] == blocks[2]["tool_use_id"]
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", blocks[1]["id"])
+
+
+async def test_openai_goes_on_where_another_model_was():
+    """A6"""
+    body = await body_of("openai", ModelRequest(system="", messages=FOREIGN))
+    calls = [item for item in body["input"] if item.get("type", "").startswith("function_call")]
+    assert [item["type"] for item in calls] == ["function_call", "function_call_output"]
+    assert calls[0]["call_id"] == calls[1]["call_id"]
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", calls[0]["call_id"])
+    assert "theirs" not in json.dumps(body)
+    assert "of the other model" not in json.dumps(body)

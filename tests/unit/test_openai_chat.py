@@ -9,9 +9,11 @@ import httpx2
 import pytest
 from descriptors import none_left
 
+from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
 from longboat.models.openai_chat import OpenAIChatModel
 from longboat.models.seam import (
+    Abilities,
     Finished,
     Model,
     ModelEvent,
@@ -25,10 +27,14 @@ from longboat.models.seam import (
 from longboat.testing import Break, CallTool, Fail, Gate, Hang, Pause, Raw, Refuse, Say, Stop, Think, Use, words
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.wire.models import (
+    FilePart,
     Message,
     Part,
+    ReasoningPart,
     Role,
     TextPart,
+    ToolCallPart,
+    ToolResultPart,
     Usage,
 )
 
@@ -413,3 +419,57 @@ async def test_many_streams_share_one_model(endpoint: ScriptedEndpoint, model: O
     endpoint.add(words("one two"), repeat=True)
     answers = await asyncio.gather(*(events_of(model) for _ in range(20)))
     assert answers == [[TextDelta("one"), TextDelta(" two"), Finished(StopReason.END_TURN, USED)]] * 20
+
+
+async def test_a_session_goes_on_where_anthropic_was() -> None:
+    """A6: foreign reasoning stays away, foreign call ids are made fit, and the call and its result still belong
+    together."""
+    transcript = (
+        message(Role.USER, TextPart(text="hi")),
+        message(
+            Role.ASSISTANT,
+            ReasoningPart(text="Hm.", signature="signed elsewhere"),
+            ToolCallPart(id="toolu_01A09q90qw90lq917835lq9", name="ls", input="{}", finished=True),
+            ToolCallPart(id="x" * 64, name="ls", input="{}", finished=True),
+        ),
+        message(
+            Role.TOOL,
+            ToolResultPart(tool_call_id="toolu_01A09q90qw90lq917835lq9", content="a"),
+            ToolResultPart(tool_call_id="x" * 64, content="b"),
+        ),
+        message(Role.USER, TextPart(text="Go on.")),
+    )
+    async with ScriptedEndpoint() as endpoint:
+        model = OpenAIChatModel(provider="p", name="m", base_url=endpoint.base_url)
+        async with model.stream(ModelRequest(system="", messages=transcript)) as events:
+            assert [event async for event in events][-1] == Finished(StopReason.END_TURN, USED)
+        await model.aclose()
+    body = endpoint.requests[0].body
+    assert "signed elsewhere" not in str(body)
+    asked = [call["id"] for call in body["messages"][1]["tool_calls"]]
+    assert asked == [result["tool_call_id"] for result in body["messages"][2:4]]
+    assert asked[0] == "toolu_01A09q90qw90lq917835lq9"
+    assert len(asked[1]) <= 40
+
+
+async def test_a_model_gets_nothing_that_it_cannot_bear() -> None:
+    """A6: no images, no tools, no effort where it has none."""
+    picture = FilePart(name="p.png", media_type="image/png", data="QQ==")
+    tool = ToolSpec(name="ls", description="", schema={"type": "object"})
+    request = ModelRequest(
+        system="", messages=(message(Role.USER, TextPart(text="see"), picture),), tools=(tool,), effort="high"
+    )
+    async with ScriptedEndpoint() as endpoint:
+        able = OpenAIChatModel(provider="p", name="m", base_url=endpoint.base_url)
+        nothing = Abilities(images=False, tools=False, effort=False)
+        unable = OpenAIChatModel(provider="p", name="m", base_url=endpoint.base_url, abilities=nothing)
+        for model in (able, unable):
+            async with model.stream(request) as events:
+                _ = [event async for event in events]
+            await model.aclose()
+    first, second = (exchange.body for exchange in endpoint.requests)
+    assert {"tools", "reasoning_effort"} <= set(first)
+    assert not {"tools", "reasoning_effort"} & set(second)
+    assert second["messages"] == [
+        {"role": "user", "content": "see\n\n[The image p.png is attached, but this model sees no images.]"}
+    ]

@@ -6,12 +6,13 @@ from typing import Any
 import msgspec
 
 from longboat.core.tool import ToolSpec
-from longboat.models.openai_request import encode_request
+from longboat.models.openai_request import Dialect, encode_request
 from longboat.models.seam import ModelRequest
 from longboat.wire.models import (
     FilePart,
     FinishPart,
     FinishReason,
+    Image,
     Message,
     Part,
     ReasoningPart,
@@ -27,7 +28,7 @@ def message(role: Role, *parts: Part) -> Message:
 
 
 def sent(request: ModelRequest, **options: Any) -> dict[str, Any]:
-    body = msgspec.json.decode(encode_request(request, model="m", **options))
+    body = msgspec.json.decode(encode_request(request, model="m", dialect=Dialect(**options)))
     assert isinstance(body, dict)
     return body
 
@@ -139,3 +140,60 @@ def test_a_tool_call_nested_without_end_does_not_spoil_every_later_request_t3() 
         system="", messages=(message(Role.ASSISTANT, ToolCallPart(id="1", name="look", input=nested)),)
     )
     assert sent(request)["messages"][0]["tool_calls"][0]["function"] == {"name": "look", "arguments": "{}"}
+
+
+def test_an_image_that_a_tool_shows_follows_its_result_a6() -> None:
+    """A6: the wire has no images in tool results; they come in a user message, with the next prompt if there is one."""
+    request = ModelRequest(
+        system="",
+        messages=(
+            message(Role.ASSISTANT, ToolCallPart(id="c1", name="view", input="{}", finished=True)),
+            message(
+                Role.TOOL,
+                ToolResultPart(
+                    tool_call_id="c1", content="a PNG", images=(Image(media_type="image/png", data="QQ=="),)
+                ),
+            ),
+            message(Role.USER, TextPart(text="And?")),
+        ),
+    )
+    assert sent(request)["messages"][1:] == [
+        {"role": "tool", "tool_call_id": "c1", "content": "a PNG"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "What the tool call c1 shows:"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,QQ=="}},
+                {"type": "text", "text": "And?"},
+            ],
+        },
+    ]
+
+
+def test_an_image_of_a_kind_that_nobody_takes_is_named_instead() -> None:
+    part = FilePart(name="a.tiff", media_type="image/tiff", data="/w==")
+    request = ModelRequest(system="", messages=(message(Role.USER, part),))
+    assert sent(request)["messages"] == [
+        {"role": "user", "content": "[The file a.tiff (image/tiff) cannot be shown to this model.]"}
+    ]
+
+
+def test_the_effort_is_the_prompts_or_the_models_and_spelled_as_the_server_does_a6() -> None:
+    """A6"""
+    plain, asked = ModelRequest(system="", messages=()), ModelRequest(system="", messages=(), effort="high")
+    assert "reasoning_effort" not in sent(plain)
+    assert sent(asked)["reasoning_effort"] == "high"
+    assert sent(plain, effort="low")["reasoning_effort"] == "low"
+    assert sent(asked, effort="low")["reasoning_effort"] == "high"
+    assert sent(asked, nested_effort=True)["reasoning"] == {"effort": "high"}
+
+
+def test_a_schema_goes_along_unless_it_would_clash_with_tools() -> None:
+    schema = {"type": "object"}
+    tool = ToolSpec(name="look", description="", schema={"type": "object"})
+    wanted = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    alone = ModelRequest(system="", messages=(), schema=schema)
+    beside = ModelRequest(system="", messages=(), schema=schema, tools=(tool,))
+    assert sent(alone)["response_format"] == wanted
+    assert "response_format" not in sent(beside)
+    assert sent(beside, json_schema=True)["response_format"] == wanted

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longboat.errors import ModelError
+from longboat.models.catalogue import Counted
 from longboat.models.openai_refusal import Addressee
 from longboat.models.openai_stream import StreamReader
 from longboat.models.seam import (
@@ -46,6 +47,30 @@ def read_all(*pieces: bytes) -> list[ModelEvent]:
     reader = StreamReader(TO)
     events = [event for part in pieces for event in reader.feed(part)]
     return [*events, *reader.finish()]
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [
+        {"prompt_tokens": 1000, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 900}},
+        {"prompt_tokens": 1000, "completion_tokens": 10, "prompt_cache_hit_tokens": 900},
+        {"prompt_tokens": 1000, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 900}, "cost": 7.0},
+    ],
+)
+def test_a_step_is_priced_with_its_cached_tokens_unless_the_server_says_what_it_cost(counted: dict[str, Any]) -> None:
+    """A6"""
+    seen: list[Counted] = []
+
+    def tariff(used: Counted) -> float:
+        seen.append(used)
+        return 2.5
+
+    reader = StreamReader(TO, tariff=tariff)
+    list(reader.feed(stream_of({"usage": {"prompt_tokens": 1}}, delta("stop"), {"choices": [], "usage": counted})))
+    (finished,) = reader.finish()
+    cost = counted.get("cost", 2.5)
+    assert finished == Finished(StopReason.END_TURN, Usage(input_tokens=1000, output_tokens=10, cost=cost))
+    assert seen == ([] if "cost" in counted else [Counted(input_tokens=1000, output_tokens=10, cache_read_tokens=900)])
 
 
 def test_a_stream_torn_anywhere_reads_the_same() -> None:

@@ -15,7 +15,8 @@ from longboat.models.lending import LentModel
 from longboat.models.local import LocalModel
 from longboat.models.openai_chat import OpenAIChatModel
 from longboat.models.registry import KNOWN, Registry
-from longboat.models.seam import Model
+from longboat.models.seam import Abilities, Finished, Model, ModelRequest
+from longboat.testing.endpoint import ScriptedEndpoint
 
 MINE = {"type": "openai-compatible", "base_url": "http://127.0.0.1:8911/v1", "api_key": "x", "models": [{"id": "m"}]}
 
@@ -33,7 +34,7 @@ def local_runtime(no_local_runtime: None, monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def registry_of(config: dict[str, Any] | None = None, environ: dict[str, str] | None = None) -> Registry:
-    return Registry(msgspec.convert(config or {}, Config), environ or {}, data_dir=Path("/nowhere"))
+    return Registry(msgspec.convert(config or {}, Config), environ or {}, data_dir=Path("/nowhere"), look=lambda: None)
 
 
 def spelled(model: Model) -> str:
@@ -151,6 +152,92 @@ def test_the_table_agrees_with_the_library_and_the_price_list():
             _, listed = get_snapshot().find_provider_model(entry.id, None, provider, None)
             assert listed.context_window in (entry.context_window, None)
             assert provider == "openrouter" or f"{provider}:{entry.id}" in names
+
+
+AZURE = {"AZURE_OPENAI_API_KEY": "sesame", "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com/"}
+BEDROCK = {"AWS_BEARER_TOKEN_BEDROCK": "sesame", "AWS_REGION": "eu-west-1"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "name", "adapter", "url"),
+    [
+        (AZURE, "azure/my-gpt", GeneralModel, "https://mine.openai.azure.com/openai/v1"),
+        (BEDROCK, "bedrock/openai.gpt-oss-120b", OpenAIChatModel, "https://bedrock-mantle.eu-west-1.api.aws/v1"),
+        (
+            BEDROCK,
+            "bedrock/us.anthropic.claude-sonnet-5-5",
+            GeneralModel,
+            "https://bedrock-mantle.eu-west-1.api.aws/anthropic",
+        ),
+    ],
+)
+def test_a_cloud_is_reached_with_its_usual_variables(
+    environ: dict[str, str], name: str, adapter: type[Model], url: str
+):
+    """A6"""
+    lent = registry_of(environ=environ).resolve(name, "large")
+    assert isinstance(lent, LentModel)
+    assert type(lent.adapter) is adapter
+    address = lent.adapter._endpoint.base_url if isinstance(lent.adapter, GeneralModel) else lent.adapter._to.url
+    assert address == url
+
+
+async def test_azure_is_asked_on_its_own_path_and_with_its_own_header():
+    """A6"""
+    async with ScriptedEndpoint() as endpoint:
+        section = {"type": "azure", "base_url": f"{endpoint.url}/openai/v1", "api_key": "sesame"}
+        models = registry_of({"providers": {"work": section}})
+        lent = models.resolve("work/my-gpt", "large")
+        assert isinstance(lent, LentModel)
+        assert isinstance(lent.adapter, GeneralModel)
+        assert lent.adapter._endpoint.headers == {"api-key": "sesame"}
+        assert lent.adapter._endpoint.base_url == f"{endpoint.url}/openai/v1"
+
+
+async def test_bedrock_answers_on_the_chat_wire_with_its_key():
+    """A6"""
+    async with ScriptedEndpoint() as endpoint:
+        section = {"type": "bedrock", "base_url": endpoint.url, "api_key": "sesame"}
+        models = registry_of({"providers": {"aws": section}})
+        model = models.resolve("aws/openai.gpt-oss-120b-1:0", "large")
+        request = ModelRequest(system="Be brief.", messages=())
+        async with model.stream(request) as events:
+            assert isinstance([event async for event in events][-1], Finished)
+        await models.aclose()
+    assert isinstance(model, LentModel)
+    assert isinstance(model.adapter, OpenAIChatModel)
+    assert model.adapter._tariff is not None
+    (exchange,) = endpoint.requests
+    assert (exchange.path, exchange.headers["authorization"]) == ("/v1/chat/completions", "Bearer sesame")
+
+
+def test_what_a_cloud_misses_is_named():
+    by_name = {info.name: info for info in registry_of(environ={"AZURE_OPENAI_API_KEY": "k"}).describe().providers}
+    assert by_name["azure"].problem is not None
+    assert "AZURE_OPENAI_ENDPOINT" in by_name["azure"].problem
+    assert by_name["bedrock"].problem == "Set AWS_BEARER_TOKEN_BEDROCK."
+    no_region = registry_of(environ={"AWS_BEARER_TOKEN_BEDROCK": "k", "AWS_REGION": "evil.example/"})
+    assert "AWS_REGION" in refused(no_region, "bedrock/m")
+
+
+def test_abilities_are_configured_known_or_assumed():
+    """A6"""
+    entries = [{"id": "m", "images": False, "reasoning": False}, {"id": "gpt-4o", "reasoning": True}]
+    models = registry_of({"providers": {"mine": MINE | {"models": entries}}}, {"ANTHROPIC_API_KEY": "k"})
+    assert models.resolve("mine/m", "large").abilities == Abilities(images=False, effort=False)
+    assert models.resolve("mine/gpt-4o", "large").abilities == Abilities()
+    assert models.resolve("mine/llama-3.3-70b", "large").abilities == Abilities(images=False, effort=False)
+    assert models.resolve("mine/unheard-of", "large").abilities == Abilities()
+    assert models.resolve("anthropic/claude-3-haiku", "large").abilities == Abilities(effort=False)
+
+
+def test_an_unknown_window_is_assumed_and_hinted_at():
+    """A6"""
+    hint = registry_of({"providers": {"mine": MINE}}).describe().hint or ""
+    assert "mine/m is not known: 128,000 tokens are assumed" in hint
+    known = registry_of({"providers": {"mine": MINE | {"models": [{"id": "m", "context_window": 9}]}}})
+    assert known.describe().hint is None
+    assert registry_of(environ={"ANTHROPIC_API_KEY": "k"}).describe().hint is None
 
 
 # When it cannot be

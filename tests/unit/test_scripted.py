@@ -35,6 +35,7 @@ from longboat.testing import (
     Use,
     words,
 )
+from longboat.testing.kit import OpenKit
 from longboat.tools.seam import Tool, ToolCall, ToolResult
 from longboat.wire.models import Message, Role, TextPart, Usage
 
@@ -181,34 +182,35 @@ def test_a_model_has_the_name_and_window_it_was_given() -> None:
     assert (model.provider, model.name, model.context_window) == ("p", "n", 9)
 
 
-CALL = ToolCall(call_id="c", name="look", arguments={"at": 1}, session_id="s", run_id="r", directory=Path("/"))
+CALL = ToolCall(call_id="c", name="look", arguments={"at": 1}, session_id="s", run_id="r")
+KIT = OpenKit(Path("/"))
 
 
 async def test_a_tool_replies_records_and_raises() -> None:
     tool: Tool = ScriptedTool("look")
     assert tool.spec == ToolSpec(name="look", description="A scripted tool.", schema={"type": "object"})
-    assert await tool.run(CALL) == ToolResult(content="done")
+    assert await tool.run(CALL, KIT) == ToolResult(content="done")
 
     failed = ToolResult(content="no", is_error=True)
-    assert await ScriptedTool("look", failed).run(CALL) == failed
+    assert await ScriptedTool("look", failed).run(CALL, KIT) == failed
 
     computed = ScriptedTool("look", lambda call: f"at {call.arguments['at']}")
-    assert await computed.run(CALL) == ToolResult(content="at 1")
+    assert await computed.run(CALL, KIT) == ToolResult(content="at 1")
     await computed.wait_calls(1)
     assert computed.calls == [CALL]
 
     with pytest.raises(OSError, match="gone"):
-        await ScriptedTool("look", OSError("gone")).run(CALL)
+        await ScriptedTool("look", OSError("gone")).run(CALL, KIT)
 
 
 async def test_a_tool_waits_at_its_gate_and_lets_a_cancel_through() -> None:
     gate = Gate()
     tool = ScriptedTool("look", gate=gate)
-    canceled = asyncio.create_task(tool.run(CALL))
+    canceled = asyncio.create_task(tool.run(CALL, KIT))
     await gate.reached()
     canceled.cancel()
     with pytest.raises(asyncio.CancelledError):
         await canceled
     assert tool.canceled == 1
     gate.open()
-    assert await tool.run(CALL) == ToolResult(content="done")
+    assert await tool.run(CALL, KIT) == ToolResult(content="done")

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longboat.core.history import calls_of
 from longboat.core.stream import MAX_PARTS, Draft, extend, reshape, sayable
 from longboat.errors import ModelError
 from longboat.wire.models import (
@@ -249,3 +250,14 @@ def test_a_new_shape_takes_the_place_of_an_older_one_if_deltas_say_the_rest() ->
 def test_a_message_that_says_more_than_its_deltas_takes_no_older_ones_place(new: Message) -> None:
     """T7: one that was withdrawn, among others."""
     assert reshape(with_parts(TextPart(text="a")), new, [delta(0, 1, "b")]) is None
+
+
+def test_a_call_whose_id_is_taken_gets_another() -> None:
+    """T3: a result names one call, whatever a server numbers from 0 in every answer."""
+    draft = Draft(blank(), taken=["call_0"])
+    for index in range(3):
+        draft.start_call(index, "call_0", "look")
+    assert [part.id for part in calls_of(draft.message())] == ["call_0-2", "call_0-3", "call_0-4"]
+    draft.withdraw()
+    draft.start_call(0, "call_1", "look")
+    assert [part.id for part in calls_of(draft.message())] == ["call_1"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from longboat.config import trust
 from longboat.config.demands import HARMLESS
 from longboat.config.jsonc import Path as Key
 from longboat.config.load import Review, load_config, review
@@ -118,16 +119,31 @@ def test_a_stranger_may_not_send_anything_elsewhere_nor_choose_what_is_sent(
     assert clone.refusal().code == "project_not_trusted"
 
 
-@pytest.mark.parametrize("section", ["permissions", "mcp", "lsp", "hooks"])
-def test_a_stranger_may_not_name_commands_nor_allow_them(clone: Clone, section: str) -> None:
+@pytest.mark.parametrize("section", ["mcp", "lsp", "hooks"])
+def test_a_stranger_may_not_name_commands(clone: Clone, section: str) -> None:
     clone.says(**{section: {"a": ["rm"], "b": {"command": "rm"}}})
     assert clone.asks_for() == [(section, "a"), (section, "b")]
     assert clone.refusal().code == "project_not_trusted"
 
 
+def test_a_stranger_may_not_allow_anything_nor_choose_where_the_agent_goes(clone: Clone) -> None:
+    clone.says(permissions={"allow": ["bash"]}, sandbox="auto", web={"allowed_networks": ["10.0.0.0/8"]})
+    assert clone.asks_for() == [("permissions", "allow"), ("sandbox",), ("web", "allowed_networks")]
+    assert clone.refusal().code == "project_not_trusted"
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [(1, True), (True, 1), (0, False), (1, 1.0), ([{"a": 1}], [{"a": True}])])
+def test_what_only_looks_the_same_as_the_users_needs_trust(clone: Clone, mine: Any, theirs: Any) -> None:
+    clone.user_says(hooks={"a": mine})
+    clone.says(hooks={"a": mine})
+    assert clone.asks_for() == []
+    clone.says(hooks={"a": theirs})
+    assert clone.asks_for() == [("hooks", "a")]
+
+
 def test_every_section_is_known_to_be_harmless_or_needs_trust() -> None:
     """Who adds a section decides here whether a stranger may have it."""
-    sections = {"providers", "permissions", "mcp", "lsp", "hooks", "server"}
+    sections = {"providers", "permissions", "mcp", "lsp", "hooks", "web", "sandbox", "server"}
     assert sections | HARMLESS == set(Config.__struct_encode_fields__)
     assert {"type", "base_url", "api_key", "headers", "models"} == set(ProviderSection.__struct_fields__)
 
@@ -232,6 +248,8 @@ def test_the_record_is_its_owners_alone_and_replaced_whole(clone: Clone) -> None
 
 def test_many_who_trust_at_once_are_all_remembered(clone: Clone) -> None:
     directories = [clone.directory / str(number) for number in range(20)]
+    for directory in directories:
+        directory.mkdir()
     threads = [threading.Thread(target=record, args=(clone.trusted, each, "0")) for each in directories]
     for thread in threads:
         thread.start()
@@ -248,6 +266,28 @@ def test_a_record_that_is_broken_trusts_nobody_and_bothers_only_who_needs_it(clo
     clone.says(providers={"evil": THIEF})
     with pytest.raises(ConfigInvalid, match=r"trusted\.json: .*delete it, then trust again"):
         clone.load()
+
+
+def test_directories_that_are_gone_are_dropped_from_the_record(clone: Clone) -> None:
+    gone = {f"/gone/{number}": "a" * 64 for number in range(5000)}
+    clone.trusted.write_text(json.dumps(gone | {str(clone.home): "0", "/\0": "0"}, indent=2))
+    clone.says(providers={"evil": THIEF})
+    clone.trust()
+    assert set(recorded(clone.trusted)) == {str(clone.home), str(clone.directory)}
+    clone.trusted.write_text(json.dumps(gone | {str(clone.home): "0"}))
+    assert forget(clone.trusted, clone.home)
+    assert recorded(clone.trusted) == {}
+
+
+def test_a_record_is_never_written_larger_than_it_is_read(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    record(clone.trusted, clone.home, "a" * 64)
+    monkeypatch.setattr(trust, "MAX_RECORD", clone.trusted.stat().st_size)
+    with pytest.raises(ConfigInvalid, match=r"trusted\.json: .* `longboat trust --forget`"):
+        record(clone.trusted, clone.directory, "a" * 64)
+    assert set(recorded(clone.trusted)) == {str(clone.home)}
+    monkeypatch.setattr(trust, "MAX_RECORD", clone.trusted.stat().st_size - 1)
+    with pytest.raises(ConfigInvalid, match=r"trusted\.json: .* delete it, then trust again"):
+        recorded(clone.trusted)
 
 
 def test_a_record_that_is_a_pipe_holds_nobody_up(clone: Clone) -> None:

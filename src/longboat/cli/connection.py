@@ -6,13 +6,14 @@ Sends the same `Call`s as the SDK. Must not stream: `longboat run` uses the SDK 
 import http.client
 import socket
 from collections.abc import Callable, Iterator
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 from longboat.client import calls
 from longboat.client.address import Address, find
 from longboat.client.calls import Call
-from longboat.errors import ServerUnreachable, Unauthorized
+from longboat.client.following import Asking
+from longboat.errors import LongboatError, ServerUnreachable, Unauthorized
 from longboat.wire.models import Workspace
 
 T = TypeVar("T")
@@ -46,6 +47,20 @@ class Connection:
             what = "refuses the token that it was sent" if self.address.token else "wants a token"
             raise Unauthorized(f"The Longboat server at {self.address} {what}.") from None
 
+    def play(self, script: Asking[T]) -> T:
+        """Carry out a script that needs no stream."""
+        try:
+            call = next(script)
+            while True:
+                try:
+                    answer = self.send(call)
+                except LongboatError as refusal:
+                    call = script.throw(refusal)
+                else:
+                    call = script.send(answer)
+        except StopIteration as end:
+            return cast(T, end.value)
+
     def join(self, path: str) -> Workspace:
         """The workspace of a directory."""
         return self.send(calls.join(path, None))
@@ -76,6 +91,19 @@ class Connection:
         parts = urlsplit(self.address.url)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         return kind(parts.hostname or "localhost", parts.port, timeout=timeout_s)
+
+
+def last_session(connection: Connection, workspace_id: str) -> str | None:
+    """The session that somebody prompted last, which need not be the one that was created last. Not a sub-agent's."""
+    for runs in connection.pages(lambda after: calls.runs(workspace_id, limit=20, after=after)):
+        for run in runs.items:
+            if run.parent_run_id is None:
+                return run.session_id
+    for sessions in connection.pages(lambda after: calls.sessions(workspace_id, limit=20, after=after)):
+        for session in sessions.items:
+            if session.parent_id is None:
+                return session.id
+    return None
 
 
 class _UnixConnection(http.client.HTTPConnection):

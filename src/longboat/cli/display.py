@@ -1,6 +1,7 @@
 """How a run looks while it goes on: live on a terminal, once at the end in a pipe, or one JSON line per event (R2).
 
-Takes typed events; must not know where they come from. Answers go to `out`, everything else to stderr.
+Takes typed events; must not know where they come from. Answers go to `out`, everything else to stderr; what the tools
+do is told only where stderr is a terminal.
 """
 
 import sys
@@ -9,6 +10,7 @@ from typing import Protocol, TextIO
 
 import msgspec
 
+from longboat.cli.activity import Activity
 from longboat.cli.console import notice, safe
 from longboat.wire.events import Event
 from longboat.wire.models import (
@@ -25,6 +27,9 @@ from longboat.wire.models import (
 
 
 class Display(Protocol):
+    waits: bool
+    """Whether what it shows is held back while a person is being asked something."""
+
     def show(self, event: Event) -> None:
         """Take in one event of the run; the last is its run_complete."""
 
@@ -32,15 +37,18 @@ class Display(Protocol):
         """Tell the person something, on a line of its own."""
 
 
-def display_of(style: str) -> Display:
-    """What suits where the answer goes."""
+def display_of(style: str, *, at_once: bool = False) -> Display:
+    """What suits where the answer goes. `at_once`: nothing of it before its end."""
     if style == "json":
         return JsonLines(sys.stdout)
-    return LiveText(sys.stdout) if sys.stdout.isatty() else FinalText(sys.stdout)
+    activity = Activity() if sys.stderr is not None and sys.stderr.isatty() else None
+    return (LiveText if sys.stdout.isatty() and not at_once else FinalText)(sys.stdout, activity)
 
 
 class JsonLines:
     """Each event as it was on the wire."""
+
+    waits = False
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -58,13 +66,18 @@ class JsonLines:
 class FinalText:
     """Nothing but the answer, once."""
 
-    def __init__(self, out: TextIO) -> None:
+    waits = True
+
+    def __init__(self, out: TextIO, activity: Activity | None = None) -> None:
         self._out = out
         self._notices = Notices()
+        self._activity = activity
 
     def show(self, event: Event) -> None:
         if not isinstance(event.payload, RunComplete):
             self._notices.show(event)
+            if self._activity is not None:
+                self._activity.show(event)
         elif event.payload.text:
             self._out.write(event.payload.text.removesuffix("\n") + "\n")
             self._out.flush()
@@ -76,9 +89,12 @@ class FinalText:
 class LiveText:
     """The answer as it is written. A terminal cannot take text back: what is withdrawn is begun again below."""
 
-    def __init__(self, out: TextIO) -> None:
+    waits = True
+
+    def __init__(self, out: TextIO, activity: Activity | None = None) -> None:
         self._out = out
         self._notices = Notices()
+        self._activity = activity
         self._shown: dict[tuple[str, int], str] = {}
         """What was shown of each text part: by message and index."""
         self._last: tuple[str, int] | None = None
@@ -96,6 +112,8 @@ class LiveText:
                 self._end(complete)
             case _:
                 self._notices.show(event, self._close_line)
+        if self._activity is not None:
+            self._activity.show(event, self._close_line)
         self._out.flush()
 
     def say(self, text: str) -> None:
@@ -163,7 +181,7 @@ def _notice_of(event: Event) -> str:
             return f"queued: {position} before it" if position > 1 else "queued: runs next"
         case Run(state=RunState.FOLDED):
             return "taken into the running turn"
-        case AgentEvent(type=AgentEventType.RETRYING | AgentEventType.LOADING) as told:
+        case AgentEvent(type=AgentEventType.RETRYING | AgentEventType.LOADING | AgentEventType.NOTICE) as told:
             return safe(told.message or told.type.value)
         case AgentEvent(type=AgentEventType.SUMMARIZING) as told:
             return safe(told.message or "The context window is nearly full: summarizing …")

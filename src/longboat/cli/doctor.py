@@ -138,13 +138,15 @@ def _models(cwd: Path) -> Iterator[Finding]:
     from longboat.cli.models import describe, server_view
     from longboat.config.load import FILE_NAME, user_config_file
 
-    for file in (user_config_file(os.environ, Path.home()), cwd / FILE_NAME):
-        yield Finding(Verdict.OK if file.exists() else Verdict.NOTE, "config", f"{file}{_absent(file)}")
+    files = (user_config_file(os.environ, Path.home()), cwd / FILE_NAME)
     try:
         overview = describe(str(cwd))
     except LongboatError as error:
+        # It names the file that it is about.
+        yield from (_config(file) for file in files if not error.message.startswith(str(file)))
         yield Finding(Verdict.WRONG, "config", error.message)
         return
+    yield from map(_config, files)
     try:
         agent = server_view(str(cwd))
     except LongboatError:
@@ -216,5 +218,6 @@ def _local_model(*, in_use: bool) -> Iterator[Finding]:
         yield Finding(Verdict.OK, "local model", "installed, weights here")
 
 
-def _absent(file: Path) -> str:
-    return "" if file.exists() else " (not there)"
+def _config(file: Path) -> Finding:
+    there = file.exists()
+    return Finding(Verdict.OK if there else Verdict.NOTE, "config", f"{file}{'' if there else ' (not there)'}")

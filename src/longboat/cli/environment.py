@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longboat.client.address import read_discovery
-from longboat.config.keys import keys_set
+from longboat.config.keys import PROVIDER_KEYS, keys_set
 from longboat.errors import LongboatError
 
 if TYPE_CHECKING:
@@ -27,6 +27,15 @@ def _wanted(cwd: str) -> set[str]:
     config = config_of(cwd)
     named = _references(msgspec.to_builtins(config)) if config is not None else ()
     return {*keys_set(os.environ), *(name for name in named if os.environ.get(name))}
+
+
+def keys_of(provider: str, cwd: str) -> tuple[str, ...]:
+    """The variables that may hold a provider's key."""
+    config = config_of(cwd)
+    configured = config.providers.get(provider) if config is not None else None
+    if configured is not None and configured.api_key is not None:
+        return tuple(_references(configured.api_key))
+    return PROVIDER_KEYS.get(provider, ())
 
 
 def config_of(cwd: str) -> "Config | None":

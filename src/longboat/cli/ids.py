@@ -1,11 +1,19 @@
-"""Which run or session a person means: its id, or as much of the beginning as only one has."""
+"""Which run, session or ask a person means: its id, or as much of the beginning as only one has."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from longboat.cli.main import HINTS, Failure
 from longboat.client import calls
-from longboat.errors import LongboatError, RunNotFound, SessionNotFound
+from longboat.errors import (
+    BadInput,
+    LongboatError,
+    PermissionNotFound,
+    QuestionNotFound,
+    RunNotFound,
+    SessionNotFound,
+)
+from longboat.wire.ids import check_own_id
 from longboat.wire.models import Run, Session
 
 if TYPE_CHECKING:
@@ -15,6 +23,8 @@ T = TypeVar("T")
 
 SHORTEST = 4
 """Less is more likely a mistake than an id."""
+WHOLE = 36
+"""As long as an id of the server's."""
 SHOWN = 10
 
 
@@ -22,8 +32,8 @@ def run_meant(connection: "Connection", workspace_id: str, text: str) -> Run:
     """The run. A whole id wins over being the beginning of others."""
     text = _given(text)
     try:
-        return connection.send(calls.get_run(workspace_id, text))
-    except RunNotFound as missing:
+        return connection.send(calls.get_run(workspace_id, check_own_id(text, field="run_id")))
+    except (RunNotFound, BadInput) as missing:
         pages = connection.pages(lambda after: calls.runs(workspace_id, limit=500, after=after))
         return _only("runs", text, ((run.run_id, run) for page in pages for run in page.items), missing)
 
@@ -32,10 +42,21 @@ def session_meant(connection: "Connection", workspace_id: str, text: str) -> Ses
     """The session, likewise."""
     text = _given(text)
     try:
-        return connection.send(calls.session(workspace_id, text))
-    except SessionNotFound as missing:
+        return connection.send(calls.session(workspace_id, check_own_id(text, field="session_id")))
+    except (SessionNotFound, BadInput) as missing:
         pages = connection.pages(lambda after: calls.sessions(workspace_id, limit=500, after=after))
         return _only("sessions", text, ((each.id, each) for page in pages for each in page.items), missing)
+
+
+def ask_meant(kind: str, text: str, pending: Iterable[str]) -> str:
+    """The id of a permission or question that waits; a whole id that does not is left to the server, which knows more:
+    somebody may have answered it."""
+    text = _given(text)
+    known = list(pending)
+    if text in known or len(text) >= WHOLE:
+        return text
+    missing = PermissionNotFound(text) if kind == "permissions" else QuestionNotFound(text)
+    return _only(kind, text, ((name, name) for name in known), missing)
 
 
 def _given(text: str) -> str:
@@ -46,9 +67,13 @@ def _given(text: str) -> str:
 
 
 def _only(kind: str, text: str, known: Iterable[tuple[str, T]], missing: LongboatError) -> T:
-    found = [(name, item) for name, item in known if name.startswith(text)] if len(text) >= SHORTEST else []
+    one = kind.removesuffix("s")
+    if len(text) < SHORTEST and not isinstance(missing, BadInput):
+        message = f"{text!r} is too short for the id of a {one}: give at least {SHORTEST} characters."
+        raise Failure(message, HINTS[f"{one}_not_found"]) from missing
+    found = [(name, item) for name, item in known if name.startswith(text)]
     if not found:
-        raise Failure(f"No {kind.removesuffix('s')} {text!r} in this directory.", HINTS[missing.code]) from missing
+        raise Failure(f"No {one} {text!r} in this directory.", HINTS[f"{one}_not_found"]) from missing
     if len(found) > 1:
         names = [name for name, _ in found[:SHOWN]] + [f"and {len(found) - SHOWN} more"] * (len(found) > SHOWN)
         raise Failure(f"{len(found)} {kind} begin with {text!r}: give more of the id.", "\n  ".join(names))

@@ -14,7 +14,16 @@ COMMANDS: dict[str, str] = {
     "watch": "Watch a run that somebody sent.",
     "runs": "List runs: what is active, queued and over.",
     "cancel": "Cancel a run, a session's runs, or all.",
-    "session": "List, show, rename, delete and export sessions.",
+    "permissions": "List and answer what the agent asks to be allowed.",
+    "questions": "List and answer the agent's questions.",
+    "undo": "Take the newest turn back: its file changes and its messages.",
+    "redo": "Bring back what was undone last.",
+    "session": "List, show, rename, summarize, delete, fork, export and import sessions.",
+    "stats": "Show tokens, cost, runs, tools and waiting times.",
+    "jobs": "List the commands that run in the background.",
+    "skills": "List skills, commands and sub-agents.",
+    "mcp": "List the MCP servers and how they are doing.",
+    "init": "Write a first AGENTS.md for this project.",
     "models": "Show the configured models; fetch the local one.",
     "config": "Show the effective configuration.",
     "trust": "Show what a project's longboat.json asks for, and trust it.",
@@ -32,6 +41,11 @@ HINTS: dict[str, str] = {
     "unauthorized": "Set LONGBOAT_TOKEN to the `token` in the server's discovery file (`longboat serve` prints where).",
     "session_not_found": "`longboat session list` shows the sessions of this directory; --cwd names another one.",
     "run_not_found": "`longboat runs` shows the runs of this directory; --cwd names another one.",
+    "permission_not_found": "`longboat permissions` shows what waits for an answer in this directory.",
+    "question_not_found": "`longboat questions` shows what waits for an answer in this directory.",
+    "session_busy": "`longboat runs --state active` shows what runs; `longboat cancel` ends it.",
+    "nothing_to_undo": "-s names another session: `longboat session list` shows them.",
+    "undo_conflict": "Put those files back yourself (`git diff` shows what changed), then try again.",
     "server_busy": "`longboat runs --state active` shows what runs; `longboat stop --force` stops it anyway.",
     "config_invalid": "`longboat config --schema` shows what a longboat.json may hold.",
     "store_unavailable": "`longboat doctor` shows the data directory and the free disk space.",
@@ -84,6 +98,19 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(f"longboat.cli.{cmd_name}"), cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name in COMMANDS or name.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        if " " in name.strip():
+            raise click.UsageError(f'No such command: to send a prompt, longboat run "{name}"', ctx)
+        from difflib import get_close_matches
+
+        close = get_close_matches(name, COMMANDS, n=1)
+        raise click.UsageError(f"No such command {name!r}.{f' Did you mean {close[0]}?' if close else ''}", ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -114,9 +141,10 @@ def cli() -> None:
     """A coding agent that several people and programs can share.
 
     \b
-    longboat run "Why is the sky blue?"     ask; a server is started if none runs
-    longboat run -c "And at sunset?"        go on in the session that was used last here
-    longboat doctor                         something is wrong?
+    longboat run "Why does the build fail?"    a server is started if none runs
+    longboat run -c "Then fix it."             go on in the session that was used last here
+    longboat undo                              not like that
+    longboat doctor                            something is wrong?
 
     \b
     Exit codes: 0 all is well, 1 it failed, 2 the command was called wrongly, 130 canceled.

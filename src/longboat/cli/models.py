@@ -10,7 +10,7 @@ import click
 from longboat.cli.options import cwd_option, format_option
 
 if TYPE_CHECKING:
-    from longboat.models.registry import Overview, ProviderInfo
+    from longboat.models.registry import Overview, ProviderInfo, Registry
     from longboat.models.weights import FetchProgress
     from longboat.wire.models import AgentInfo
 
@@ -27,6 +27,7 @@ def models(ctx: click.Context, style: str, cwd: str) -> None:
     \b
     longboat models
     longboat models pull        fetch the small model that runs on this machine
+    longboat models refresh     fetch what is newly known of windows and prices
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -52,9 +53,8 @@ def pull_weights(data_dir: str | None) -> None:
     import asyncio
 
     from longboat.models.weights import pull
-    from longboat.wire import discovery
 
-    target = Path(data_dir) if data_dir else discovery.data_dir(os.environ, Path.home())
+    target = Path(data_dir) if data_dir else _data_dir()
     progress = _Progress()
     try:
         path = asyncio.run(pull(target.absolute(), progress.show))
@@ -63,14 +63,48 @@ def pull_weights(data_dir: str | None) -> None:
     click.echo(f"The local model is here: {path}")
 
 
+@models.command("refresh")
+@cwd_option
+@click.option("--prices-url", hidden=True)
+@click.pass_context
+def refresh_catalogue(ctx: click.Context, cwd: str, prices_url: str | None) -> None:
+    """Fetch the newest prices, and what the configured providers say of their own models: windows and limits.
+
+    Nothing needs this: what is known of models comes with Longboat. It helps with models that are newer. A running
+    server takes what was fetched when it is started again.
+
+    \b
+    longboat models refresh
+    """
+    from longboat.models.refresh import refresh
+
+    models = _registry(cwd)
+    reports = []
+    for report in refresh(_data_dir(), models.accesses(), prices_url=prices_url):
+        reports.append(report)
+        click.echo(report.text, err=not report.ok)
+    if not any(report.ok for report in reports):
+        click.echo("Nothing was fetched. Is there a network? Everything goes on with what is known.", err=True)
+        ctx.exit(1)
+
+
 def describe(cwd: str) -> "Overview":
     """What is configured for a directory, as a server with this environment would see it."""
+    return _registry(cwd).describe()
+
+
+def _registry(cwd: str) -> "Registry":
     from longboat.config.load import load_config
     from longboat.models.registry import Registry
-    from longboat.wire import discovery
 
     config = load_config(Path(cwd), environ=os.environ, user_dir=Path.home())
-    return Registry(config, os.environ, data_dir=discovery.data_dir(os.environ, Path.home())).describe()
+    return Registry(config, os.environ, data_dir=_data_dir())
+
+
+def _data_dir() -> Path:
+    from longboat.wire import discovery
+
+    return discovery.data_dir(os.environ, Path.home())
 
 
 def server_view(cwd: str) -> "AgentInfo | None":
@@ -97,7 +131,11 @@ def divergence(overview: "Overview", agent: "AgentInfo", cwd: str) -> str:
 
     if agent.ready and f"{agent.provider}/{agent.model}" == overview.large:
         return ""
-    told = f"With this shell's environment it would be {overview.large or 'no model'}."
+    told = (
+        f"With this shell's environment it would be {overview.large}."
+        if overview.large is not None
+        else "With this shell's environment there would be no model."
+    )
     if naming_variable() is None and (missing := lacking(cwd)):
         names = ", ".join(missing)
         told += f" The server was started without {names}: `longboat stop` it, then `longboat run` starts it with them."
@@ -112,6 +150,8 @@ def _print(overview: "Overview", agent: "AgentInfo | None", cwd: str) -> None:
     for each in overview.providers:
         if each.source == "config" and (problem := obstacle(each)):
             click.echo(f"{each.name} of longboat.json is passed over: {problem}")
+    if overview.hint:
+        click.echo(overview.hint)
     if agent is None:
         click.echo(overview.problem or f"Prompts go to {overview.large}; titles are written by {overview.small}.")
         click.echo("(No server runs. This is what one that is started from this shell would do.)")

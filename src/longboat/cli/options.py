@@ -1,6 +1,8 @@
 """Options that many commands share, and the workspace that they name."""
 
+import getpass
 import os
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -38,3 +40,12 @@ def events_option(command: Command) -> Command:
         default="text",
         help="text, or json: one line per event.  [default: text]",
     )(command)
+
+
+def own_name() -> str:
+    """Who answers, as others see it: the user's name in the characters an id may have."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = "somebody"
+    return re.sub(r"[^A-Za-z0-9._:-]", "-", name)[:64] or "somebody"

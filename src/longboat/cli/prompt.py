@@ -1,42 +1,94 @@
-"""The prompt: what was typed, and what was piped in besides."""
+"""What goes along with `longboat run`: the prompt that was typed or piped in, the schema of its answer, and files."""
 
+import base64
+import mimetypes
 import os
 import select
 import stat
 import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from longboat.errors import EmptyPrompt
+if TYPE_CHECKING:
+    from longboat.wire.models import Attachment
 
 PATIENCE_S = 2.0
+MAX_ATTACHED = 10_000_000
+"""Bytes of all files together; in base64 that fits into what a server takes in one request."""
 
 
 def read_prompt(words: tuple[str, ...]) -> str:
-    """The words, followed by what is piped in. Without words, or with "-", what is piped in is all of it."""
-    if words and words != ("-",):
-        text = _joined(" ".join(words), _piped())
-    elif sys.stdin is None or (not words and sys.stdin.isatty()):
+    """The words, followed by what is piped in. With "-" at the end, or without words, standard input is read whatever
+    it is."""
+    typed, dash = (words[:-1], True) if words[-1:] == ("-",) else (words, False)
+    if typed:
+        text = _joined(" ".join(typed), _read() if dash else _piped())
+    elif sys.stdin is None or (not dash and sys.stdin.isatty()):
         raise click.UsageError('Give a prompt: longboat run "…", or pipe one in.')
     else:
-        text = sys.stdin.buffer.read().decode(errors="replace")
+        text = _read()
     if not text.strip():
-        raise EmptyPrompt  # before a server is started and a session made for it
+        raise click.UsageError("The prompt is empty.")  # before a server is started and a session made for it
     return text
+
+
+def read_schema(file: IO[bytes]) -> dict[str, Any]:
+    """The schema in a file; whether it is a good one, the server says."""
+    import msgspec
+
+    try:
+        return msgspec.json.decode(file.read(), type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise click.UsageError(f"{file.name} holds no JSON object: {error}.") from None
+
+
+def read_attachments(files: tuple[str, ...]) -> "tuple[Attachment, ...]":
+    """The files, as text where they are text."""
+    left, found = MAX_ATTACHED, []
+    for file in files:
+        with open(file, "rb") as source:
+            content = source.read(left + 1)
+        left -= len(content)
+        if left < 0:
+            raise click.UsageError(f"The attached files are over {MAX_ATTACHED // 1_000_000} MB: name them instead.")
+        found.append(_attachment(Path(file).name, content))
+    return tuple(found)
+
+
+def _attachment(name: str, content: bytes) -> "Attachment":
+    from longboat.wire.models import Attachment
+
+    known = mimetypes.guess_type(name)[0]
+    try:
+        if b"\0" in content:
+            raise ValueError("no text has this")
+        return Attachment(name=name, media_type=known or "text/plain", text=content.decode())
+    except ValueError:
+        data = base64.b64encode(content).decode()
+        return Attachment(name=name, media_type=known or "application/octet-stream", data=data)
 
 
 def _joined(typed: str, piped: str) -> str:
     return f"{typed}\n\n{piped}" if piped.strip() else typed
 
 
+def _read() -> str:
+    return "" if sys.stdin is None else sys.stdin.buffer.read().decode(errors="replace")
+
+
 def _piped() -> str:
-    """What a pipe or a file brings. Terminals, devices and sockets may be silent for ever and mean nothing by it."""
+    """What a pipe brings. Terminals, devices and sockets may be silent for ever and mean nothing by it, and a file may
+    be the list that a loop around us reads line by line."""
     if sys.stdin is None:
         return ""
     source = sys.stdin.fileno()
-    mode = os.fstat(source).st_mode
-    if not stat.S_ISFIFO(mode) and not stat.S_ISREG(mode):
+    status = os.fstat(source)
+    if stat.S_ISREG(status.st_mode) and status.st_size and os.lseek(source, 0, os.SEEK_CUR) == 0:
+        click.echo('Standard input is a file: it is not read unless the prompt ends with "-".', err=True)
+    if not stat.S_ISFIFO(status.st_mode):
         return ""
     if not select.select([source], [], [], PATIENCE_S)[0]:
         click.echo("Reading standard input until it ends … (`</dev/null` says that there is none)", err=True)
-    return sys.stdin.buffer.read().decode(errors="replace")
+    return _read()

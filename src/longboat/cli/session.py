@@ -1,18 +1,29 @@
-"""`longboat session`: list, show, rename, delete, export."""
+"""`longboat session`: list, show, rename, summarize, delete, fork, export, import."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from longboat.cli.console import ago, json_line, json_page, one_line, safe, table
-from longboat.cli.options import cwd_option, format_option
-from longboat.wire.models import FinishPart, FinishReason, Message, Role, TextPart, ToolCallPart, ToolResultPart
+from longboat.cli.console import ago, json_line, one_line, safe, table
+from longboat.cli.options import cwd_option, events_option, format_option, own_name
+from longboat.wire.models import (
+    FinishPart,
+    FinishReason,
+    Message,
+    Role,
+    Session,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 
 if TYPE_CHECKING:
     from longboat.cli.connection import Connection
 
 
-@click.group(short_help="List, show, rename, delete and export sessions.")
+@click.group(short_help="List, show, rename, summarize, delete, fork, export and import sessions.")
 def session() -> None:
     """The sessions of this directory.
 
@@ -20,30 +31,30 @@ def session() -> None:
     longboat session list
     longboat session show 0198c2f4-…
     longboat session export 0198c2f4-… > session.json
+    longboat session import session.json
     """
 
 
 @session.command("list")
 @click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="At most so many.")
+@click.option("--all", "everything", is_flag=True, help="Also the sessions of sub-agents.")
 @format_option
 @cwd_option
-def list_sessions(limit: int, style: str, cwd: str) -> None:
+def list_sessions(limit: int, everything: bool, style: str, cwd: str) -> None:
     """List sessions, the one that was made last first. (`longboat run -c` goes on in the one that was used last.)
 
     \b
     longboat session list --format json | jq -r .id
     """
-    from longboat.client import calls
-
     connection, workspace_id = _workspace(cwd)
-    page = connection.send(calls.sessions(workspace_id, limit=limit))
+    found = list(islice(_sessions(connection, workspace_id, everything=everything), limit))
     if style == "json":
-        for each in page.items:
+        for each in found:
             json_line(each)
-    elif page.items:
+    elif found:
         rows = [
             (each.id, "busy" if each.busy else "idle", ago(each.updated_at), one_line(each.title) or "(untitled)")
-            for each in page.items
+            for each in found
         ]
         table(("SESSION", "STATE", "CHANGED", "TITLE"), rows)
     else:
@@ -92,12 +103,39 @@ def rename_session(session_id: str, title: str, cwd: str) -> None:
     click.echo(f"{renamed.id} {one_line(renamed.title)}")
 
 
+@session.command("summarize")
+@click.argument("session_id", metavar="SESSION")
+@events_option
+@cwd_option
+@click.pass_context
+def summarize_session(ctx: click.Context, session_id: str, style: str, cwd: str) -> None:
+    """Have the model sum up a session, and go on from that summary instead of from all that was said.
+
+    It is a run like any other: it waits for what runs there, and `longboat cancel` ends it.
+
+    \b
+    longboat session summarize 0198c2f4-…
+    """
+    from longboat.cli.display import display_of
+    from longboat.cli.ids import session_meant
+    from longboat.cli.waiting import wait
+    from longboat.client import calls
+    from longboat.wire.ids import new_id
+    from longboat.wire.requests import Summarize
+
+    connection, workspace_id = _workspace(cwd)
+    found = session_meant(connection, workspace_id, session_id)
+    wanted = Summarize(run_id=new_id(), client_id=own_name())
+    accepted = connection.send(calls.summarize_session(workspace_id, found.id, wanted))
+    ctx.exit(wait(workspace_id, accepted.run_id, display_of(style), give_up_after_s=60))
+
+
 @session.command("delete")
 @click.argument("session_id", metavar="SESSION")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @cwd_option
 def delete_session(session_id: str, yes: bool, cwd: str) -> None:
-    """Cancel a session's runs and delete it for good.
+    """Cancel a session's runs and delete it for good, with what its sub-agents said.
 
     \b
     longboat session delete 0198c2f4-…
@@ -113,29 +151,61 @@ def delete_session(session_id: str, yes: bool, cwd: str) -> None:
     click.echo(f"{found.id} deleted")
 
 
-@session.command("export")
+@session.command("fork")
 @click.argument("session_id", metavar="SESSION")
+@click.option("--at", "message_id", metavar="MESSAGE", help="Only up to this message.  [default: all that is finished]")
 @cwd_option
-def export_session(session_id: str, cwd: str) -> None:
-    """Print a session with its messages and runs as one JSON document, oldest first.
+def fork_session(session_id: str, message_id: str | None, cwd: str) -> None:
+    """Begin a session that goes on from what was said in another, and leave that as it is.
 
     \b
-    longboat session export 0198c2f4-… > session.json
+    longboat session fork 0198c2f4-…
     """
     from longboat.cli.ids import session_meant
     from longboat.client import calls
 
     connection, workspace_id = _workspace(cwd)
     found = session_meant(connection, workspace_id, session_id)
-    runs = [
-        run
-        for page in connection.pages(
-            lambda after: calls.runs(workspace_id, session_id=found.id, limit=500, after=after)
-        )
-        for run in page.items
-    ]
-    messages = _messages(connection, workspace_id, found.id)
-    json_page({"session": found, "messages": messages, "runs": sorted(runs, key=lambda run: run.seq)})
+    forked = connection.send(calls.fork_session(workspace_id, found.id, message_id))
+    click.echo(f"{forked.id} {one_line(forked.title)}")
+
+
+@session.command("export")
+@click.argument("session_id", metavar="SESSION")
+@click.option("--markdown", is_flag=True, help="A page for people. It cannot be imported again.")
+@cwd_option
+def export_session(session_id: str, markdown: bool, cwd: str) -> None:
+    """Print all that is finished of a session as one document: JSON that `session import` takes, or Markdown.
+
+    \b
+    longboat session export 0198c2f4-… > session.json
+    longboat session export --markdown 0198c2f4-… > session.md
+    """
+    import msgspec
+
+    from longboat.cli.ids import session_meant
+    from longboat.client import calls
+
+    connection, workspace_id = _workspace(cwd)
+    found = session_meant(connection, workspace_id, session_id)
+    content = connection.send(calls.export_text(workspace_id, found.id, "markdown" if markdown else "json"))
+    click.echo(safe(content.decode()) if markdown else msgspec.json.format(content, indent=2), nl=not markdown)
+
+
+@session.command("import")
+@click.argument("document", metavar="FILE", type=click.File("rb"))
+@cwd_option
+def import_session(document: BinaryIO, cwd: str) -> None:
+    """Make a session from an export. `-` reads it from stdin. No file of the project is touched.
+
+    \b
+    longboat session import session.json
+    """
+    from longboat.client import calls
+
+    connection, workspace_id = _workspace(cwd)
+    made = connection.send(calls.import_session(workspace_id, document.read()))
+    click.echo(f"{made.id} {one_line(made.title)}")
 
 
 def _workspace(cwd: str) -> "tuple[Connection, str]":
@@ -143,6 +213,13 @@ def _workspace(cwd: str) -> "tuple[Connection, str]":
 
     connection = ensure_server(cwd)
     return connection, connection.join(cwd).id
+
+
+def _sessions(connection: "Connection", workspace_id: str, *, everything: bool) -> Iterator[Session]:
+    from longboat.client import calls
+
+    for page in connection.pages(lambda after: calls.sessions(workspace_id, limit=100, after=after)):
+        yield from (each for each in page.items if everything or each.parent_id is None)
 
 
 def _messages(connection: "Connection", workspace_id: str, session_id: str) -> list[Message]:
@@ -173,5 +250,6 @@ def _print_message(message: Message) -> None:
 
 
 def _finish(part: FinishPart) -> str:
-    told = ": ".join(safe(text) for text in (part.title, part.detail) if text)
-    return f"[{part.reason.value.replace('_', ' ')}] {told}".rstrip()
+    reason = part.reason.value.replace("_", " ")
+    said = [text for text in (part.title, part.detail) if text and text.lower() != reason]
+    return f"[{reason}] {': '.join(map(safe, said))}".rstrip()

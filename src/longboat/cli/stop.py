@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from longboat.errors import LongboatError
+from longboat.errors import LongboatError, ServerBusy
 
 
 @click.command(short_help="Stop the server.")
@@ -20,7 +20,7 @@ def stop(force: bool) -> None:
     """
     from longboat.cli.background import STOP_S, probe, wait_until_gone
     from longboat.cli.connection import Connection
-    from longboat.cli.main import Failure, naming_variable
+    from longboat.cli.main import Failure, hint_for, naming_variable
     from longboat.client import calls
 
     connection = Connection()
@@ -28,7 +28,11 @@ def stop(force: bool) -> None:
         click.echo(f"No server answers at {connection.address}." if naming_variable() else "No server runs.")
         return
     busy = [each.path for each in connection.send(calls.workspaces()).items if each.busy]
-    connection.send(calls.shutdown(if_idle=not force))
+    try:
+        connection.send(calls.shutdown(if_idle=not force))
+    except ServerBusy as error:
+        message = "A run is unfinished: wait for it, or cancel it."
+        raise Failure(message, hint_for(error)) from error
     drain_s = _drain_s()
     try:
         if busy:

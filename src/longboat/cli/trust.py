@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MASK = "***"
 
+_KEY_HEADER = re.compile(r"(?:.*[-_])?(?:authorization|auth|(?:api)?key|token|secret|password|cookie)", re.I | re.S)
+"""By the end of its name: `X-Api-Key`, and not `X-Api-Key-Goes-To`."""
 _CREDENTIALS = re.compile(r"(?<=://)[^/\\?#\s]*(?=@)")
 
 
@@ -82,10 +84,13 @@ def _print(found: "Review") -> None:
 def masked(demand: "Demand") -> Any:
     """The value without literal keys. References stay: which variables are to be sent is the point.
 
-    Only of providers: whatever belongs to a command decides what the command does.
+    Only of providers: whatever belongs to a command decides what the command does. And only what is a key by its name:
+    any other header may tell a gateway where to send the user's.
     """
     match demand.path, demand.value:
-        case ("providers", _, "api_key" | "headers", *_), str(value):
+        case ("providers", _, "api_key"), str(value):
+            return _references_of(value)
+        case ("providers", _, "headers", str(name)), str(value) if _KEY_HEADER.fullmatch(name):
             return _references_of(value)
         case ("providers", _, "base_url"), str(value):
             return _CREDENTIALS.sub(lambda found: _references_of(found[0]), value)

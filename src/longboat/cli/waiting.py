@@ -1,5 +1,5 @@
-"""Waiting for a run with the SDK: what Ctrl-C does, what an outage looks like, and how the end becomes an exit code
-(R1, R3, R4).
+"""Waiting for a run with the SDK: what Ctrl-C does, what an outage looks like, who answers what the run asks, and how
+the end becomes an exit code (R1, R3, R4, A2).
 
 The only part of the command line that needs httpx2 and an event loop.
 """
@@ -8,66 +8,93 @@ import asyncio
 import os
 import shlex
 import signal
+import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
+from longboat.cli.answering import Nobody, Person, Stage, can_ask
+from longboat.cli.asks import Ask, title_of
+from longboat.cli.console import safe
 from longboat.cli.display import Display
 from longboat.cli.main import Failure
+from longboat.cli.options import own_name
 from longboat.client import Client, Event
 from longboat.errors import LongboatError, ServerUnreachable
-from longboat.wire.models import Outcome, RunComplete
+from longboat.wire.models import Outcome, Question, RunComplete
 from longboat.wire.requests import Submit
 
 STOP_S = 10.0
 CANCELED = 130
 
 
-def submit_and_wait(workspace_id: str, submit: Submit, display: Display, *, give_up_after_s: float) -> int:
-    """Submit, show the run, and return the exit code."""
-    return asyncio.run(_submit_and_wait(workspace_id, submit, display, give_up_after_s))
+def submit_and_wait(
+    workspace_id: str, submit: Submit, display: Display, *, give_up_after_s: float, wait_for_answers: bool
+) -> int:
+    """Submit, show the run, and return the exit code. `wait_for_answers`: where nobody can be asked, somebody else will
+    answer."""
+    return asyncio.run(_submit_and_wait(workspace_id, submit, Stage(display), give_up_after_s, wait_for_answers))
 
 
 def wait(workspace_id: str, run_id: str, display: Display, *, give_up_after_s: float) -> int:
     """Show a run that was submitted before, and return the exit code."""
-    return asyncio.run(_wait(workspace_id, run_id, display, give_up_after_s))
+    return asyncio.run(_wait(workspace_id, run_id, Stage(display), give_up_after_s))
 
 
-async def _submit_and_wait(workspace_id: str, submit: Submit, display: Display, give_up_after_s: float) -> int:
-    complete = None
-    async with Client(on_outage=_told_by(display)) as client:
-        interrupt = _Interrupt(client, workspace_id, submit.run_id or "", display)
+async def _submit_and_wait(
+    workspace_id: str, submit: Submit, stage: Stage, give_up_after_s: float, wait_for_answers: bool
+) -> int:
+    complete, run_id = None, submit.run_id or ""
+    async with Client(client_id=submit.client_id, on_outage=_told_by(stage)) as client:
+        if can_ask():
+            stage.answering = Person(client, workspace_id, stage.display)
+        elif not wait_for_answers:
+            stage.answering = Nobody(client, workspace_id, run_id, stage.display)
+        interrupt = _Interrupt(client, workspace_id, run_id, stage)
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, interrupt)
         events = client.run(
             submit.prompt,
-            session_id=submit.session_id,
+            session_id=submit.session_id or None,
             workspace_id=workspace_id,
             run_id=submit.run_id,
             delivery=submit.delivery,
             model=submit.model,
+            attachments=submit.attachments,
+            approve=submit.approve,
+            effort=submit.effort,
+            schema=submit.schema,
             give_up_after_s=give_up_after_s,
         )
         try:
             async with interrupt.deadline:
-                complete = await _shown(events, submit.run_id or "", display, interrupt.accepted)
+                complete = await _shown(events, run_id, stage, interrupt.accepted)
         except TimeoutError:
-            display.say(f"It has not stopped within {STOP_S:g} s. See: longboat runs; longboat cancel {submit.run_id}")
+            stage.say(interrupt.unheeded)
         finally:
             loop.remove_signal_handler(signal.SIGINT)
             await interrupt.settled()
-    return CANCELED if interrupt.asked else _exit_code(complete, display)
+    if stage.answering.unanswerable is not None and not interrupt.asked:
+        raise _unanswered(stage.answering.unanswerable)
+    if interrupt.asked:
+        return CANCELED
+    code = _exit_code(complete, stage)
+    if code == 0 and complete is not None and sys.stdout.isatty():
+        stage.say(f'session {complete.session_id}; go on with: longboat run -c "…"')
+    return code
 
 
-async def _wait(workspace_id: str, run_id: str, display: Display, give_up_after_s: float) -> int:
+async def _wait(workspace_id: str, run_id: str, stage: Stage, give_up_after_s: float) -> int:
     accepted = asyncio.Event()
     accepted.set()
-    async with Client(on_outage=_told_by(display)) as client:
+    async with Client(client_id=own_name(), on_outage=_told_by(stage)) as client:
+        if can_ask():
+            stage.answering = Person(client, workspace_id, stage.display)
         events = client.watch(workspace_id, run_id, give_up_after_s=give_up_after_s)
-        return _exit_code(await _shown(events, run_id, display, accepted), display)
+        return _exit_code(await _shown(events, run_id, stage, accepted), stage)
 
 
 async def _shown(
-    events: AsyncGenerator[Event, None], run_id: str, display: Display, accepted: asyncio.Event
+    events: AsyncGenerator[Event, None], run_id: str, stage: Stage, accepted: asyncio.Event
 ) -> RunComplete | None:
     """Show all events of the run. `accepted` is set by the first."""
     complete = None
@@ -75,7 +102,8 @@ async def _shown(
         async with aclosing(events):
             async for event in events:
                 accepted.set()
-                display.show(event)
+                await stage.answering.hear(event)
+                stage.show(event)
                 if isinstance(event.payload, RunComplete):
                     complete = event.payload
     except ServerUnreachable as error:
@@ -83,24 +111,40 @@ async def _shown(
             raise
         hint = f"The prompt was accepted and is kept: longboat watch {shlex.quote(run_id)} goes on watching."
         raise Failure(error.message, hint) from error
+    finally:
+        stage.answering.close()
     return complete
 
 
-def _told_by(display: Display) -> Callable[[LongboatError | None], None]:
+def _unanswered(ask: Ask) -> Failure:
+    """What to say of a run that asked where nobody can answer."""
+    message = f"The run was canceled: it asked something, and nobody is at a terminal here.\n  ? {title_of(ask)}"
+    if isinstance(ask, Question):
+        return Failure(message, "With --wait-for-answers it waits until somebody answers: longboat questions")
+    allowing = ", ".join(ask.grant or ask.wide)
+    rules = f", or allow it in longboat.json (permissions.allow): {allowing}" if allowing else ""
+    return Failure(
+        message,
+        "With --wait-for-answers it waits until somebody answers: longboat permissions\n"
+        f"  With --yolo nothing is asked{safe(rules)}",
+    )
+
+
+def _told_by(stage: Stage) -> Callable[[LongboatError | None], None]:
     def tell(lost: LongboatError | None) -> None:
-        display.say("The connection is back." if lost is None else "The connection is lost: trying again …")
+        stage.say("The connection is back." if lost is None else "The connection is lost: trying again …")
 
     return tell
 
 
-def _exit_code(complete: RunComplete | None, display: Display) -> int:
+def _exit_code(complete: RunComplete | None, stage: Stage) -> int:
     if complete is None:
         raise AssertionError("the events of a run end with run_complete or raise")
     match complete.outcome:
         case Outcome.END_TURN:
             return 0
         case Outcome.CANCELED:
-            display.say("canceled")
+            stage.say("canceled")
             return CANCELED
         case Outcome.ERROR | Outcome.INTERRUPTED:
             raise Failure(
@@ -112,12 +156,13 @@ def _exit_code(complete: RunComplete | None, display: Display) -> int:
 class _Interrupt:
     """The SIGINT handler: cancels the run, once it is accepted, and bounds the wait; a second one leaves at once."""
 
-    def __init__(self, client: Client, workspace_id: str, run_id: str, display: Display) -> None:
+    def __init__(self, client: Client, workspace_id: str, run_id: str, stage: Stage) -> None:
         self._client = client
         self._workspace_id = workspace_id
         self._run_id = run_id
-        self._display = display
+        self._stage = stage
         self._task: asyncio.Task[None] | None = None
+        self._delivered = False
         self.accepted = asyncio.Event()
         self.deadline = asyncio.timeout(None)
 
@@ -125,19 +170,28 @@ class _Interrupt:
     def asked(self) -> bool:
         return self._task is not None
 
+    @property
+    def unheeded(self) -> str:
+        """What to say when the time is over."""
+        if self._delivered:
+            return f"It has not stopped within {STOP_S:g} s. See: longboat runs; longboat cancel {self._run_id}"
+        return f"The server could not be told within {STOP_S:g} s: the run may go on. longboat cancel {self._run_id}"
+
     def __call__(self) -> None:
         if self._task is not None:
             os._exit(CANCELED)  # every display flushes what it writes
-        self._display.say("Canceling … (Ctrl-C again leaves at once)")
+        self._stage.say("Canceling … (Ctrl-C again leaves at once)")
         self._task = asyncio.create_task(self._cancel())
         self.deadline.reschedule(asyncio.get_running_loop().time() + STOP_S)
 
     async def _cancel(self) -> None:
         await self.accepted.wait()
         try:
-            await self._client.cancel_run(self._workspace_id, self._run_id)
+            # For longer than we wait: as long as this command is there it insists.
+            await self._client.cancel_run(self._workspace_id, self._run_id, give_up_after_s=2 * STOP_S)
+            self._delivered = True
         except LongboatError as error:
-            self._display.say(error.message)
+            self._stage.say(error.message)
 
     async def settled(self) -> None:
         if self._task is not None:

@@ -14,11 +14,14 @@ import msgspec
 
 from longboat.client.answers import error_from
 from longboat.errors import LongboatError
-from longboat.wire import models, requests
+from longboat.wire import archive, figures, listings, models, requests
 
 T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
+
+LONG_S = 300.0
+"""For what may be many megabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,8 @@ class Call(Generic[T]):
             raise error_from(status, content)
         if self.answer is NoneType:
             return cast(T, None)
+        if self.answer is bytes:
+            return cast(T, content)
         try:
             return msgspec.json.decode(content, type=self.answer)
         except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -79,7 +84,8 @@ def version() -> Call[models.Version]:
     return Call(method="GET", path=_path("version"), answer=models.Version, timeout_s=5)
 
 
-def shutdown(*, if_idle: bool) -> Call[None]:
+def shutdown(*, if_idle: bool = False) -> Call[None]:
+    """Stop the server; with `if_idle`, only if no run is unfinished (ServerBusy otherwise)."""
     body = _encode(requests.Control(command="shutdown", if_idle=if_idle))
     return Call(method="POST", path=_path("control"), answer=NoneType, body=body)
 
@@ -103,6 +109,7 @@ def release(workspace_id: str, client_id: str) -> Call[None]:
 
 
 def drop_client(client_id: str) -> Call[None]:
+    """Drop every claim of a client, this one's or another's."""
     return Call(method="DELETE", path=_path("clients", client_id), answer=NoneType)
 
 
@@ -116,6 +123,7 @@ def create_session(workspace_id: str, title: str = "") -> Call[models.Session]:
 
 
 def sessions(workspace_id: str, *, limit: int = 100, after: str | None = None) -> Call[models.SessionPage]:
+    """Newest first; `after` is the `next` of the former page."""
     params = _page(limit, after)
     return Call(method="GET", path=_in(workspace_id, "sessions"), answer=models.SessionPage, params=params)
 
@@ -130,12 +138,14 @@ def rename_session(workspace_id: str, session_id: str, title: str) -> Call[model
 
 
 def delete_session(workspace_id: str, session_id: str) -> Call[None]:
+    """Cancel its runs, then delete it."""
     return Call(method="DELETE", path=_in(workspace_id, "sessions", session_id), answer=NoneType, repeatable=False)
 
 
 def messages(
     workspace_id: str, session_id: str, *, limit: int = 100, after: str | None = None
 ) -> Call[models.MessagePage]:
+    """The transcript, oldest first."""
     path = _in(workspace_id, "sessions", session_id, "messages")
     return Call(method="GET", path=path, answer=models.MessagePage, params=_page(limit, after))
 
@@ -159,11 +169,13 @@ def runs(
     limit: int = 100,
     after: str | None = None,
 ) -> Call[models.RunPage]:
+    """The ledger, newest first."""
     params = _page(limit, after, state=state, session_id=session_id)
     return Call(method="GET", path=_in(workspace_id, "runs"), answer=models.RunPage, params=params)
 
 
 def get_run(workspace_id: str, run_id: str, *, wait_s: float = 0) -> Call[models.Run]:
+    """One run; with `wait_s`, answered when it is finished or that time has passed."""
     params = {"wait": f"{wait_s:g}"} if wait_s else {}
     path = _in(workspace_id, "runs", run_id)
     return Call(method="GET", path=path, answer=models.Run, params=params, timeout_s=30 + wait_s)
@@ -178,12 +190,14 @@ def edit_run(workspace_id: str, run_id: str, request: requests.EditRun) -> Call[
 
 
 def cancel_session(workspace_id: str, session_id: str) -> Call[models.Canceled]:
-    """Not repeatable: a second one would also catch prompts accepted in between."""
+    """Cancel everything accepted so far in the session."""
+    # Not repeatable: a second one would also catch prompts accepted in between.
     path = _in(workspace_id, "agent", "sessions", session_id, "cancel")
     return Call(method="POST", path=path, answer=models.Canceled, repeatable=False)
 
 
 def clear_queue(workspace_id: str, session_id: str) -> Call[models.Canceled]:
+    """Cancel what is queued; the active run goes on."""
     path = _in(workspace_id, "agent", "sessions", session_id, "prompts", "clear")
     return Call(method="POST", path=path, answer=models.Canceled, repeatable=False)
 
@@ -196,6 +210,118 @@ def queued(workspace_id: str, session_id: str) -> Call[models.RunPage]:
 def session_status(workspace_id: str, session_id: str) -> Call[models.SessionStatus]:
     path = _in(workspace_id, "agent", "sessions", session_id)
     return Call(method="GET", path=path, answer=models.SessionStatus)
+
+
+def permissions(workspace_id: str) -> Call[models.PermissionPage]:
+    """What waits for somebody's word, oldest first."""
+    return Call(method="GET", path=_in(workspace_id, "permissions"), answer=models.PermissionPage)
+
+
+def answer_permission(
+    workspace_id: str, permission_id: str, request: requests.AnswerPermission
+) -> Call[models.Permission]:
+    """Not repeatable: the second answer is told who gave the first, even if that was us."""
+    path = _in(workspace_id, "permissions", permission_id)
+    return Call(method="POST", path=path, answer=models.Permission, body=_encode(request), repeatable=False)
+
+
+def questions(workspace_id: str) -> Call[models.QuestionPage]:
+    """What waits for an answer, oldest first."""
+    return Call(method="GET", path=_in(workspace_id, "questions"), answer=models.QuestionPage)
+
+
+def answer_question(workspace_id: str, question_id: str, request: requests.AnswerQuestion) -> Call[models.Question]:
+    path = _in(workspace_id, "questions", question_id)
+    return Call(method="POST", path=path, answer=models.Question, body=_encode(request), repeatable=False)
+
+
+def jobs(workspace_id: str) -> Call[models.JobPage]:
+    """The commands in the background of a workspace."""
+    return Call(method="GET", path=_in(workspace_id, "jobs"), answer=models.JobPage)
+
+
+def mcp(workspace_id: str) -> Call[models.McpPage]:
+    """The MCP servers of a workspace and how they are doing."""
+    # Connecting to them for the first time may take a while.
+    return Call(method="GET", path=_in(workspace_id, "mcp"), answer=models.McpPage, timeout_s=60)
+
+
+def lsp(workspace_id: str) -> Call[models.LspPage]:
+    """The language servers that were needed so far."""
+    return Call(method="GET", path=_in(workspace_id, "lsp"), answer=models.LspPage)
+
+
+def skills(workspace_id: str) -> Call[models.SkillPage]:
+    """What the files of the project and of the user offer: skills, commands, sub-agents."""
+    return Call(method="GET", path=_in(workspace_id, "skills"), answer=models.SkillPage)
+
+
+def undo(workspace_id: str, session_id: str) -> Call[models.Undone]:
+    """Take the newest turn back: its own file changes, and its messages."""
+    path = _in(workspace_id, "sessions", session_id, "undo")
+    return Call(method="POST", path=path, answer=models.Undone, repeatable=False)
+
+
+def redo(workspace_id: str, session_id: str) -> Call[models.Undone]:
+    """Bring back what was undone last."""
+    path = _in(workspace_id, "sessions", session_id, "redo")
+    return Call(method="POST", path=path, answer=models.Undone, repeatable=False)
+
+
+def fork_session(workspace_id: str, session_id: str, message_id: str | None = None) -> Call[models.Session]:
+    """A new session with the same transcript, up to a message or all that is finished."""
+    body = _encode(requests.ForkSession(message_id=message_id))
+    path = _in(workspace_id, "sessions", session_id, "fork")
+    return Call(method="POST", path=path, answer=models.Session, body=body, repeatable=False)
+
+
+def summarize_session(workspace_id: str, session_id: str, request: requests.Summarize) -> Call[models.Accepted]:
+    """Repeatable only with a run_id, as a prompt is."""
+    path = _in(workspace_id, "sessions", session_id, "summarize")
+    repeatable = request.run_id is not None
+    return Call(method="POST", path=path, answer=models.Accepted, body=_encode(request), repeatable=repeatable)
+
+
+def export_session(workspace_id: str, session_id: str) -> Call[archive.SessionExport]:
+    """All that is finished of a session."""
+    path = _in(workspace_id, "sessions", session_id, "export")
+    return Call(method="GET", path=path, answer=archive.SessionExport, timeout_s=LONG_S)
+
+
+def export_text(workspace_id: str, session_id: str, style: str) -> Call[bytes]:
+    """The export as it comes: `json` or `markdown`."""
+    path, params = _in(workspace_id, "sessions", session_id, "export"), {"format": style}
+    return Call(method="GET", path=path, answer=bytes, params=params, timeout_s=LONG_S)
+
+
+def import_session(workspace_id: str, document: bytes) -> Call[models.Session]:
+    path = _in(workspace_id, "sessions", "import")
+    return Call(method="POST", path=path, answer=models.Session, body=document, repeatable=False, timeout_s=LONG_S)
+
+
+def files(workspace_id: str, path: str = ".", *, everything: bool = False) -> Call[listings.FilePage]:
+    """A directory of the workspace; with `everything`, hidden and ignored names too."""
+    params = {"path": path} | ({"all": "true"} if everything else {})
+    return Call(method="GET", path=_in(workspace_id, "files"), answer=listings.FilePage, params=params)
+
+
+def search(workspace_id: str, query: str, *, limit: int = 50) -> Call[listings.FoundPage]:
+    """Files whose path matches, the best first."""
+    params = {"q": query, "limit": str(limit)}
+    return Call(method="GET", path=_in(workspace_id, "search"), answer=listings.FoundPage, params=params, timeout_s=90)
+
+
+def diff(workspace_id: str, *, session_id: str | None = None, run_id: str | None = None) -> Call[listings.DiffPage]:
+    """What a session or a run changed in files."""
+    given = {"session_id": session_id, "run_id": run_id}
+    params = {name: value for name, value in given.items() if value is not None}
+    return Call(method="GET", path=_in(workspace_id, "diff"), answer=listings.DiffPage, params=params)
+
+
+def stats(workspace_id: str | None = None, *, days: int = 30) -> Call[figures.Stats]:
+    """What was used and done in a workspace, or in all."""
+    path = _path("stats") if workspace_id is None else _in(workspace_id, "stats")
+    return Call(method="GET", path=path, answer=figures.Stats, params={"days": str(days)})
 
 
 def events(workspace_id: str, client_id: str, session_id: str | None) -> Call[None]:

@@ -1,7 +1,8 @@
 """How to see one run through to its end, as a script that asks for I/O and never does any.
 
-`follow()` yields steps; the async and the sync client carry them out and send the answers back in. So the order of
-things (hear the stream first, then submit; read the run after a resync) is written once and tested without a server.
+`follow()` yields steps; the async and the sync client carry them out and send the answers back in, or throw in the
+refusal. So the order of things (hear the stream first, then submit; read the run after a resync) is written once and
+tested without a server.
 """
 
 from collections.abc import Generator, Iterator
@@ -13,9 +14,14 @@ from longboat.client.calls import Call
 from longboat.wire.events import Change, Event
 from longboat.wire.models import (
     AgentEvent,
+    FileChange,
     Message,
     MessageDelta,
     Outcome,
+    Permission,
+    PermissionNotification,
+    Question,
+    QuestionNotification,
     Role,
     Run,
     RunComplete,
@@ -29,17 +35,28 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
+class Open:
+    """Listen to the events of this session, and to no other's any more."""
+
+    workspace_id: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Next:
     """Wait for the next event of the stream; the answer is that event."""
 
 
-Step = Call[Any] | Next | Event
+Step = Call[Any] | Open | Next | Event
 Script = Generator[Step, Any, T]
+Asking = Generator[Call[Any], Any, T]
+"""A script that needs no stream."""
 
 
 def follow(workspace_id: str, session_id: str, run_id: str, submit: Submit | None = None) -> Script[None]:
     """Yield the events that concern the run; the last is its terminal event (R1). `submit`: it is not handed in yet."""
     own = _Own(run_id=run_id, session_id=session_id)
+    yield Open(workspace_id, session_id)
     while True:
         event: Event = yield Next()
         if event.type != "snapshot":
@@ -51,7 +68,7 @@ def follow(workspace_id: str, session_id: str, run_id: str, submit: Submit | Non
         yield from own.restored(event.payload)
         if submit is not None:
             # The stream is open and its place known: from here on nothing of this run can be missed.
-            over = (yield from _ask(calls.submit(workspace_id, submit))).state is RunState.FINISHED
+            over = (yield from ask(calls.submit(workspace_id, submit))).state is RunState.FINISHED
             submit = None
         else:
             over = not own.unfinished_in(event.payload)
@@ -60,14 +77,15 @@ def follow(workspace_id: str, session_id: str, run_id: str, submit: Submit | Non
             return
 
 
-def _ask(call: Call[T]) -> Script[T]:
+def ask(call: Call[T]) -> Asking[T]:
+    """Send one request."""
     answer: T = yield call
     return answer
 
 
-def _result(workspace_id: str, run_id: str) -> Script[RunComplete | None]:
+def _result(workspace_id: str, run_id: str) -> Asking[RunComplete | None]:
     """The terminal event as the ledger and the transcript tell it, or None while the run is unfinished."""
-    run = yield from _ask(calls.get_run(workspace_id, run_id))
+    run = yield from ask(calls.get_run(workspace_id, run_id))
     if run.state is not RunState.FINISHED:
         return None
     last = yield from _last_message(workspace_id, run)
@@ -83,11 +101,11 @@ def _result(workspace_id: str, run_id: str) -> Script[RunComplete | None]:
     )
 
 
-def _last_message(workspace_id: str, run: Run) -> Script[Message | None]:
+def _last_message(workspace_id: str, run: Run) -> Asking[Message | None]:
     last, after = None, None
     turns = {run.run_id, run.folded_into}
     while True:
-        page = yield from _ask(calls.messages(workspace_id, run.session_id, limit=500, after=after))
+        page = yield from ask(calls.messages(workspace_id, run.session_id, limit=500, after=after))
         for message in page.items:
             if message.role is Role.ASSISTANT and message.run_id in turns:
                 last = message
@@ -115,8 +133,10 @@ class _Own:
                 return run.run_id == self.run_id
             case RunComplete() as complete:
                 return complete.run_id == self.run_id
-            case Message() | MessageDelta() as part:
+            case Message() | MessageDelta() | FileChange() as part:
                 return part.run_id in self.turns
+            case Permission() | PermissionNotification() | Question() | QuestionNotification() as ask:
+                return ask.run_id in self.turns or ask.parent_run_id in self.turns  # or a sub-agent of the run asks
             case AgentEvent() as notice:
                 return notice.run_id in self.turns or (not notice.run_id and notice.session_id == self.session_id)
             case _:
@@ -136,5 +156,10 @@ class _Own:
                 yield event
         for message in snapshot.messages:
             event = Event("message", Change.UPDATED, message)
+            if self.concerned_by(event):
+                yield event
+        for ask in (*snapshot.permissions, *snapshot.questions):
+            name = "permission_request" if isinstance(ask, Permission) else "question_request"
+            event = Event(name, Change.CREATED, ask)
             if self.concerned_by(event):
                 yield event

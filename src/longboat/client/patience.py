@@ -16,8 +16,8 @@ LONGEST_DELAY_S = 2.0
 class Patience:
     """Counts one outage: each loss gives the wait before the next try, until `give_up_after_s` have passed.
 
-    None waits for ever. The waits double and are jittered, so that many clients do not come back in step. `on_outage`
-    hears once of each outage and once of its end.
+    None waits for ever, 0 not at all. The waits double and are jittered, so that many clients do not come back in
+    step. `on_outage` hears once of each outage and once of its end.
     """
 
     def __init__(
@@ -45,6 +45,8 @@ class Patience:
 
     def lost(self, cause: LongboatError) -> float:
         """Seconds to wait before the next try. Raises when it is not worth waiting any longer (R3)."""
+        if self._give_up_after_s == 0:
+            raise cause
         now = self._clock()
         if self._since is None:
             self._since = now

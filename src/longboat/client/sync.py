@@ -1,30 +1,73 @@
-"""The sync client, twin of `aio` line by line. What is said and what it means is in `calls`, `tail`, `following`."""
+"""The sync client, twin of `aio` line by line. What is said and what it means is in `calls`, `methods`, `tail` and
+`following`.
+"""
 
 import os
 import time
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, closing
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx2
-import msgspec
 
-from longboat.client import calls, transport
+from longboat.client import calls, methods, transport
 from longboat.client.address import find
 from longboat.client.answers import error_from, may_pass
 from longboat.client.calls import Call
-from longboat.client.following import Next, Script, follow
+from longboat.client.following import Next, Open
+from longboat.client.methods import Play, documented
 from longboat.client.patience import Outage, Patience
 from longboat.client.tail import Tail
-from longboat.errors import LongboatError, RunNotFound, ServerUnreachable, WorkspaceClosing
+from longboat.errors import LongboatError, ServerUnreachable, Unavailable, WorkspaceClosing
 from longboat.wire import models
 from longboat.wire.events import Event
 from longboat.wire.ids import new_id
-from longboat.wire.requests import Approve, EditRun, Submit
 
+P = ParamSpec("P")
 T = TypeVar("T")
+Lost = tuple[type[LongboatError], ...]
+
+AWAY: Lost = (ServerUnreachable, WorkspaceClosing)
+
+
+def asked(make: Callable[P, Call[T]]) -> Callable[Concatenate["SyncClient", P], T]:
+    """A method that sends one request."""
+
+    def ask(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._send(make(*args, **kwargs))
+
+    return documented(ask, make, leaving_out=0)
+
+
+def asked_by_name(make: Callable[Concatenate[str, P], Call[T]]) -> Callable[Concatenate["SyncClient", P], T]:
+    """A method that sends one request, which names this client."""
+
+    def ask(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._send(make(self.client_id, *args, **kwargs))
+
+    return documented(ask, make, leaving_out=1)
+
+
+def played(make: Callable[P, Play]) -> Callable[Concatenate["SyncClient", P], Generator[Event, None, None]]:
+    """A method that plays a script and yields its events."""
+
+    def play(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Generator[Event, None, None]:
+        return self._play(make(*args, **kwargs))
+
+    return documented(play, make, leaving_out=0)
+
+
+def played_by_name(
+    make: Callable[Concatenate[str, P], Play],
+) -> Callable[Concatenate["SyncClient", P], Generator[Event, None, None]]:
+    """Likewise, of a script that names this client."""
+
+    def play(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Generator[Event, None, None]:
+        return self._play(make(self.client_id, *args, **kwargs))
+
+    return documented(play, make, leaving_out=1)
 
 
 class SyncClient:
@@ -66,82 +109,8 @@ class SyncClient:
 
     # -- watching
 
-    def run(
-        self,
-        prompt: str,
-        *,
-        session_id: str | None = None,
-        workspace_id: str | None = None,
-        path: str | os.PathLike[str] | None = None,
-        run_id: str | None = None,
-        delivery: models.Delivery | None = None,
-        model: str | None = None,
-        attachments: Sequence[models.Attachment] = (),
-        approve: Approve = Approve.ASK,
-        give_up_after_s: float | None = 60.0,
-    ) -> Generator[Event, None, None]:
-        """Submit a prompt and yield the events of its run; the last one is its `run_complete`.
-
-        Without `session_id` a session is created; without `workspace_id` the workspace is that of `path`, by default
-        the working directory. With a `run_id` that is known there, it is that run in its session, and nothing new. A
-        lost stream is taken up again; a server gone for `give_up_after_s` raises ServerUnreachable. Leaving early does
-        not cancel the run: `cancel_run` does.
-        """
-        if workspace_id is None:
-            workspace_id = (self._insist(calls.join(path or ".", self.client_id), give_up_after_s)).id
-        if session_id is None:
-            session_id = self._session_for(workspace_id, run_id, give_up_after_s)
-        submit = Submit(
-            session_id=session_id,
-            prompt=prompt,
-            run_id=run_id or new_id(),
-            delivery=delivery,
-            model=model,
-            attachments=tuple(attachments),
-            approve=approve,
-            client_id=self.client_id,
-        )
-        script = follow(workspace_id, submit.session_id, submit.run_id or "", submit)
-        with closing(self._play(script, workspace_id, session_id, give_up_after_s)) as events:
-            yield from events
-
-    def watch(
-        self, workspace_id: str, run_id: str, *, give_up_after_s: float | None = 60.0
-    ) -> Generator[Event, None, None]:
-        """The events of a run that somebody submitted, from now to its `run_complete`, which may be the only one."""
-        session_id = (self._insist(calls.get_run(workspace_id, run_id), give_up_after_s)).session_id
-        script = follow(workspace_id, session_id, run_id)
-        with closing(self._play(script, workspace_id, session_id, give_up_after_s)) as events:
-            yield from events
-
-    def _session_for(self, workspace_id: str, run_id: str | None, give_up_after_s: float | None) -> str:
-        """The session of a run that is known; else a new one."""
-        if run_id is not None:
-            try:
-                return (self._insist(calls.get_run(workspace_id, run_id), give_up_after_s)).session_id
-            except RunNotFound:
-                pass
-        return (self._insist(calls.create_session(workspace_id), give_up_after_s)).id
-
-    def _play(
-        self, script: Script[None], workspace_id: str, session_id: str, give_up_after_s: float | None
-    ) -> Generator[Event, None, None]:
-        answer = None
-        stream = self.events(workspace_id, session_id, give_up_after_s=give_up_after_s)
-        with closing(stream) as events:
-            while True:
-                try:
-                    step = script.send(answer)
-                except StopIteration:
-                    return
-                answer = None
-                match step:
-                    case Event():
-                        yield step
-                    case Next():
-                        answer = next(events)
-                    case _:
-                        answer = self._insist(step, give_up_after_s)
+    run = played_by_name(methods.run)
+    watch = played(methods.watch)
 
     def events(
         self,
@@ -156,7 +125,7 @@ class SyncClient:
         Starts with a `snapshot`, or right after the cursor `after`. `resync` says that the cursor is no longer in the
         log; a `snapshot` follows it.
         """
-        tail, patience = Tail(after), Patience(give_up_after_s, on_outage=self._on_outage)
+        tail, patience = Tail(after), self._patience(give_up_after_s)
         while True:
             try:
                 with closing(self._connection(workspace_id, session_id, tail)) as chunks:
@@ -181,7 +150,33 @@ class SyncClient:
                 tail.connected()
                 yield from response.iter_raw()
         except httpx2.TransportError as lost:
-            raise transport.unreachable(self.address, lost) from lost
+            raise transport.unreachable(self.address, lost, known=self._reached) from lost
+
+    def _play(self, play: Play) -> Generator[Event, None, None]:
+        script, step = play.script, next(play.script)
+        events: Generator[Event, None, None]
+        with ExitStack() as opened:
+            while True:
+                answer: Any = None
+                refusal: LongboatError | None = None
+                try:
+                    match step:
+                        case Event():
+                            yield step
+                        case Open(workspace_id=workspace_id, session_id=session_id):
+                            opened.close()
+                            stream = self.events(workspace_id, session_id, give_up_after_s=play.give_up_after_s)
+                            events = opened.enter_context(closing(stream))
+                        case Next():
+                            answer = next(events)
+                        case Call():
+                            answer = self._insist(step, self._patience(play.give_up_after_s))
+                except LongboatError as error:
+                    refusal = error
+                try:
+                    step = script.send(answer) if refusal is None else script.throw(refusal)
+                except StopIteration:
+                    return
 
     # -- asking
 
@@ -191,17 +186,16 @@ class SyncClient:
                 call.method, call.target, content=call.body, headers=call.headers, timeout=transport.timeout(call)
             )
         except httpx2.TransportError as lost:
-            raise transport.unreachable(self.address, lost) from lost
+            raise transport.unreachable(self.address, lost, known=self._reached) from lost
         self._reached = True
         return call.read(response.status_code, response.content)
 
-    def _insist(self, call: Call[T], give_up_after_s: float | None) -> T:
+    def _insist(self, call: Call[T], patience: Patience, passing: Lost = AWAY) -> T:
         """Send, and send again while the server is away, if the call bears it."""
-        patience = Patience(give_up_after_s, on_outage=self._on_outage)
         while True:
             try:
                 answer = self._send(call)
-            except (ServerUnreachable, WorkspaceClosing) as lost:
+            except passing as lost:
                 if not call.repeatable:
                     raise
                 self._pause(patience, lost)
@@ -219,116 +213,60 @@ class SyncClient:
             old, self.address, self._http = self._http, found, transport.open_sync(found)
             old.close()
 
-    # -- the server
+    def _patience(self, give_up_after_s: float | None) -> Patience:
+        return Patience(give_up_after_s, on_outage=self._on_outage)
 
-    def health(self) -> models.Health:
-        return self._send(calls.health())
+    # -- each a request: `calls` and `methods` say what they do
 
-    def version(self) -> models.Version:
-        return self._send(calls.version())
+    health = asked(calls.health)
+    version = asked(calls.version)
+    shutdown = asked(calls.shutdown)
 
-    def shutdown(self, *, if_idle: bool = False) -> None:
-        """Stop the server; with `if_idle`, only if no run is unfinished (ServerBusy otherwise)."""
-        self._send(calls.shutdown(if_idle=if_idle))
+    workspaces = asked(calls.workspaces)
+    join = asked_by_name(methods.join)
+    workspace = asked(calls.workspace)
+    release = asked_by_name(methods.release)
+    drop_client = asked(calls.drop_client)
+    agent = asked(calls.agent)
 
-    # -- workspaces
+    create_session = asked(calls.create_session)
+    sessions = asked(calls.sessions)
+    session = asked(calls.session)
+    rename_session = asked(calls.rename_session)
+    delete_session = asked(calls.delete_session)
+    messages = asked(calls.messages)
+    session_status = asked(calls.session_status)
+    queued = asked(calls.queued)
+    clear_queue = asked(calls.clear_queue)
+    cancel_session = asked(calls.cancel_session)
+    fork_session = asked(calls.fork_session)
+    summarize_session = asked_by_name(methods.summarize_session)
+    export_session = asked(calls.export_session)
+    import_session = asked(methods.import_session)
+    undo = asked(calls.undo)
+    redo = asked(calls.redo)
 
-    def workspaces(self) -> models.WorkspacePage:
-        return self._send(calls.workspaces())
+    submit = asked_by_name(methods.submit)
+    runs = asked(calls.runs)
+    get_run = asked(calls.get_run)
+    edit_run = asked(methods.edit_run)
 
-    def join(self, path: str | os.PathLike[str]) -> models.Workspace:
-        """Create the workspace of a directory, or join it."""
-        return self._send(calls.join(path, self.client_id))
+    permissions = asked(calls.permissions)
+    answer_permission = asked_by_name(methods.answer_permission)
+    questions = asked(calls.questions)
+    answer_question = asked_by_name(methods.answer_question)
 
-    def workspace(self, workspace_id: str) -> models.Workspace:
-        return self._send(calls.workspace(workspace_id))
+    jobs = asked(calls.jobs)
+    mcp = asked(calls.mcp)
+    lsp = asked(calls.lsp)
+    skills = asked(calls.skills)
+    files = asked(calls.files)
+    search = asked(calls.search)
+    diff = asked(calls.diff)
+    stats = asked(calls.stats)
 
-    def release(self, workspace_id: str) -> None:
-        """Give up this client's claim on the workspace."""
-        self._send(calls.release(workspace_id, self.client_id))
-
-    def drop_client(self, client_id: str) -> None:
-        """Drop every claim of a client, this one's or another's."""
-        self._send(calls.drop_client(client_id))
-
-    def agent(self, workspace_id: str) -> models.AgentInfo:
-        return self._send(calls.agent(workspace_id))
-
-    # -- sessions
-
-    def create_session(self, workspace_id: str, title: str = "") -> models.Session:
-        return self._send(calls.create_session(workspace_id, title))
-
-    def sessions(self, workspace_id: str, *, limit: int = 100, after: str | None = None) -> models.SessionPage:
-        """Newest first; `after` is the `next` of the former page."""
-        return self._send(calls.sessions(workspace_id, limit=limit, after=after))
-
-    def session(self, workspace_id: str, session_id: str) -> models.Session:
-        return self._send(calls.session(workspace_id, session_id))
-
-    def rename_session(self, workspace_id: str, session_id: str, title: str) -> models.Session:
-        return self._send(calls.rename_session(workspace_id, session_id, title))
-
-    def delete_session(self, workspace_id: str, session_id: str) -> None:
-        """Cancel its runs, then delete it."""
-        self._send(calls.delete_session(workspace_id, session_id))
-
-    def messages(
-        self, workspace_id: str, session_id: str, *, limit: int = 100, after: str | None = None
-    ) -> models.MessagePage:
-        """The transcript, oldest first."""
-        return self._send(calls.messages(workspace_id, session_id, limit=limit, after=after))
-
-    def session_status(self, workspace_id: str, session_id: str) -> models.SessionStatus:
-        return self._send(calls.session_status(workspace_id, session_id))
-
-    def queued(self, workspace_id: str, session_id: str) -> models.RunPage:
-        return self._send(calls.queued(workspace_id, session_id))
-
-    def clear_queue(self, workspace_id: str, session_id: str) -> models.Canceled:
-        """Cancel what is queued; the active run goes on."""
-        return self._send(calls.clear_queue(workspace_id, session_id))
-
-    def cancel_session(self, workspace_id: str, session_id: str) -> models.Canceled:
-        """Cancel everything accepted so far in the session."""
-        return self._send(calls.cancel_session(workspace_id, session_id))
-
-    # -- runs
-
-    def submit(self, workspace_id: str, request: Submit) -> models.Accepted:
-        """Hand in a prompt and return as soon as it is durable."""
-        if request.client_id is None:
-            request = msgspec.structs.replace(request, client_id=self.client_id)
-        return self._send(calls.submit(workspace_id, request))
-
-    def runs(
-        self,
-        workspace_id: str,
-        *,
-        state: models.RunState | None = None,
-        session_id: str | None = None,
-        limit: int = 100,
-        after: str | None = None,
-    ) -> models.RunPage:
-        """The ledger, newest first."""
-        call = calls.runs(workspace_id, state=state, session_id=session_id, limit=limit, after=after)
-        return self._send(call)
-
-    def get_run(self, workspace_id: str, run_id: str, *, wait_s: float = 0) -> models.Run:
-        """One run; with `wait_s`, answered when it is finished or that time has passed."""
-        return self._send(calls.get_run(workspace_id, run_id, wait_s=wait_s))
-
-    def cancel_run(self, workspace_id: str, run_id: str) -> models.Run:
-        """Cancel one run in whatever state it is; TooLate if it was folded and already sent to the model."""
-        return self._send(calls.cancel_run(workspace_id, run_id))
-
-    def edit_run(
-        self,
-        workspace_id: str,
-        run_id: str,
-        *,
-        prompt: str | None = None,
-        delivery: models.Delivery | None = None,
-    ) -> models.Run:
-        """Change a run that has not started."""
-        return self._send(calls.edit_run(workspace_id, run_id, EditRun(prompt=prompt, delivery=delivery)))
+    def cancel_run(self, workspace_id: str, run_id: str, *, give_up_after_s: float = 0) -> models.Run:
+        """Cancel one run in whatever state it is; TooLate if it was folded and already sent to the model. For
+        `give_up_after_s` it is asked again, while the server is away or cannot write."""
+        call = calls.cancel_run(workspace_id, run_id)
+        return self._insist(call, Patience(give_up_after_s), (*AWAY, Unavailable))

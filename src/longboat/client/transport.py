@@ -35,8 +35,12 @@ def open_sync(address: Address) -> httpx2.Client:
     return httpx2.Client(base_url=address.base_url, headers=address.headers, transport=pool, trust_env=False)
 
 
-def unreachable(address: Address, cause: Exception) -> LongboatError:
-    return ServerUnreachable(f"No answer from the Longboat server at {address}: {cause or type(cause).__name__}")
+def unreachable(address: Address, cause: Exception, *, known: bool) -> LongboatError:
+    """`known`: it has answered before. One that never has may not have been started."""
+    advice = "" if known else ". Does one run there? `longboat serve` starts one."
+    return ServerUnreachable(
+        f"No answer from the Longboat server at {address}: {cause or type(cause).__name__}{advice}"
+    )
 
 
 def _is_remote(address: Address) -> bool:

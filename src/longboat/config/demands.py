@@ -24,6 +24,8 @@ _WHY = {
     "mcp": "commands of this file would be run",
     "lsp": "commands of this file would be run",
     "hooks": "commands of this file would be run",
+    "web": "the agent would reach addresses that this file chooses",
+    "sandbox": "this file would choose how commands are boxed in",
 }
 
 
@@ -70,10 +72,21 @@ def _changes(path: Path, theirs: Any, mine: Any, key: str) -> Iterator[Demand]:
     """One demand for a plain value; one for each entry of a mapping, which is merged with the user's."""
     if isinstance(theirs, dict):
         known = mine if isinstance(mine, dict) else {}
-        changed = ((name, value) for name, value in theirs.items() if name not in known or known[name] != value)
+        changed = (
+            (name, value) for name, value in theirs.items() if name not in known or not _same(known[name], value)
+        )
         yield from (_demand((*path, name), value, key) for name, value in changed)
-    elif theirs != mine:
+    elif not _same(theirs, mine):
         yield _demand(path, theirs, key)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """As JSON has it: for Python 1, 1.0 and true are equal, and for who reads them they are not."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return type(one) is type(other) and bool(one == other)
 
 
 def _demand(path: Path, value: Any, key: str) -> Demand:

@@ -6,6 +6,7 @@ strangers write some of them: every pass here takes time in proportion to the te
 """
 
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?\*/|(/\*)", re.DOTALL)
 _TRAILING = re.compile(rf"((?:{_STRING}|[^\s\[{{,:\"])\s*+),(?=\s*+[}}\]])|{_STRING}")
 _TOKEN = re.compile(rf"{_STRING}|[{{}}\[\],:]|[^\s{{}}\[\],:\"]+")
 _NOT_BLANK = re.compile(r"[^\r\n]")
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class JsoncError(ValueError):
@@ -40,8 +42,13 @@ def parse(text: str) -> Any:
     def refuse(constant: str) -> NoReturn:
         raise JsoncError(f"not valid JSON: {constant} is not a number here", _line_of(re.escape(constant), plain))
 
+    def finite(number: str) -> float:
+        if math.isinf(value := float(number)):
+            raise JsoncError(f"not valid JSON: {number[:20]} is too large a number", _line_of(re.escape(number), plain))
+        return value
+
     try:
-        return json.loads(plain, parse_constant=refuse)
+        value = json.loads(plain, parse_constant=refuse, parse_float=finite)
     except json.JSONDecodeError as error:
         raise JsoncError(f"not valid JSON: {error.msg} (column {error.colno})", error.lineno) from None
     except RecursionError:
@@ -53,6 +60,16 @@ def parse(text: str) -> Any:
         raise JsoncError(
             "not valid JSON: a number with too many digits", _line_of(rf"-?\d{{{digits}}}", plain)
         ) from None
+    _refuse_halves(plain)
+    return value
+
+
+def _refuse_halves(plain: str) -> None:
+    """JSON can spell half of a surrogate pair, which nothing that writes UTF-8 can write."""
+    for token, line in _tokens(plain) if "\\ud" in plain.lower() else ():
+        if token.startswith('"') and (half := _HALF.search(json.loads(token))):
+            spelled = f"\\u{ord(half[0]):x}"
+            raise JsoncError(f"{spelled} is half of a character, and the other half is not beside it", line)
 
 
 def lines(text: str) -> dict[Path, int]:

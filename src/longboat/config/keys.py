@@ -9,6 +9,8 @@ PROVIDER_KEYS: dict[str, tuple[str, ...]] = {
     "openrouter": ("OPENROUTER_API_KEY",),
     "groq": ("GROQ_API_KEY",),
     "mistral": ("MISTRAL_API_KEY",),
+    "azure": ("AZURE_OPENAI_API_KEY",),
+    "bedrock": ("AWS_BEARER_TOKEN_BEDROCK",),
 }
 
 

@@ -21,6 +21,7 @@ from longboat.errors import ConfigInvalid, ProjectNotTrusted
 
 FILE_NAME = "longboat.json"
 
+_ADDING = frozenset({"permissions", "hooks"})
 _NAMED = 5
 """So many other fields are named in a refusal; a file may have thousands."""
 
@@ -124,11 +125,17 @@ def _without_secrets(section: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in section.items() if key not in ("api_key", "headers")}
 
 
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def _merged(below: dict[str, Any], above: dict[str, Any], *, adding: bool = False) -> dict[str, Any]:
+    """`adding`: lists of both follow one another. A project's rules and hooks never replace the user's guards."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
-        merged[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[key] = _merged(old, value, adding=adding or key in _ADDING)
+        elif adding and isinstance(old, list) and isinstance(value, list):
+            merged[key] = [*old, *value]
+        else:
+            merged[key] = value
     return merged
 
 

@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-Positive = Annotated[float, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=3600)]
+Days = Annotated[float, msgspec.Meta(ge=0, le=36_500)]
+Tokens = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,11 +24,21 @@ class OnRestart(StrEnum):
 
 
 class ModelEntry(_Section, frozen=True, kw_only=True):
-    """A model of a configured provider."""
+    """A model of a configured provider. What is left out is looked up in the catalogue."""
 
     id: str
-    context_window: int = 128_000
-    max_output_tokens: int | None = None
+    context_window: Tokens | None = None
+    max_output_tokens: Tokens | None = None
+    effort: Literal["low", "medium", "high"] | None = None
+    """How much it thinks where a prompt does not say."""
+    images: bool | None = None
+    """Whether it sees images."""
+    tools: bool | None = None
+    """Whether it calls tools."""
+    reasoning: bool | None = None
+    """Whether an effort can be set."""
+    json_schema: bool | None = None
+    """Whether its server takes a schema for the answer besides tools."""
 
 
 class ProviderSection(_Section, frozen=True, kw_only=True):
@@ -41,6 +53,8 @@ class ProviderSection(_Section, frozen=True, kw_only=True):
         "groq",
         "mistral",
         "openrouter",
+        "azure",
+        "bedrock",
         "local",
     ]
     base_url: str | None = None
@@ -54,23 +68,47 @@ class ModelsSection(_Section, frozen=True, kw_only=True):
 
     large: str | None = None
     small: str | None = None
+    detect: bool = True
+    """With nothing configured, look for an Ollama or llama.cpp server on this machine."""
 
 
 class RetrySection(_Section, frozen=True, kw_only=True):
     """How failed model requests are tried again: at most `attempts` tries, after `base_s`, then twice as long each."""
 
     attempts: Annotated[int, msgspec.Meta(ge=1, le=20)] = 5
-    base_s: Positive = 1.0
-    max_s: Positive = 30.0
+    base_s: Seconds = 1.0
+    max_s: Seconds = 30.0
 
 
 class ServerSection(_Section, frozen=True, kw_only=True):
     """Read from the user's own file only: a project cannot change the server it runs in."""
 
-    drain_s: Positive = 10.0
-    keep_events_days: Positive = 7.0
+    drain_s: Seconds = 10.0
+    keep_events_days: Days = 7.0
     allowed_hosts: tuple[str, ...] = ()
     max_body_mb: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 16
+
+
+class PermissionsSection(_Section, frozen=True, kw_only=True):
+    """Rules over tools, such as `view`, `bash(git status)`, `bash(npm test *)`, `edit(src/**)`. Deny goes first."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+class SearchSection(_Section, frozen=True, kw_only=True):
+    """Who is asked by web_search: the URL, and the key as `$NAME`."""
+
+    kind: Literal["searxng", "brave"]
+    endpoint: str
+    key: str = ""
+
+
+class WebSection(_Section, frozen=True, kw_only=True):
+    """`allowed_networks` are private ones that fetch may reach all the same, such as `10.1.0.0/16`."""
+
+    allowed_networks: tuple[str, ...] = ()
+    search: SearchSection | None = None
 
 
 class Config(_Section, frozen=True, kw_only=True, rename={"schema_": "$schema"}):
@@ -79,10 +117,13 @@ class Config(_Section, frozen=True, kw_only=True, rename={"schema_": "$schema"})
     schema_: str | None = None
     providers: dict[str, ProviderSection] = {}
     models: ModelsSection = ModelsSection()
-    permissions: dict[str, Any] = {}
+    permissions: PermissionsSection = PermissionsSection()
     mcp: dict[str, Any] = {}
     lsp: dict[str, Any] = {}
     hooks: dict[str, Any] = {}
+    web: WebSection = WebSection()
+    sandbox: Literal["off", "auto", "required"] = "off"
+    """Whether bash runs in a box that writes only to the workspace and temp, and has no network."""
     titles: bool = True
     retry: RetrySection = RetrySection()
     on_restart: OnRestart = OnRestart.INTERRUPT

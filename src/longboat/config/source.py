@@ -43,16 +43,16 @@ def read(file: Path) -> Source:
     return Source(file=file, text=text, value=value, digest=hashlib.sha256(content).hexdigest())
 
 
-def contents(file: Path) -> bytes | None:
+def contents(file: Path, *, most: int = MAX_BYTES, advice: str = "which no configuration is") -> bytes | None:
     """The bytes of a regular file of sensible size, if it is there: a pipe or a device would hold up the server."""
     try:
         with open(file, "rb", opener=_without_waiting) as opened:
             status = os.fstat(opened.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise ConfigInvalid(f"{file}: expected a regular file")
-            if status.st_size > MAX_BYTES:
-                raise ConfigInvalid(f"{file}: larger than {MAX_BYTES >> 10} KB, which no configuration is")
-            return opened.read(MAX_BYTES)
+            if status.st_size > most:
+                raise ConfigInvalid(f"{file}: larger than {most >> 10} KB, {advice}")
+            return opened.read(most)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

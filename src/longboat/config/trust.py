@@ -15,6 +15,9 @@ from pathlib import Path
 from longboat.config.source import contents
 from longboat.errors import ConfigInvalid
 
+MAX_RECORD = 4 << 20
+"""Some 30,000 directories. Read on the event loop, where more would be felt."""
+
 
 class Standing(StrEnum):
     """How a project's file stands with the user. Only what a trusted file names may be run."""
@@ -42,7 +45,9 @@ def standing(trusted: Path, directory: Path, digest: str) -> Standing:
 
 def recorded(trusted: Path) -> dict[str, str]:
     """The directories that were trusted, each with the digest of its file at that time."""
-    content = contents(trusted)
+    content = contents(
+        trusted, most=MAX_RECORD, advice="which `longboat trust` never writes: delete it, then trust again"
+    )
     if content is None:
         return {}
     try:
@@ -57,7 +62,7 @@ def recorded(trusted: Path) -> dict[str, str]:
 def record(trusted: Path, directory: Path, digest: str) -> None:
     """Trust a file of this content in this directory from now on."""
     with _alone(trusted):
-        _write(trusted, recorded(trusted) | {_name(directory): digest})
+        _write(trusted, _still_there(recorded(trusted)) | {_name(directory): digest})
 
 
 def forget(trusted: Path, directory: Path) -> bool:
@@ -66,12 +71,27 @@ def forget(trusted: Path, directory: Path) -> bool:
         known = recorded(trusted)
         if known.pop(_name(directory), None) is None:
             return False
-        _write(trusted, known)
+        _write(trusted, _still_there(known))
         return True
 
 
 def _name(directory: Path) -> str:
     return os.path.realpath(directory)
+
+
+def _still_there(known: dict[str, str]) -> dict[str, str]:
+    """Without the directories that are gone: work trees and check-outs come and go, and would fill the record."""
+    return {directory: digest for directory, digest in known.items() if not _is_gone(directory)}
+
+
+def _is_gone(directory: str) -> bool:
+    try:
+        os.stat(directory)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return True
+    except OSError:  # it may come back
+        return False
+    return False
 
 
 @contextmanager
@@ -88,9 +108,12 @@ def _alone(trusted: Path) -> Iterator[None]:
 
 def _write(trusted: Path, known: dict[str, str]) -> None:
     """Whole or not at all, and for its owner alone."""
+    content = json.dumps(known, indent=2, sort_keys=True)
+    if len(content) > MAX_RECORD:
+        raise ConfigInvalid(f"{trusted}: this is full: `longboat trust --forget` what you need no longer.")
     fresh = trusted.with_suffix(".new")
     with open(fresh, "w", encoding="ascii", opener=_private) as file:
-        json.dump(known, file, indent=2, sort_keys=True)
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     os.replace(fresh, trusted)

@@ -63,7 +63,7 @@ def missing_results(messages: Iterable[Message], content: str) -> list[ToolResul
             match part:
                 case ToolCallPart():
                     open_calls[part.id] = None
-                case ToolResultPart():
+                case ToolResultPart() if part.finished:
                     open_calls.pop(part.tool_call_id, None)
     return [ToolResultPart(tool_call_id=call_id, content=content, is_error=True) for call_id in open_calls]
 
@@ -93,14 +93,21 @@ def close_turn(
     missing = missing_results(messages, lost)
     last = messages[-1]
     if last.role is Role.TOOL and (missing or last.finished_at is None):
-        changes.append((_with_results(last, missing, at), False))
+        changes.append((with_results(last, missing, at), False))
     elif missing:
-        changes.append((_with_results(blank(Role.TOOL), missing, at), True))
+        changes.append((with_results(blank(Role.TOOL), missing, at), True))
     return Closing(answer, tuple(changes))
 
 
-def _with_results(message: Message, results: Sequence[ToolResultPart], at: str) -> Message:
-    return msgspec.structs.replace(message, parts=(*message.parts, *results), finished_at=at)
+def with_results(message: Message, results: Sequence[ToolResultPart], at: str | None) -> Message:
+    """The message with these results; what a tool that was broken off had shown stays before its own."""
+    results_so_far = [part for part in message.parts if isinstance(part, ToolResultPart)]
+    shown = {part.tool_call_id: f"{part.content}\n" for part in results_so_far if not part.finished and part.content}
+    whole: list[Part] = [part for part in results_so_far if part.finished]
+    for result in results:
+        text = shown.get(result.tool_call_id, "") + result.content
+        whole.append(msgspec.structs.replace(result, content=text))
+    return msgspec.structs.replace(message, parts=tuple(whole), finished_at=at)
 
 
 def for_model(messages: Sequence[Message], summary_seq: int) -> tuple[Message, ...]:

@@ -3,7 +3,7 @@
 Pure. The same rules build a message from a model's stream, and rebuild it from the log after a crash.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Literal
@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from longboat.errors import ModelError
-from longboat.wire.models import Message, MessageDelta, Part, ReasoningPart, TextPart, ToolCallPart
+from longboat.wire.models import Message, MessageDelta, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 MAX_PARTS = 256
 """Of one answer. Each is told with the whole message: the parts of an answer cost their number times its length."""
@@ -58,8 +58,10 @@ class Draft:
     A part starts empty: first the whole message in its new shape, if it has one, then the text as a delta.
     """
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: Message, *, taken: Collection[str] = ()) -> None:
+        """`taken`: ids of calls that the conversation has already."""
         self._message = message
+        self._taken = taken
         self._parts: list[_Growing] = []
         self._calls: dict[int, int] = {}
 
@@ -79,9 +81,15 @@ class Draft:
         return grown
 
     def start_call(self, index: int, call_id: str, name: str) -> Message:
-        shape = self._begin(_Growing("tool_call", call_id=call_id, name=name))
+        shape = self._begin(_Growing("tool_call", call_id=self._fresh(call_id), name=name))
         self._calls[index] = len(self._parts) - 1
         return shape
+
+    def _fresh(self, call_id: str) -> str:
+        """Some servers count from 0 in every answer; a result must name one call, and other providers insist on it."""
+        known = {part.call_id for part in self._parts}.union(self._taken)
+        names = (call_id, *(f"{call_id}-{number}" for number in range(2, len(known) + 3)))
+        return next(name for name in names if name not in known)
 
     def add_input(self, index: int, text: str) -> MessageDelta:
         return self._grow(self._calls[index], text)
@@ -170,6 +178,8 @@ def _text_of(part: Part) -> str:
             return part.text
         case ToolCallPart():
             return part.input
+        case ToolResultPart():
+            return part.content
         case _:
             raise ValueError(f"a part of type {type(part).__name__} does not stream")
 
@@ -177,4 +187,6 @@ def _text_of(part: Part) -> str:
 def _with_text(part: Part, text: str) -> Part:
     if isinstance(part, ToolCallPart):
         return msgspec.structs.replace(part, input=text)
+    if isinstance(part, ToolResultPart):
+        return msgspec.structs.replace(part, content=text)
     return msgspec.structs.replace(part, text=text)

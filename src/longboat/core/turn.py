@@ -7,6 +7,8 @@ from longboat.wire.models import Attachment, FilePart, FinishPart, Message, Tool
 
 LOOP_WINDOW = 10
 LOOP_REPEATS = 5
+IMAGE = 6_000
+"""Characters that an image counts for."""
 MOST_TOKENS = 10**9
 """In one step."""
 
@@ -54,9 +56,9 @@ def _length(part: object) -> int:
         case ToolCallPart():
             return len(part.name) + len(part.input)
         case ToolResultPart():
-            return len(part.content)
+            return len(part.content) + IMAGE * len(part.images)
         case FilePart():
-            return len(part.text) if part.text is not None else 6_000
+            return len(part.text) if part.text is not None else IMAGE
         case FinishPart():
             return 0
         case _:

@@ -7,11 +7,13 @@ and other clients' streams must go on meanwhile. Must not know the library itsel
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from longboat.errors import ModelError
-from longboat.models.seam import ModelEvent, ModelRequest
+from longboat.models.seam import EVERYTHING, Abilities, ModelEvent, ModelRequest
+from longboat.models.sight import bearable
+from longboat.wire.requests import Effort
 
 if TYPE_CHECKING:
     from longboat.models.pydantic_ai import Backend
@@ -30,13 +32,18 @@ class Endpoint:
     base_url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     max_output_tokens: int | None = None
+    effort: Effort | None = None
+    """Unless a request says otherwise."""
+    json_schema: bool | None = None
+    """Whether it can be held to a schema; None: as the library knows."""
 
 
 class GeneralModel:
     """A model behind pydantic-ai. Close it to close its connections; it opens them again when asked again."""
 
-    def __init__(self, endpoint: Endpoint, *, context_window: int) -> None:
-        self._endpoint = endpoint
+    def __init__(self, endpoint: Endpoint, *, context_window: int, abilities: Abilities = EVERYTHING) -> None:
+        self._endpoint = endpoint if abilities.effort else replace(endpoint, effort=None)
+        self.abilities = abilities
         self._context_window = context_window
         self._backend: Backend | None = None
         self._loading = asyncio.Lock()
@@ -56,7 +63,7 @@ class GeneralModel:
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
         backend = await self._load()
-        async with backend.stream(request) as events:
+        async with backend.stream(bearable(request, self.abilities)) as events:
             yield events
 
     async def aclose(self) -> None:

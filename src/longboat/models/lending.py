@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from longboat.models.seam import Model, ModelEvent, ModelRequest
+from longboat.models.seam import Abilities, Model, ModelEvent, ModelRequest
 
 
 class Closable(Model, Protocol):
@@ -35,6 +35,10 @@ class LentModel:
     @property
     def context_window(self) -> int:
         return self.adapter.context_window
+
+    @property
+    def abilities(self) -> Abilities:
+        return self.adapter.abilities
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:

@@ -1,7 +1,7 @@
 """The local model: a small language model on this machine, no key and no network once its weights are here.
 
 Owns the process that runs it: started on first use, shared by all turns, started again if it died. Must not know the
-wire it speaks: that is `openai_chat.py`. It talks, but it cannot use tools, so it is told of none.
+wire it speaks: that is `openai_chat.py`, nor how so small a model uses tools: that is `local_steps.py`.
 """
 
 import asyncio
@@ -20,8 +20,19 @@ import msgspec
 from longboat.errors import ModelError
 from longboat.models import weights
 from longboat.models.local_server import MAX_OUTPUT_TOKENS, Job, Ready
-from longboat.models.seam import ModelEvent, ModelRequest, Progress
-from longboat.wire.models import FilePart, Message, TextPart
+from longboat.models.local_steps import Call, as_form, as_talk, offered, read_form
+from longboat.models.seam import (
+    Abilities,
+    Finished,
+    ModelEvent,
+    ModelRequest,
+    Progress,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+from longboat.wire.ids import new_id
 
 if TYPE_CHECKING:
     import httpx2
@@ -79,6 +90,10 @@ class LocalModel:
         return CONTEXT_WINDOW
 
     @property
+    def abilities(self) -> Abilities:
+        return Abilities(images=False, tools=True, effort=False)
+
+    @property
     def pid(self) -> int | None:
         """The process that runs the model, if one does."""
         return self._server.process.pid if self._server is not None and self._server.alive else None
@@ -108,7 +123,7 @@ class LocalModel:
             server = self._server
         assert server is not None
         try:
-            async with server.chat.stream(_simplified(request)) as events:
+            async with aclosing(_answer(server.chat, _bounded(request))) as events:
                 async for event in events:
                     yield event
         except ModelError as error:
@@ -164,6 +179,7 @@ async def _launch(data_dir: Path) -> _Server:
     import httpx2
 
     from longboat.models.openai_chat import OpenAIChatModel
+    from longboat.models.openai_request import Dialect
 
     job = Job(
         weights=str(weights.path_of(data_dir)),
@@ -193,7 +209,7 @@ async def _launch(data_dir: Path) -> _Server:
         base_url=f"{ready.url}/v1",
         api_key=job.api_key,
         context_window=CONTEXT_WINDOW,
-        max_output_tokens=MAX_OUTPUT_TOKENS,
+        dialect=Dialect(max_output_tokens=MAX_OUTPUT_TOKENS),
         idle_timeout_s=_PROMPT_TIMEOUT_S,
     )
     return _Server(process=process, client=client, chat=chat)
@@ -240,18 +256,45 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-def _simplified(request: ModelRequest) -> ModelRequest:
-    """The request as this model can take it: text only, and not for ever."""
-    spoken = [_spoken(message) for message in request.messages]
+def _bounded(request: ModelRequest) -> ModelRequest:
     limit = min(request.max_output_tokens or MAX_OUTPUT_TOKENS, MAX_OUTPUT_TOKENS)
-    kept = tuple(message for message in spoken if message.parts)
-    return replace(request, messages=kept, tools=(), max_output_tokens=limit)
+    return replace(request, max_output_tokens=limit, effort=None)
 
 
-def _spoken(message: Message) -> Message:
-    readable = tuple(
-        part
-        for part in message.parts
-        if isinstance(part, TextPart) or (isinstance(part, FilePart) and part.text is not None)
-    )
-    return msgspec.structs.replace(message, parts=readable)
+async def _answer(chat: "OpenAIChatModel", request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    if tools := offered(request):
+        async with aclosing(_filled_in(chat, as_form(request, tools))) as events:
+            async for event in events:
+                yield event
+        return
+    async with chat.stream(as_talk(request)) as stream:
+        async for event in stream:
+            yield event
+
+
+async def _filled_in(chat: "OpenAIChatModel", request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    """A step of the form. What it is shows only at its end, so it is told whole."""
+    written = ""
+    async with chat.stream(request) as stream:
+        async for event in stream:
+            match event:
+                case TextDelta():
+                    written += event.text
+                case Finished():
+                    for said in _told(read_form(written), event):
+                        yield said
+
+
+def _told(step: str | Call | None, end: Finished) -> tuple[ModelEvent, ...]:
+    match step:
+        case Call():
+            call_id = f"call_{new_id()}"
+            return (
+                ToolCallStart(0, call_id, step.name),
+                ToolCallDelta(0, step.arguments),
+                Finished(StopReason.TOOL_USE, end.usage),
+            )
+        case None:
+            return TextDelta("(I did not come to an end with this step.)"), Finished(StopReason.MAX_TOKENS, end.usage)
+        case _:
+            return TextDelta(step), Finished(StopReason.END_TURN, end.usage)

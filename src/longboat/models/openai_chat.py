@@ -7,15 +7,18 @@ Owns the HTTP of a model request: connect, time out, close. Must not know turns 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 
 import httpx2
 
 from longboat.errors import ModelError
+from longboat.models.catalogue import Tariff
 from longboat.models.openai_refusal import Addressee, Complaint, read_body, refusal, retry_after
-from longboat.models.openai_request import encode_request
+from longboat.models.openai_request import PLAIN, Dialect, encode_request
 from longboat.models.openai_stream import StreamReader
 from longboat.models.quotation import secrets_of
-from longboat.models.seam import ModelEvent, ModelRequest
+from longboat.models.seam import EVERYTHING, Abilities, ModelEvent, ModelRequest
+from longboat.models.sight import bearable
 
 CONNECT_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 120.0
@@ -39,14 +42,16 @@ class OpenAIChatModel:
         api_key: str | None = None,
         headers: Mapping[str, str] | None = None,
         context_window: int = 128_000,
-        max_output_tokens: int | None = None,
-        send_reasoning: bool = False,
+        abilities: Abilities = EVERYTHING,
+        dialect: Dialect = PLAIN,
+        tariff: Tariff | None = None,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
         client: httpx2.AsyncClient | None = None,
     ) -> None:
         self.provider = provider
         self.name = name
         self.context_window = context_window
+        self.abilities = abilities
         self._url = base_url.rstrip("/") + "/chat/completions"
         self._to = Addressee(
             provider=provider,
@@ -59,8 +64,8 @@ class OpenAIChatModel:
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **(headers or {})}
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key.strip()}"
-        self._max_output_tokens = max_output_tokens
-        self._send_reasoning = send_reasoning
+        self._dialect = dialect if abilities.effort else replace(dialect, effort=None)
+        self._tariff = tariff
         self._timeout = httpx2.Timeout(idle_timeout_s, connect=CONNECT_TIMEOUT_S, pool=None)
         self._client = client
         self._own_client: httpx2.AsyncClient | None = None
@@ -84,12 +89,7 @@ class OpenAIChatModel:
             await client.aclose()
 
     async def _send(self, request: ModelRequest) -> httpx2.Response:
-        body = encode_request(
-            request,
-            model=self.name,
-            max_output_tokens=self._max_output_tokens,
-            send_reasoning=self._send_reasoning,
-        )
+        body = encode_request(bearable(request, self.abilities), model=self.name, dialect=self._dialect)
         try:
             client = self._client or self._make_client()
             post = client.build_request("POST", self._url, content=body, headers=self._headers, timeout=self._timeout)
@@ -112,7 +112,7 @@ class OpenAIChatModel:
         return self._own_client
 
     async def _events(self, response: httpx2.Response) -> AsyncGenerator[ModelEvent, None]:
-        reader = StreamReader(self._to)
+        reader = StreamReader(self._to, tariff=self._tariff)
         async with aclosing(response.aiter_bytes()) as pieces:
             try:
                 async for piece in pieces:

@@ -2,33 +2,57 @@
 
 import base64
 import binascii
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from longboat.core.tool import ToolSpec
+from longboat.models.call_ids import usual
 from longboat.models.seam import ModelRequest
+from longboat.models.sight import is_image
 from longboat.wire.models import FilePart, Message, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from longboat.wire.requests import Effort
 
 _json = msgspec.json.Encoder()
 _object = msgspec.json.Decoder(dict[str, Any])
 
 
-def encode_request(
-    request: ModelRequest, *, model: str, max_output_tokens: int | None = None, send_reasoning: bool = False
-) -> bytes:
-    """The body that asks `model` for one streamed step. `send_reasoning`: the server wants old reasoning back."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How one server differs from the others, and what is asked of its model unless a request says otherwise."""
+
+    max_output_tokens: int | None = None
+    effort: Effort | None = None
+    nested_effort: bool = False
+    """`reasoning.effort`, as OpenRouter spells it, instead of `reasoning_effort`."""
+    send_reasoning: bool = False
+    """The server wants old reasoning back."""
+    json_schema: bool = False
+    """The server takes a schema for the answer even where there are tools. Without tools nearly all do."""
+
+
+PLAIN = Dialect()
+
+
+def encode_request(request: ModelRequest, *, model: str, dialect: Dialect = PLAIN) -> bytes:
+    """The body that asks `model` for one streamed step."""
     body: dict[str, Any] = {
         "model": model,
-        "messages": _messages(request, send_reasoning=send_reasoning),
+        "messages": _messages(request, send_reasoning=dialect.send_reasoning),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    limits = [limit for limit in (request.max_output_tokens, max_output_tokens) if limit is not None]
+    limits = [limit for limit in (request.max_output_tokens, dialect.max_output_tokens) if limit is not None]
     if limits:
         body["max_tokens"] = min(limits)
+    if effort := request.effort or dialect.effort:
+        body |= {"reasoning": {"effort": effort}} if dialect.nested_effort else {"reasoning_effort": effort}
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
+    if request.schema is not None and (dialect.json_schema or not request.tools):
+        schema = {"name": "answer", "schema": request.schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
     return _json.encode(body)
 
 
@@ -49,6 +73,7 @@ def _messages(request: ModelRequest, *, send_reasoning: bool) -> list[dict[str, 
             wire.append(_user(said))
             said = []
         wire += other
+        said += _seen(message)
     if said:
         wire.append(_user(said))
     return wire
@@ -75,9 +100,23 @@ def _user_pieces(message: Message) -> list[dict[str, Any]]:
     return pieces
 
 
+def _seen(message: Message) -> list[dict[str, Any]]:
+    """The images of tool results: the wire has no place for them but a user message."""
+    pieces: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, ToolResultPart) and part.images:
+            pieces.append({"type": "text", "text": f"What the tool call {usual(part.tool_call_id)} shows:"})
+            pieces += [_image(image.media_type, image.data) for image in part.images]
+    return pieces
+
+
+def _image(media_type: str, data: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{data}"}}
+
+
 def _file(part: FilePart) -> dict[str, Any]:
-    if part.media_type.startswith("image/") and part.data is not None:
-        return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{part.data}"}}
+    if is_image(part):
+        return _image(part.media_type, part.data or "")
     text = part.text if part.text is not None else _decoded(part)
     if text is None:
         return {"type": "text", "text": f"[The file {part.name} ({part.media_type}) cannot be shown to this model.]"}
@@ -111,14 +150,14 @@ def _tool_call(part: ToolCallPart) -> dict[str, Any]:
         arguments = part.input
     except (msgspec.DecodeError, RecursionError):
         arguments = "{}"  # cut off by a cancel, or empty: servers parse it and refuse what is no object
-    return {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": arguments}}
+    return {"id": usual(part.id), "type": "function", "function": {"name": part.name, "arguments": arguments}}
 
 
 def _tool_results(message: Message) -> list[dict[str, Any]]:
     return [
         {
             "role": "tool",
-            "tool_call_id": part.tool_call_id,
+            "tool_call_id": usual(part.tool_call_id),
             "content": f"Error: {part.content}" if part.is_error else part.content,
         }
         for part in message.parts

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from longboat.errors import ModelError
+from longboat.models.catalogue import Counted, Tariff
 from longboat.models.openai_refusal import Addressee, read_value, refusal, status_in_stream
 from longboat.models.seam import (
     Finished,
@@ -58,10 +59,22 @@ class _Choice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
 
 
+class _InputDetails(msgspec.Struct, gc=False):
+    cached_tokens: int | None = None
+
+
 class _Usage(msgspec.Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    prompt_tokens_details: _InputDetails | None = None
+    prompt_cache_hit_tokens: int | None = None
+    """DeepSeek's word for them."""
     cost: float | None = None
+
+    @property
+    def cached(self) -> int:
+        details = self.prompt_tokens_details
+        return (details.cached_tokens if details else None) or self.prompt_cache_hit_tokens or 0
 
 
 class _Chunk(msgspec.Struct, gc=False):
@@ -85,13 +98,16 @@ class _Call:
 class StreamReader:
     """Feed it what comes; it gives the events that became whole. `finish` gives the last one, or raises."""
 
-    def __init__(self, to: Addressee) -> None:
+    def __init__(self, to: Addressee, *, tariff: Tariff | None = None) -> None:
+        """`tariff` prices what is counted, where the server names no cost itself."""
         self._to = to
+        self._tariff = tariff
         self._rest = bytearray()
         """The beginning of a line whose end has not come."""
         self._calls: list[_Call] = []
         self._reason: str | None = None
-        self._usage = Usage()
+        self._counted = _Usage()
+        """The newest count: some servers send one with every chunk."""
         self.done = False
         """The server said `[DONE]`: nothing more comes."""
 
@@ -115,7 +131,7 @@ class StreamReader:
             yield from self.feed(b"\n")  # the last line may lack its end
         if self._reason is None:
             raise self.broken("ended the stream in mid-answer, without a finish_reason")
-        yield Finished(self._stop_reason(self._reason), self._usage)
+        yield Finished(self._stop_reason(self._reason), self._usage())
 
     def broken(self, what: str) -> ModelError:
         """The stream is of no use any more; another try may bring a whole one."""
@@ -139,7 +155,7 @@ class StreamReader:
         if chunk.error:
             raise self._error(chunk.error)
         if chunk.usage is not None:
-            self._note_usage(chunk.usage)
+            self._counted = chunk.usage
         if chunk.choices:
             yield from self._choice(chunk.choices[0])
 
@@ -199,10 +215,17 @@ class StreamReader:
             return next((call for call in reversed(self._calls) if call.wire_index == piece.index), None)
         return self._calls[-1] if self._calls and not function.name else None
 
-    def _note_usage(self, usage: _Usage) -> None:
-        self._usage = Usage(
-            input_tokens=usage.prompt_tokens or 0, output_tokens=usage.completion_tokens or 0, cost=usage.cost or 0.0
+    def _usage(self) -> Usage:
+        usage = self._counted
+        counted = Counted(
+            input_tokens=max(usage.prompt_tokens or 0, 0),
+            output_tokens=max(usage.completion_tokens or 0, 0),
+            cache_read_tokens=min(max(usage.cached, 0), max(usage.prompt_tokens or 0, 0)),
         )
+        cost = usage.cost
+        if cost is None:
+            cost = self._tariff(counted) if self._tariff is not None else 0.0
+        return Usage(input_tokens=counted.input_tokens, output_tokens=counted.output_tokens, cost=cost)
 
     def _stop_reason(self, reason: str) -> StopReason:
         # Some servers say "stop" after tool calls, and a few say "tool_calls" after none: what came decides.

@@ -1,84 +1,26 @@
 """Which model answers: names like `provider/model`, the configuration and the usual environment keys become models.
 
-Owns the choice and the table of known providers. Must not know any wire: adapters are imported when first chosen, for
-they are heavy. Keys are read here and handed to adapters; nothing that leaves this module otherwise holds one.
+Owns the choice. Must not know any wire: `building.py` makes the adapters. Keys are read here and handed on; nothing
+that leaves this module otherwise holds one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from longboat.config.keys import PROVIDER_KEYS
-from longboat.config.settings import Config, ModelEntry, ProviderSection
+from longboat.config.settings import Config, ProviderSection
 from longboat.errors import ConfigInvalid, ModelError
-from longboat.models import local
+from longboat.models import catalogue, local, refreshed, running
+from longboat.models.building import Access, Choice, build, defaults_of, window_of
 from longboat.models.lending import Closable, LentModel
+from longboat.models.providers import CLOUDS, KNOWN, LOCAL_TYPE, cloud_address, cloud_wants, keys_of, named_section
 from longboat.models.seam import Model
 
-if TYPE_CHECKING:
-    from longboat.models.general import Wire
+__all__ = ["KNOWN", "Overview", "ProviderInfo", "Registry"]
 
 Role = Literal["large", "small"]
-
-LOCAL_TYPE = "local"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownProvider:
-    """A provider that a key in the environment is enough for. Its name is also its type in `longboat.json`."""
-
-    keys: tuple[str, ...]
-    large: ModelEntry
-    small: ModelEntry
-    chat_url: str | None = None
-    """Where it speaks OpenAI's chat wire, if that is how we speak to it."""
-
-
-KNOWN: dict[str, KnownProvider] = {
-    # In order of preference when several keys are set.
-    "anthropic": KnownProvider(
-        keys=PROVIDER_KEYS["anthropic"],
-        large=ModelEntry(id="claude-sonnet-5-5", context_window=1_000_000),
-        small=ModelEntry(id="claude-haiku-5-5", context_window=1_000_000),
-    ),
-    "openai": KnownProvider(
-        keys=PROVIDER_KEYS["openai"],
-        large=ModelEntry(id="gpt-6.1-sol", context_window=1_050_000),
-        small=ModelEntry(id="gpt-6-luna", context_window=1_050_000),
-    ),
-    "google": KnownProvider(
-        keys=PROVIDER_KEYS["google"],
-        large=ModelEntry(id="gemini-4-argon", context_window=1_048_576),
-        small=ModelEntry(id="gemini-3.5-flash-lite", context_window=1_000_000),
-    ),
-    "openrouter": KnownProvider(
-        keys=PROVIDER_KEYS["openrouter"],
-        large=ModelEntry(id="anthropic/claude-sonnet-5.5", context_window=1_000_000),
-        small=ModelEntry(id="anthropic/claude-haiku-5.5", context_window=1_000_000),
-        chat_url="https://openrouter.ai/api/v1",
-    ),
-    "groq": KnownProvider(
-        keys=PROVIDER_KEYS["groq"],
-        large=ModelEntry(id="openai/gpt-oss-120b", context_window=131_072),
-        small=ModelEntry(id="openai/gpt-oss-20b", context_window=131_072),
-        chat_url="https://api.groq.com/openai/v1",
-    ),
-    "mistral": KnownProvider(
-        keys=PROVIDER_KEYS["mistral"],
-        large=ModelEntry(id="mistral-large-latest"),
-        small=ModelEntry(id="mistral-small-latest"),
-    ),
-}
-
-_WIRES: dict[str, "Wire"] = {
-    "anthropic": "anthropic",
-    "anthropic-compatible": "anthropic",
-    "openai": "openai",
-    "google": "google",
-    "mistral": "mistral",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +29,7 @@ class ProviderInfo:
 
     name: str
     type: str
-    source: Literal["config", "environment", "built in"]
+    source: Literal["config", "environment", "built in", "found running"]
     base_url: str | None
     key: Literal["set", "missing", "not needed"]
     models: tuple[str, ...]
@@ -103,29 +45,29 @@ class Overview:
     small: str | None
     problem: str | None
     providers: tuple[ProviderInfo, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
-    provider: str
-    section: ProviderSection
-    model: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.provider}/{self.model}"
+    hint: str | None = None
+    """What could be set better."""
 
 
 class Registry:
     """The models of one configuration. Hand in a `local_model` to share its process; the giver closes that one."""
 
     def __init__(
-        self, config: Config, environ: Mapping[str, str], *, data_dir: Path, local_model: Model | None = None
+        self,
+        config: Config,
+        environ: Mapping[str, str],
+        *,
+        data_dir: Path,
+        local_model: Model | None = None,
+        look: Callable[[], running.Found | None] = running.look,
     ) -> None:
+        """`look` finds a model server that runs on this machine; it is asked when nothing else is configured."""
         self._config = config
         self._environ = environ
         self._data_dir = data_dir
         self._local_model = local_model
+        self._look = look
+        self._found: running.Found | None = None
         self._models: dict[str, LentModel] = {}
 
     def resolve(self, name: str | None, role: Role) -> Model:
@@ -138,14 +80,15 @@ class Registry:
         return self._models[choice.name]
 
     def describe(self) -> Overview:
-        providers = tuple(self._info(name) for name in dict.fromkeys((*self._config.providers, *KNOWN, LOCAL_TYPE)))
         try:
             large, small = self._chosen("large"), self._chosen("small")
             for choice in (large, small):
                 self._check_usable(choice.provider, choice.section)
         except ModelError as error:
-            return Overview(large=None, small=None, problem=error.message, providers=providers)
-        return Overview(large=large.name, small=small.name, problem=None, providers=providers)
+            return Overview(large=None, small=None, problem=error.message, providers=self._infos())
+        return Overview(
+            large=large.name, small=small.name, problem=None, providers=self._infos(), hint=self._hint(large)
+        )
 
     async def retire(self) -> None:
         """The configuration is not in use any more: each model closes as soon as nobody hears it."""
@@ -159,49 +102,59 @@ class Registry:
 
     # Choosing
 
-    def _named(self, name: str, role: Role) -> _Choice:
+    def _named(self, name: str, role: Role) -> Choice:
         """The choice that `name` spells: `provider/model`, or a provider alone for its default."""
         provider, _, model = name.partition("/")
         section = self._section(provider)
-        return _Choice(provider=provider, section=section, model=model or self._default_model(provider, section, role))
+        return Choice(provider=provider, section=section, model=model or self._default_model(provider, section, role))
 
-    def _chosen(self, role: Role) -> _Choice:
+    def _chosen(self, role: Role) -> Choice:
         if name := getattr(self._config.models, role):
             return self._named(name, role)
         if role == "small" and self._config.models.large:
             return self._small_beside(self._named(self._config.models.large, "large"))
-        for provider in (*self._config.providers, *KNOWN, LOCAL_TYPE):
-            section = self._section(provider)
-            if self._problem(provider, section) is None and (section.models or _defaults(section)):
-                model = self._default_model(provider, section, role)
-                return _Choice(provider=provider, section=section, model=model)
+        for provider in (*self._config.providers, *KNOWN):
+            if choice := self._ready(provider, role):
+                return choice
+        if self._config.models.detect and (found := self._look()) is not None:
+            self._found = found
+        for provider in (*([self._found[0]] if self._found else []), LOCAL_TYPE):
+            if choice := self._ready(provider, role):
+                return choice
         raise _not_configured(
             "No model is configured. Set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or write a longboat.json "
-            "with a provider and models.large, or run `pip install 'longboat[local]'` for a small model on this "
-            "machine."
+            "with a provider and models.large, or start Ollama, or run `pip install 'longboat[local]'` for a small "
+            "model on this machine."
         )
 
-    def _small_beside(self, large: _Choice) -> _Choice:
+    def _ready(self, provider: str, role: Role) -> Choice | None:
+        """The provider's default, if it has one and nothing is missing."""
+        section = self._section(provider)
+        if self._problem(provider, section) is not None or not (section.models or defaults_of(section)):
+            return None
+        return Choice(provider=provider, section=section, model=self._default_model(provider, section, role))
+
+    def _small_beside(self, large: Choice) -> Choice:
         """The small model of the provider that has the large one, where we know one; else the large one again."""
-        if large.section.models or large.section.base_url or not (defaults := _defaults(large.section)):
+        if large.section.models or large.section.base_url or not (defaults := defaults_of(large.section)):
             return large
-        return _Choice(provider=large.provider, section=large.section, model=defaults[1].id)
+        return Choice(provider=large.provider, section=large.section, model=defaults[1].id)
 
     def _default_model(self, provider: str, section: ProviderSection, role: Role) -> str:
         if section.models:
             return section.models[0].id
-        if defaults := _defaults(section):
+        if defaults := defaults_of(section):
             return defaults[0 if role == "large" else 1].id
         raise _not_configured(f"Which model of {provider!r}? Name it as {provider}/MODEL.")
 
     def _section(self, provider: str) -> ProviderSection:
         if provider in self._config.providers:
             return self._config.providers[provider]
-        if provider in KNOWN or provider == LOCAL_TYPE:
-            base_url = self._environ.get("OPENAI_BASE_URL") if provider == "openai" else None
-            # msgspec checked config types; a name from our own table is one of them.
-            return ProviderSection(type=provider, base_url=base_url or None)  # type: ignore[arg-type]
-        names = ", ".join(dict.fromkeys((*self._config.providers, *KNOWN, LOCAL_TYPE)))
+        if self._found is not None and self._found[0] == provider:
+            return self._found[1]
+        if section := named_section(provider, self._environ) or running.section_of(provider):
+            return section
+        names = ", ".join(dict.fromkeys((*self._config.providers, *KNOWN, *CLOUDS, LOCAL_TYPE)))
         raise _not_configured(
             f"No provider {provider!r}: models are named provider/model, with a provider of longboat.json or one of "
             f"{names}."
@@ -216,8 +169,7 @@ class Registry:
             return self._expanded(section.api_key)
         if provider in self._config.providers and section.base_url is not None:
             return None
-        known = KNOWN.get(section.type)
-        found = (self._environ.get(key) for key in known.keys) if known else ()
+        found = (self._environ.get(key) for key in keys_of(section.type))
         return next((key for key in found if key), None)
 
     def _problem(self, provider: str, section: ProviderSection) -> str | None:
@@ -231,7 +183,9 @@ class Registry:
         if section.type in ("openai-compatible", "anthropic-compatible"):
             return None if section.base_url else f"Give providers.{provider}.base_url in longboat.json."
         if key is None and not section.base_url:
-            return f"Set {' or '.join(KNOWN[section.type].keys)}."
+            return f"Set {' or '.join(keys_of(section.type))}."
+        if section.type in CLOUDS and not section.base_url and cloud_address(section.type, self._environ) is None:
+            return f"Set {cloud_wants(section.type)}, or give providers.{provider}.base_url in longboat.json."
         return None
 
     def _check_usable(self, provider: str, section: ProviderSection) -> None:
@@ -245,90 +199,74 @@ class Registry:
 
     # Building
 
-    def _built(self, choice: _Choice) -> Closable:
+    def _built(self, choice: Choice) -> Closable:
         self._check_usable(choice.provider, choice.section)
         if choice.section.type == LOCAL_TYPE:
             return local.LocalModel(self._data_dir)
+        refreshed.use_prices(self._data_dir)
         try:
-            return self._adapter(choice)
+            return build(choice, self._access(choice.provider, choice.section), self._data_dir)
         except ConfigInvalid as error:
             raise _not_configured(error.message) from None
 
-    def _adapter(self, choice: _Choice) -> Closable:
-        section, entry = choice.section, _entry(choice)
-        key = self._key(choice.provider, section)
+    def _access(self, provider: str, section: ProviderSection) -> Access:
         base_url = self._expanded(section.base_url) if section.base_url else None
+        if base_url is None and section.type in CLOUDS:
+            base_url = cloud_address(section.type, self._environ)
         headers = {name: self._expanded(value) for name, value in section.headers.items()}
-        known = KNOWN.get(section.type)
-        if chat_url := (known.chat_url if known else None) or (base_url if "openai" in section.type else None):
-            from longboat.models.openai_chat import OpenAIChatModel
+        return Access(key=self._key(provider, section), base_url=base_url, headers=headers)
 
-            return OpenAIChatModel(
-                provider=choice.provider,
-                name=choice.model,
-                base_url=base_url or chat_url,
-                api_key=key,
-                headers=headers,
-                context_window=entry.context_window,
-                max_output_tokens=entry.max_output_tokens,
-            )
-        from longboat.models.general import Endpoint, GeneralModel
-
-        endpoint = Endpoint(
-            provider=choice.provider,
-            name=choice.model,
-            wire=_WIRES[section.type],
-            api_key=key,
-            base_url=base_url,
-            headers=headers,
-            max_output_tokens=entry.max_output_tokens,
-        )
-        return GeneralModel(endpoint, context_window=entry.context_window)
+    def accesses(self) -> dict[str, tuple[ProviderSection, Access]]:
+        """Every provider that is ready, and how it is reached: for a refresh of what is known of its models."""
+        names = dict.fromkeys((*self._config.providers, *KNOWN, *CLOUDS))
+        sections = {name: self._section(name) for name in names}
+        return {
+            name: (section, self._access(name, section))
+            for name, section in sections.items()
+            if self._problem(name, section) is None
+        }
 
     # Showing
 
+    def _infos(self) -> tuple[ProviderInfo, ...]:
+        found = [self._found[0]] if self._found else []
+        names = dict.fromkeys((*self._config.providers, *KNOWN, *CLOUDS, *found, LOCAL_TYPE))
+        return tuple(self._info(name) for name in names)
+
+    def _hint(self, choice: Choice) -> str | None:
+        if window_of(choice, self._data_dir) is not None:
+            return None
+        return (
+            f"The context window of {choice.name} is not known: {catalogue.DEFAULT_WINDOW:,} tokens are assumed. Give "
+            f"its context_window in providers.{choice.provider}.models, or run `longboat models refresh`."
+        )
+
+    def _source(
+        self, provider: str, section: ProviderSection
+    ) -> Literal["config", "built in", "found running", "environment"]:
+        if provider in self._config.providers:
+            return "config"
+        if section.type == LOCAL_TYPE:
+            return "built in"
+        return "found running" if self._found is not None and self._found[0] == provider else "environment"
+
     def _info(self, provider: str) -> ProviderInfo:
         section = self._section(provider)
-        configured = provider in self._config.providers
         try:
             has_key = self._key(provider, section) is not None
         except ConfigInvalid:
             has_key = False
         keyless = section.type == LOCAL_TYPE or section.base_url is not None
-        entries = section.models or _defaults(section) or ()
+        entries = section.models or defaults_of(section) or ()
         return ProviderInfo(
             name=provider,
             type=section.type,
-            source="config" if configured else "built in" if section.type == LOCAL_TYPE else "environment",
+            source=self._source(provider, section),
             base_url=_shown(section.base_url) if section.base_url else None,
             key="set" if has_key else "not needed" if keyless and section.api_key is None else "missing",
             models=tuple(dict.fromkeys(f"{provider}/{entry.id}" for entry in entries)),
             problem=self._problem(provider, section),
         )
-
-
-def _defaults(section: ProviderSection) -> tuple[ModelEntry, ModelEntry] | None:
-    """The large and the small model of a provider whose models are not listed."""
-    if section.type == LOCAL_TYPE:
-        entry = ModelEntry(id=local.NAME, context_window=local.CONTEXT_WINDOW)
-        return entry, entry
-    known = KNOWN.get(section.type)
-    return (known.large, known.small) if known else None
-
-
-def _entry(choice: _Choice) -> ModelEntry:
-    """What is known of a model: from the configuration, our table, or the price list's."""
-    listed: tuple[ModelEntry, ...] = (*choice.section.models, *(_defaults(choice.section) or ()))
-    for entry in listed:
-        if entry.id == choice.model:
-            return entry
-    from genai_prices.data_snapshot import get_snapshot
-
-    try:
-        _, found = get_snapshot().find_provider_model(choice.model, None, choice.section.type, None)
-    except LookupError:
-        return ModelEntry(id=choice.model)
-    return ModelEntry(id=choice.model, context_window=found.context_window or ModelEntry(id="").context_window)
 
 
 def _shown(url: str) -> str:

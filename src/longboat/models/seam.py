@@ -5,14 +5,18 @@ provider's wire and its stream into these events; it raises `ModelError` and not
 may pass (429, 5xx, a dropped or truncated stream) and clear for what will not (401, unknown model, quota).
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 from longboat.core.tool import ToolSpec
 from longboat.wire.models import Message, Usage
+from longboat.wire.requests import Effort
+
+ModelRole = Literal["large", "small"]
+"""`large` answers prompts, `small` writes titles."""
 
 
 class StopReason(StrEnum):
@@ -75,6 +79,22 @@ class ModelRequest:
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
     max_output_tokens: int | None = None
+    effort: Effort | None = None
+    """How much to think; without one, as the model's configuration says."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of the answer, for servers that can hold a model to one. The system prompt says it as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """What a model can do, as far as is known: what is not known is assumed."""
+
+    images: bool = True
+    tools: bool = True
+    effort: bool = True
+
+
+EVERYTHING = Abilities()
 
 
 class Model(Protocol):
@@ -88,6 +108,9 @@ class Model(Protocol):
 
     @property
     def context_window(self) -> int: ...
+
+    @property
+    def abilities(self) -> Abilities: ...
 
     def stream(self, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         """Send the request. Leaving the context early, by cancel too, closes the provider's stream at once."""

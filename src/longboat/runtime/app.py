@@ -7,30 +7,38 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from longboat.config.settings import Settings
 from longboat.errors import BadInput, ServerLeaving, StoreUnavailable, WorkspaceNotFound
 from longboat.runtime.clock import now
-from longboat.runtime.insistence import insist
+from longboat.runtime.figures import read_stats, since_day
+from longboat.runtime.insistence import RESTORE_S, insist
 from longboat.runtime.models import ModelDesk, ModelSource
+from longboat.runtime.place import Place, scratches
 from longboat.runtime.tasks import Tasks
-from longboat.runtime.workspace import RESTORE_S, Place, Workspace
 from longboat.store.datadir import STORE_NAME, hold_data_dir
 from longboat.store.protocol import Entry, Row, Store, UniqueViolated, Unit, Write
 from longboat.store.rows import client_from_row
 from longboat.store.sqlite import open_sqlite
+from longboat.tools import family
 from longboat.tools.seam import Tool
 from longboat.wire import models as wire
 from longboat.wire.events import Change, encode_body
+from longboat.wire.figures import Stats
 from longboat.wire.ids import new_id
 from longboat.wire.models import Health, WorkspacePage
 
+if TYPE_CHECKING:
+    from longboat.runtime.workspace import Workspace
+    from longboat.tools.mcp.logins import Logins
+
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 FINAL_S = 2.0
 """How long interrupted turns have for their final writes (T4). With what closing takes: out within drain + 5 s (B5)."""
@@ -44,25 +52,42 @@ async def open_app(
     models: ModelSource | None = None,
     tools: Iterable[Tool] = (),
     stop: asyncio.Event | None = None,
+    hurry: asyncio.Event | None = None,
 ) -> AsyncIterator["App"]:
     """Hold the data directory, open the store, take up what was left; leave in order at the end.
 
-    `stop`: set by whoever wants the server to leave. Before it is open, that raises ServerLeaving.
+    `stop`: set by whoever wants the server to leave. Before it is open, that raises ServerLeaving. `hurry`: set by one
+    who does not want to wait for the drain.
     """
+    stop, hurry = stop or asyncio.Event(), hurry or asyncio.Event()
     with hold_data_dir(settings.data_dir):
         async with (
-            open_sqlite(settings.data_dir / STORE_NAME) as store,
+            _unless(stop, open_sqlite(settings.data_dir / STORE_NAME)) as store,
             ModelDesk(settings.data_dir, source=models) as desk,
             Tasks() as tasks,
         ):
-            kit = {tool.spec.name: tool for tool in tools}
-            app = App(settings, store, desk, tasks, kit, stop_requested=stop or asyncio.Event())
+            app = App(settings, store, desk, tasks, tuple(tools), stop_requested=stop)
             try:
-                await app.recover()
+                await app.recover(hurry)
                 tasks.spawn(app.prune(), name="prune")
                 yield app
             finally:
                 await app.leave(drain_s=0, hurry=asyncio.Event())
+
+
+@asynccontextmanager
+async def _unless(stop: asyncio.Event, opening: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
+    """Open this, unless somebody stops the server first."""
+    async with AsyncExitStack() as stack:
+        entering = asyncio.ensure_future(stack.enter_async_context(opening))
+        stopped = asyncio.ensure_future(stop.wait())
+        await asyncio.wait([entering, stopped], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if not entering.done():
+            entering.cancel()
+            await asyncio.gather(entering, return_exceptions=True)
+            raise ServerLeaving
+        yield entering.result()
 
 
 class App:
@@ -72,7 +97,7 @@ class App:
         store: Store,
         models: ModelDesk,
         tasks: Tasks,
-        tools: dict[str, Tool],
+        tools: Sequence[Tool],
         *,
         stop_requested: asyncio.Event,
     ) -> None:
@@ -83,7 +108,10 @@ class App:
         self._models = models
         self._tasks = tasks
         self._tools = tools
+        self._logins: Logins | None = None
         self._open: dict[str, Workspace] = {}
+        self._closings: dict[str, asyncio.Task[None]] = {}
+        """Workspaces whose processes are being ended. They are gone before the directory is opened again, or we are."""
         self._opening = asyncio.Lock()
         self._idle_exit: asyncio.TimerHandle | None = None
         self._watch_idleness()
@@ -115,7 +143,7 @@ class App:
 
     # Workspaces
 
-    async def join(self, path: str, client_id: str | None) -> tuple[Workspace, bool]:
+    async def join(self, path: str, client_id: str | None) -> "tuple[Workspace, bool]":
         """The workspace of a directory; True if it was never opened here before."""
         directory = await asyncio.to_thread(_resolve, path)
         row, created = await self._issue(directory)
@@ -138,20 +166,22 @@ class App:
     async def _by_path(self, directory: Path) -> list[Row]:
         return await self._store.read(lambda reader: reader.fetch("workspace_by_path", path=str(directory)))
 
-    async def workspace(self, workspace_id: str) -> Workspace:
+    async def workspace(self, workspace_id: str) -> "Workspace":
         """The open workspace; a closed one is opened again."""
         workspace = self._open.get(workspace_id)
         if workspace is not None:
             return workspace
+        while (closing := self._closings.get(workspace_id)) is not None:
+            await asyncio.wait([closing])
         async with self._opening:
             return self._open.get(workspace_id) or await self._reopen(workspace_id)
 
-    async def _reopen(self, workspace_id: str) -> Workspace:
+    async def _reopen(self, workspace_id: str) -> "Workspace":
         rows = await self._store.read(lambda reader: reader.fetch("workspace_by_id", workspace_id=workspace_id))
         if not rows:
             raise WorkspaceNotFound(workspace_id)
         place = Place(workspace_id=workspace_id, path=Path(rows[0]["path"]), created_at=rows[0]["created_at"])
-        workspace = Workspace(
+        workspace = (await asyncio.to_thread(self._outfitters))(
             place,
             settings=self.settings,
             store=self._store,
@@ -167,6 +197,15 @@ class App:
             workspace.refuse()
         return workspace
 
+    def _outfitters(self) -> "Callable[..., Workspace]":
+        """What makes workspaces. It takes long to import, so a server answers before it has done that."""
+        from longboat.runtime.workspace import Workspace
+        from longboat.tools.mcp.logins import Logins
+
+        if self._logins is None:
+            self._logins = Logins(self.settings.data_dir / "logins")
+        return partial(Workspace, logins=self._logins)
+
     async def workspaces(self) -> WorkspacePage:
         rows = await self._store.read(lambda reader: reader.fetch("workspaces_all"))
         return WorkspacePage(items=tuple([await self._describe(row) for row in rows]))
@@ -179,17 +218,26 @@ class App:
             id=row["workspace_id"], path=row["path"], created_at=row["created_at"], ready=True, busy=False
         )
 
+    async def stats(self, workspace_id: str | None, *, days: int) -> Stats:
+        """What was used and done in a workspace, or in all."""
+        if workspace_id is not None:
+            await self.workspace(workspace_id)
+        since = since_day(days)
+        return await self._store.read(lambda reader: read_stats(reader, workspace_id, since))
+
     async def drop_client(self, client_id: str) -> None:
         for workspace in list(self._open.values()):
             await workspace.release(client_id)
 
-    def _close(self, workspace: Workspace) -> None:
+    def _close(self, workspace: "Workspace") -> None:
         """Nobody holds it and nothing is left to do. In one go: whoever asks next gets a fresh one."""
         if self.leaving:
             return
         workspace.close()
         self._open.pop(workspace.id, None)
-        self._tasks.spawn(workspace.aclose(), name=f"close {workspace.id}")
+        closing = self._tasks.spawn(workspace.aclose(), name=f"close {workspace.id}")
+        self._closings[workspace.id] = closing
+        closing.add_done_callback(lambda _: self._closings.pop(workspace.id, None))
         self._watch_idleness()
 
     def _watch_idleness(self) -> None:
@@ -203,7 +251,7 @@ class App:
 
     # The way in and out
 
-    async def recover(self) -> None:
+    async def recover(self, hurry: asyncio.Event) -> None:
         """Take up what was left, unless somebody stops the server first: then nothing more is begun."""
         recovery = self._tasks.spawn(self._recover(), name="recovery")
         stopped = self._tasks.spawn(self.stop_requested.wait(), name="stop")
@@ -211,12 +259,13 @@ class App:
         stopped.cancel()
         if not recovery.done():
             recovery.cancel()
-            await self.leave(drain_s=self.settings.server.drain_s, hurry=asyncio.Event())
+            await self.leave(drain_s=self.settings.server.drain_s, hurry=hurry)
             raise ServerLeaving
         recovery.result()
 
     async def _recover(self) -> None:
-        """After a crash or a restart: clients are gone, work that was left goes on or is settled (B6)."""
+        """After a crash or a restart: clients and commands are gone, work that was left goes on or is settled (B6)."""
+        await family.sweep(scratches(self.settings.data_dir))
         gone, unfinished = await self._store.read(
             lambda reader: (reader.fetch("clients_all"), reader.fetch("workspaces_unfinished"))
         )
@@ -245,8 +294,10 @@ class App:
             for workspace in last:
                 workspace.close()
             await asyncio.gather(*(workspace.aclose() for workspace in last))
+        if self._closings:
+            await asyncio.wait(list(self._closings.values()))
 
-    async def _unwound(self, workspaces: list[Workspace], timeout_s: float, hurry: asyncio.Event) -> bool:
+    async def _unwound(self, workspaces: "list[Workspace]", timeout_s: float, hurry: asyncio.Event) -> bool:
         """Whether no turn runs any more, within the time or until somebody is in a hurry."""
         async with Tasks() as waits:
             turns = [waits.spawn(workspace.wind_down(), name="unwound") for workspace in workspaces]

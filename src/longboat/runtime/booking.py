@@ -144,6 +144,7 @@ class Booking:
 
     def _accept(self, run_id: str) -> None:
         self._alter(run_id)
+        self.add(Write("messages_forget", {"session_id": self._session.id}))  # what was undone cannot be redone now
         self.add(insert_run(self.records[run_id], self._session.workspace_id))
         self.tell(Change.CREATED, self.run(run_id))
 

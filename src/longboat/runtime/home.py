@@ -1,17 +1,20 @@
 """What a session and its turns need of the workspace they live in."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from longboat.config.settings import Config
-from longboat.models.seam import Model
+from longboat.core.permissions import Rules
+from longboat.models.seam import Model, ModelRole
+from longboat.runtime.asks import Asks
+from longboat.runtime.files import FileBook
+from longboat.runtime.outfit import Outfit
 from longboat.runtime.tasks import Tasks
+from longboat.runtime.undo import UndoBook
+from longboat.runtime.workbench import Workbench
 from longboat.store.protocol import Store
-from longboat.tools.seam import Tool
+from longboat.store.rows import RunRecord
 from longboat.wire.models import Run
-
-ModelRole = Literal["large", "small"]
 
 
 class Home(Protocol):
@@ -19,14 +22,37 @@ class Home(Protocol):
     directory: Path
     store: Store
     tasks: Tasks
-    tools: Mapping[str, Tool]
+    asks: Asks
+    files: FileBook
+    undo: UndoBook
+    bench: Workbench
 
     def config(self) -> Config:
         """The configuration as it is now; raises ConfigInvalid."""
         ...
 
+    def rules(self) -> Rules:
+        """The permission rules as they are now; raises ConfigInvalid."""
+        ...
+
+    async def remember(self, rules: tuple[str, ...]) -> None:
+        """Allow this from now on, in the project's own configuration."""
+        ...
+
     async def model(self, name: str | None, role: ModelRole) -> Model:
         """The model of that name, or of that role; raises ModelError or ConfigInvalid."""
+        ...
+
+    async def outfit(self, record: RunRecord, model: Model) -> Outfit:
+        """What the turn of this run works with."""
+        ...
+
+    async def delegate(self, parent: RunRecord, prompt: str, agent: str | None) -> str:
+        """Let a sub-agent work on a child session; cancel it if the caller is canceled."""
+        ...
+
+    def facts(self) -> str:
+        """What the agent may know of its own server."""
         ...
 
     def run_accepted(self, run_id: str, session_id: str) -> None: ...

@@ -16,10 +16,10 @@ import msgspec
 
 from longboat.core.state import RunView, SessionState
 from longboat.store.protocol import Published, Reader, Store
-from longboat.store.rows import client_from_row, open_messages, run_from_row, session_from_row
+from longboat.store.rows import client_from_row, open_messages, pending, run_from_row, session_from_row
 from longboat.wire.events import encode_unlogged
 from longboat.wire.ids import Cursor
-from longboat.wire.models import Message, Resync, Run, Snapshot
+from longboat.wire.models import Message, Permission, Question, Resync, Run, Snapshot
 from longboat.wire.sse import HEARTBEAT
 
 RING_BYTES = 4 * 1024 * 1024
@@ -217,14 +217,20 @@ def _take_view(reader: Reader, workspace_id: str, session_id: str | None) -> Str
     runs = with_positions([run_from_row(row) for row in reader.fetch("runs_unfinished", workspace_id=workspace_id)])
     messages: list[Message] = open_messages(reader, workspace_id)
     clients = tuple(client_from_row(row) for row in reader.fetch("clients_of", workspace_id=workspace_id))
+    permissions = pending(reader, workspace_id, Permission)
+    questions = pending(reader, workspace_id, Question)
     if session_id is not None:
         runs = [run for run in runs if run.session_id == session_id]
         messages = [message for message in messages if message.session_id == session_id]
+        permissions = [ask for ask in permissions if session_id in (ask.session_id, ask.parent_session_id)]
+        questions = [ask for ask in questions if session_id in (ask.session_id, ask.parent_session_id)]
     snapshot = Snapshot(
         cursor=str(Cursor(workspace_id, epoch, number)),
         sessions=tuple(session_from_row(row) for row in rows),
         runs=tuple(runs),
         messages=tuple(messages),
+        permissions=tuple(permissions),
+        questions=tuple(questions),
         clients=clients,
     )
     return Stretch(number, encode_unlogged(snapshot))

@@ -10,6 +10,9 @@ T = TypeVar("T")
 
 RETRY_S = 0.5
 
+RESTORE_S = 20.0
+"""How long a start waits for a store that cannot be written before it gives up."""
+
 
 async def insist(work: Callable[[], Awaitable[T]], *, for_s: float | None = None) -> T:
     """Do `work` until the store takes it; after `for_s` seconds its refusal stands."""

@@ -2,16 +2,27 @@
 
 import base64
 import hashlib
+import re
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 
+from longboat.context.commands import Command, expand
 from longboat.core.turn import has_words
 from longboat.errors import BadInput, EmptyPrompt, SessionMissing
+from longboat.runtime.answer_form import check_schema
 from longboat.runtime.clock import now
-from longboat.store.rows import RunRecord
+from longboat.store.rows import RunOptions, RunRecord
 from longboat.wire.ids import check_own_id, new_id
 from longboat.wire.models import Attachment, Delivery, Run, RunState
-from longboat.wire.requests import Submit
+from longboat.wire.requests import Submit, Summarize
+
+SUMMARY_ASKED = "Summarize this conversation."
+"""What people read of a request for a summary."""
+
+_CALL = re.compile(r"/([\w.-]+(?::[\w.-]+)*)(?:\s+(.*))?", re.DOTALL)
+"""`/name arguments`. A path is none: its first part ends with a slash."""
 
 
 def take_in(request: Submit) -> RunRecord:
@@ -22,7 +33,7 @@ def take_in(request: Submit) -> RunRecord:
         seq=0,
         session_id=request.session_id,
         state=RunState.ACCEPTED,
-        delivery=request.delivery or (Delivery.STEER if request.run_id is None else Delivery.QUEUE),
+        delivery=request.delivery or _usual_delivery(request),
         prompt=request.prompt,
         accepted_at=now(),
         client_id=request.client_id,
@@ -33,7 +44,45 @@ def take_in(request: Submit) -> RunRecord:
         fingerprint=_fingerprint(request),
         model=request.model,
         approve=request.approve,
+        options=RunOptions(effort=request.effort, schema=request.schema),
     )
+
+
+def _usual_delivery(request: Submit) -> Delivery:
+    folds = request.run_id is None and request.schema is None
+    return Delivery.STEER if folds else Delivery.QUEUE
+
+
+def summary_wanted(session_id: str, request: Summarize) -> RunRecord:
+    """A request for a summary as a run. It waits for its turn: no other turn can take it in."""
+    record = take_in(
+        Submit(
+            session_id=session_id,
+            prompt=SUMMARY_ASKED,
+            run_id=request.run_id,
+            delivery=Delivery.QUEUE,
+            model=request.model,
+            client_id=request.client_id,
+        )
+    )
+    # Of its own kind: the same words as a prompt are not the same again.
+    return replace(record, options=RunOptions(summarize=True), fingerprint=f"summary {record.fingerprint}")
+
+
+def called(prompt: str) -> str | None:
+    """The name of the command that the prompt calls, if there is one of that name."""
+    call = _CALL.fullmatch(prompt)
+    return call[1] if call is not None else None
+
+
+def carry_out(record: RunRecord, command: Command, *, model: str | None) -> RunRecord:
+    """The run with the command's text in place of the call, which everybody then sees. The fingerprint stays that of
+    the call: the same again is the same run, even if the command's file has changed since."""
+    call = _CALL.fullmatch(record.run.prompt)
+    arguments = call[2] or "" if call is not None else ""
+    run = msgspec.structs.replace(record.run, prompt=expand(command, arguments))
+    options = msgspec.structs.replace(record.options, agent=command.agent)
+    return replace(record, run=run, model=record.model or model, options=options)
 
 
 def _check(request: Submit) -> None:
@@ -41,6 +90,8 @@ def _check(request: Submit) -> None:
         raise SessionMissing
     if request.model is not None and "/" not in request.model:
         raise BadInput(f"model must be provider/model (got {request.model!r}).", code="bad_model")
+    if request.schema is not None:
+        _check_form(request.schema, request.delivery)
     for file in request.attachments:
         _check_attachment(file)
     if not has_words(request.prompt, request.attachments):
@@ -49,6 +100,13 @@ def _check(request: Submit) -> None:
         check_own_id(request.run_id, field="run_id")
     if request.client_id is not None:
         check_own_id(request.client_id, field="client_id")
+
+
+def _check_form(schema: dict[str, Any], delivery: Delivery | None) -> None:
+    check_schema(schema)
+    if delivery is Delivery.STEER:
+        message = "A prompt with a schema has an answer of its own: it cannot steer another run. Queue it."
+        raise BadInput(message, code="bad_schema")
 
 
 def _check_attachment(file: Attachment) -> None:

@@ -15,8 +15,7 @@ from longboat.config.load import FILE_NAME, load_config, user_config_file
 from longboat.config.settings import Config
 from longboat.config.trust import trusted_file
 from longboat.errors import ConfigInvalid
-from longboat.models.seam import Model
-from longboat.runtime.home import ModelRole
+from longboat.models.seam import Model, ModelRole
 from longboat.runtime.tasks import Tasks
 
 if TYPE_CHECKING:

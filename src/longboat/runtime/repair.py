@@ -3,14 +3,12 @@
 Owns what becomes of the messages of the run that was active. Must not decide the run's outcome: the core has.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
-import msgspec
-
-from longboat.core.history import close_turn, missing_results, text_of
+from longboat.core.history import calls_of, close_turn, missing_results, text_of, with_results
 from longboat.runtime.booking import Ending
 from longboat.runtime.clock import now
-from longboat.runtime.turn import LOST, Stop, sentence, stopped
+from longboat.runtime.ends import LOST, Stop, sentence, stopped
 from longboat.store.protocol import Entry, Write
 from longboat.store.rows import put_message
 from longboat.wire.events import Change, encode_body
@@ -18,8 +16,18 @@ from longboat.wire.ids import new_id
 from longboat.wire.models import Message, Outcome, Role, Run
 
 
-def mend(messages: Sequence[Message], run: Run, outcome: Outcome | None, next_seq: Callable[[], int]) -> Ending:
-    """Close the messages of `run` for its outcome; with none it is resumed, and its half answer is withdrawn."""
+def mend(
+    messages: Sequence[Message],
+    run: Run,
+    outcome: Outcome | None,
+    next_seq: Callable[[], int],
+    *,
+    waiting: Set[str] = frozenset(),
+) -> Ending:
+    """Close the messages of `run` for its outcome; with none it is resumed, and its half answer is withdrawn.
+
+    `waiting`: calls that somebody has yet to allow or answer. They have done nothing: a resumed run makes them.
+    """
     own: Sequence[Message] = [m for m in messages if m.run_id == run.run_id and m.role is not Role.USER]
 
     def blank(role: Role) -> Message:
@@ -34,7 +42,7 @@ def mend(messages: Sequence[Message], run: Run, outcome: Outcome | None, next_se
         )
 
     if outcome is None:
-        return _ready_to_resume(own, blank)
+        return _ready_to_resume(own, blank, waiting)
     # Half a summary is nobody's answer.
     own, writes, bodies = _without_half(own) if own and own[-1].summary else (own, [], [])
     _, finish = stopped(Stop.CANCEL if outcome is Outcome.CANCELED else Stop.INTERRUPT)
@@ -50,18 +58,25 @@ def mend(messages: Sequence[Message], run: Run, outcome: Outcome | None, next_se
     )
 
 
-def _ready_to_resume(own: Sequence[Message], blank: Callable[[Role], Message]) -> Ending:
+def _ready_to_resume(own: Sequence[Message], blank: Callable[[Role], Message], waiting: Set[str]) -> Ending:
     own, writes, bodies = _without_half(own)
-    missing = missing_results(own, LOST[Outcome.INTERRUPTED])
+    due = _not_begun(own, waiting)
+    missing = [result for result in missing_results(own, LOST[Outcome.INTERRUPTED]) if result.tool_call_id not in due]
     if missing or (own and own[-1].finished_at is None):
         results = own[-1] if own[-1].role is Role.TOOL else blank(Role.TOOL)
         change = Change.UPDATED if own[-1].role is Role.TOOL else Change.CREATED
-        results = msgspec.structs.replace(results, parts=(*results.parts, *missing), finished_at=now())
+        results = with_results(results, missing, None if waiting else now())
         writes.append(put_message(results))
         bodies.append(encode_body(change, results))
     session_id = own[-1].session_id if own else None
     entries = [Entry(bodies=tuple(bodies), session_id=session_id)] if bodies else []
     return Ending(message_id=None, text="", error="", writes=writes, entries=entries)
+
+
+def _not_begun(own: Sequence[Message], waiting: Set[str]) -> set[str]:
+    """The call that waits and those behind it: calls that ask are made one after the other."""
+    calls = [call.id for message in own for call in calls_of(message)]
+    return set(calls[min((calls.index(call_id) for call_id in waiting if call_id in calls), default=len(calls)) :])
 
 
 def _without_half(own: Sequence[Message]) -> tuple[Sequence[Message], list[Write], list[bytes]]:

@@ -6,10 +6,10 @@ command once taken runs to its end. Must not know HTTP, SQL or providers.
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -43,22 +43,25 @@ from longboat.core.turn import has_words
 from longboat.errors import (
     EmptyPrompt,
     RunNotEditable,
-    ServerLeaving,
+    SessionBusy,
     SessionClosing,
     SessionNotFound,
     StoreUnavailable,
 )
 from longboat.runtime.booking import NO_TURN, Booking, Ending, title_write, titled, usage_write
 from longboat.runtime.clock import now
+from longboat.runtime.ends import Stop
 from longboat.runtime.home import Home
 from longboat.runtime.insistence import RETRY_S, insist
+from longboat.runtime.mailbox import Mailbox
 from longboat.runtime.repair import mend
+from longboat.runtime.tally import NOTHING, Spending, Tally
 from longboat.runtime.titles import write_title
-from longboat.runtime.turn import WHOLE, Stop, Turn
+from longboat.runtime.turn import WHOLE, Turn
 from longboat.store.protocol import UniqueViolated, Write
 from longboat.store.rows import RunRecord, read_messages
 from longboat.wire.events import Change
-from longboat.wire.models import Accepted, Canceled, Message, Outcome, Run, RunState, Session, Usage
+from longboat.wire.models import Accepted, Canceled, Message, Outcome, Run, RunState, Session, Undone, Usage
 from longboat.wire.requests import EditRun
 
 T = TypeVar("T")
@@ -73,12 +76,11 @@ class SessionActor:
         self._records: dict[str, RunRecord] = {}
         self._folded: dict[str, Message] = {}
         self._session = session
-        self._used = Usage()
-        """What steps have used and the session's row does not say yet."""
+        self._used = NOTHING
+        """What steps have used and tools they called, and the store does not say yet."""
         self._last_message = last_message
         self._turn: Turn | None = None
-        self._mailbox: deque[tuple[Callable[[], Awaitable[Any]], asyncio.Future[Any]]] = deque()
-        self._working = False
+        self._mailbox = Mailbox(home.tasks, name=f"session {session.id}", on_idle=home.settled)
         self._deleting = False
         self._gone = False
         self._changed: asyncio.Future[None] | None = None
@@ -97,7 +99,7 @@ class SessionActor:
     @property
     def engaged(self) -> bool:
         """Something is unfinished, or being decided."""
-        return bool(self._state.runs) or self._working
+        return bool(self._state.runs) or self._mailbox.working
 
     def run(self, run_id: str) -> Run | None:
         """An unfinished run, with its present place in the queue."""
@@ -120,39 +122,45 @@ class SessionActor:
     # Commands
 
     async def accept(self, record: RunRecord) -> Accepted:
-        return await self._exclusively(lambda: self._accept(record))
+        return await self._mailbox.do(lambda: self._accept(record))
 
     async def cancel(self) -> Canceled:
-        return await self._exclusively(lambda: self._cancel_many(CancelSession(), [v.run_id for v in self._state.runs]))
+        return await self._mailbox.do(lambda: self._cancel_many(CancelSession(), [v.run_id for v in self._state.runs]))
 
     async def clear_queue(self) -> Canceled:
-        return await self._exclusively(lambda: self._cancel_many(ClearQueue(), [run.run_id for run in self.queued()]))
+        return await self._mailbox.do(lambda: self._cancel_many(ClearQueue(), [run.run_id for run in self.queued()]))
 
     async def cancel_run(self, run_id: str) -> Run | None:
         """The run after the cancel; None if it is not among the unfinished."""
-        return await self._exclusively(lambda: self._cancel_run(run_id))
+        return await self._mailbox.do(lambda: self._cancel_run(run_id))
 
     async def edit_run(self, run_id: str, request: EditRun) -> Run | None:
-        return await self._exclusively(lambda: self._edit_run(run_id, request))
+        return await self._mailbox.do(lambda: self._edit_run(run_id, request))
 
     async def rename(self, title: str, *, only_from: str | None = None) -> Session:
         """`only_from`: leave the title alone if somebody changed it meanwhile."""
-        return await self._exclusively(lambda: self._rename(title, only_from))
+        return await self._mailbox.do(lambda: self._rename(title, only_from))
+
+    async def undo(self) -> Undone:
+        return await self._mailbox.do(self._undo)
+
+    async def redo(self) -> Undone:
+        return await self._mailbox.do(self._redo)
 
     async def leave(self) -> None:
-        await self._exclusively(lambda: self._apply(Leave()))
+        await self._mailbox.do(lambda: self._apply(Leave()))
 
     async def restore(self, records: list[RunRecord], *, resume: bool) -> None:
         """Take up after a crash or a restart what the store has (B6)."""
-        await self._exclusively(lambda: self._restore(records, resume))
+        await self._mailbox.do(lambda: self._restore(records, resume))
 
-    async def delete(self) -> None:
-        """Cancel all runs, wait for their ends, then delete the session."""
+    async def delete(self, first: Callable[[], Awaitable[None]]) -> None:
+        """Cancel all runs, wait for their ends, do what must come first, then delete the session."""
         self._deleting = True
         try:
             await self.cancel()
             await self.wait_until(lambda state: not state.runs)
-            await self._exclusively(self._delete)
+            await self._mailbox.do(lambda: self._delete(first))
         except BaseException:
             self._deleting = False
             raise
@@ -166,54 +174,21 @@ class SessionActor:
 
     async def drain_step(self, run_id: str) -> None:
         """A turn outlives a store that fails for a while."""
-        await insist(lambda: self._exclusively(lambda: self._apply(DrainStep(run_id=run_id))))
+        await insist(lambda: self._mailbox.do(lambda: self._apply(DrainStep(run_id=run_id))))
 
     async def send_step(self, run_id: str) -> None:
-        await self._exclusively(lambda: self._apply(SendStep(run_id=run_id)))
+        await self._mailbox.do(lambda: self._apply(SendStep(run_id=run_id)))
 
     def next_message_seq(self) -> int:
         self._last_message += 1
         return self._last_message
 
-    def add_usage(self, usage: Usage) -> None:
+    def add_usage(self, run_id: str, model: str, usage: Usage) -> None:
         """Goes to disk with the next decision: all that is told of a session is told in one order."""
-        self._used += usage
+        self._used += Tally(spendings=(Spending(run_id=run_id, model=model, usage=usage),))
 
-    # The mailbox
-
-    async def _exclusively(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do this after all that was asked before. Shielded: a caller that vanishes leaves the work whole."""
-        return await asyncio.shield(self._post(work))
-
-    def _post(self, work: Callable[[], Awaitable[T]]) -> "asyncio.Future[T]":
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._mailbox.append((work, future))
-        if not self._working:
-            self._working = True
-            self._home.tasks.spawn(self._work_off(), name=f"session {self._session.id}")
-        return future
-
-    async def _work_off(self) -> None:
-        try:
-            while self._mailbox:
-                work, future = self._mailbox.popleft()
-                try:
-                    result = await work()
-                except asyncio.CancelledError:
-                    _turn_away(future)
-                    raise
-                except Exception as error:
-                    if not future.done():
-                        future.set_exception(error)
-                else:
-                    if not future.done():
-                        future.set_result(result)
-        finally:
-            self._working = False
-            while self._mailbox:
-                _turn_away(self._mailbox.popleft()[1])
-            self._home.settled()
+    def add_call(self, tool: str, *, failed: bool) -> None:
+        self._used += Tally(calls=((tool, failed),))
 
     # One command: decide, commit, act
 
@@ -227,14 +202,14 @@ class SessionActor:
     ) -> None:
         after, effects = decide(self._state, command)
         known = self._records | {record.run.run_id: record for record in records or ()}
-        if effects or (self._used != Usage() and isinstance(command, DrainStep)):
+        if effects or (self._used.usage != Usage() and isinstance(command, DrainStep)):
             booking = Booking(self._session, known, after, self.next_message_seq, ending=ending, prompt=prompt)
-            used, self._used = self._used, Usage()
+            used, self._used = self._used, NOTHING
             try:
                 session = self._book(booking, effects, after, used)
                 await self._home.store.submit(booking.unit())
             except BaseException:
-                self._used += used
+                self._used = used + self._used
                 raise
             known = booking.records
             self._folded |= {e.run_id: booking.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
@@ -246,12 +221,14 @@ class SessionActor:
             self._changed.set_result(None)
             self._changed = None
 
-    def _book(self, booking: Booking, effects: tuple[Effect, ...], after: SessionState, used: Usage) -> Session:
+    def _book(self, booking: Booking, effects: tuple[Effect, ...], after: SessionState, used: Tally) -> Session:
         """Fill the booking; returns the session as it will be."""
         session = self._session
-        if used != Usage():
-            session = msgspec.structs.replace(session, usage=session.usage + used, updated_at=booking.at)
-            booking.add(usage_write(session, used))
+        if (usage := used.usage) != Usage():
+            session = msgspec.structs.replace(session, usage=session.usage + usage, updated_at=booking.at)
+            booking.add(usage_write(session, usage))
+        for write in used.writes(session, booking.at):
+            booking.add(write)
         ended = self._state.busy and not after.busy
         if ended:
             # Told before the terminal event: who has seen that may rely on everything else.
@@ -294,20 +271,27 @@ class SessionActor:
     async def _drive(self, turn: Turn) -> None:
         """See a turn to its end. Only the turn's own task is ever canceled; this one reports what happened (T4)."""
         outcome, ending = await turn.unwind()
-        try:
-            await self._end(turn.run_id, outcome, ending)
-        except Exception:
-            # A defect of ours in what goes with the end. The run's end matters more: try it bare, once.
-            logger.exception("the end of a turn was refused", extra={"run_id": turn.run_id})
-            self._used = Usage()
-            await self._end(turn.run_id, outcome, replace(ending, writes=(), entries=()))
+        while True:
+            try:
+                await self._end(turn.run_id, outcome, ending)
+                break
+            except Exception:
+                # A defect of ours in what goes with the end, and the end matters more (E1): first without the turn's
+                # last words, then without the runs that it would start.
+                logger.exception("the end of a turn was refused", extra={"run_id": turn.run_id})
+                if ending.writes or ending.entries:
+                    ending, self._used = replace(ending, writes=(), entries=()), NOTHING
+                elif queued := self._state.in_state(RunState.QUEUED):
+                    await self._mailbox.do(partial(self._apply, FailRun(run_id=queued[0].run_id)))
+                else:
+                    raise
         if self._turn is turn:  # else the next one has started already
             self._turn = None  # an idle session keeps no transcript in memory
 
     async def _end(self, run_id: str, outcome: Outcome, ending: Ending) -> None:
         """While the store fails the run stays active, and health says why (E2)."""
         command = EndTurn(run_id=run_id, outcome=outcome)
-        await insist(lambda: self._exclusively(lambda: self._apply(command, ending=ending)))
+        await insist(lambda: self._mailbox.do(lambda: self._apply(command, ending=ending)))
 
     # The commands' work, inside the mailbox
 
@@ -333,7 +317,7 @@ class SessionActor:
         )
 
     def _enter_next(self, run_id: str) -> None:
-        self._post(lambda: self._enter(run_id))
+        self._mailbox.post(lambda: self._enter(run_id))
 
     async def _enter(self, run_id: str) -> None:
         own = self._state.find(run_id)
@@ -372,6 +356,8 @@ class SessionActor:
             return None
         if run.state not in (RunState.ACCEPTED, RunState.QUEUED):
             raise RunNotEditable(run_id, run.state)
+        if self._records[run_id].options.summarize:
+            raise RunNotEditable(run_id, "a request for a summary, no prompt")
         delivery = request.delivery or run.delivery
         if request.prompt is not None and not has_words(request.prompt, self._records[run_id].attachments):
             raise EmptyPrompt
@@ -397,18 +383,35 @@ class SessionActor:
         active = next((record.run for record in records if record.run.state is RunState.ACTIVE), None)
         ending = NO_TURN
         if active is not None:
+            waiting = self._home.asks.calls(active.run_id)
             ends = {effect.run_id: effect.outcome for effect in effects if isinstance(effect, RunFinished)}
             # All up to a summary is whole, and the summary itself is no answer.
             messages = await self._home.store.read(
                 lambda reader: read_messages(reader, self._session.id, after=self.summary_seq, limit=WHOLE)
             )
-            ending = mend(messages, active, ends.get(active.run_id), self.next_message_seq)
+            ending = mend(messages, active, ends.get(active.run_id), self.next_message_seq, waiting=waiting)
+            if active.run_id in ends:
+                ending = self._home.asks.withdraw(active.run_id).joined(ending)
         await self._apply(command, records=records, ending=ending)
         for run_id in self._records:
             self._home.run_accepted(run_id, self._session.id)
 
-    async def _delete(self) -> None:
+    async def _undo(self) -> Undone:
+        self._check_quiet()
+        undone, self.summary_seq = await self._home.undo.undo(self._session.id, self.summary_seq)
+        return undone
+
+    async def _redo(self) -> Undone:
+        self._check_quiet()
+        return await self._home.undo.redo(self._session.id)
+
+    def _check_quiet(self) -> None:
+        if self._state.runs:
+            raise SessionBusy(self._session.id)
+
+    async def _delete(self, first: Callable[[], Awaitable[None]]) -> None:
         self._check_there()
+        await first()
         booking = Booking(self._session, {}, self._state, self.next_message_seq)
         booking.add(Write("session_delete", {"session_id": self._session.id}, rows=1))
         booking.tell(Change.DELETED, self._session)
@@ -417,19 +420,15 @@ class SessionActor:
         self._home.session_deleted(self._session.id)
 
 
-def _turn_away(future: "asyncio.Future[Any]") -> None:
-    """The workspace ends with the server: nobody is to wait for what will not come."""
-    if not future.done():
-        future.set_exception(ServerLeaving())
-
-
 def _view(record: RunRecord) -> RunView:
+    orphan = record.run.parent_run_id is not None
     return RunView(
         run_id=record.run.run_id,
         seq=record.run.seq,
         delivery=record.run.delivery,
-        state=record.run.state,
-        cancel_requested=record.run.cancel_requested,
+        # A sub-agent's run is nobody's any more: the call that waited for it is gone.
+        state=RunState.ACCEPTED if orphan and record.run.state is RunState.QUEUED else record.run.state,
+        cancel_requested=record.run.cancel_requested or orphan,
         # Whether its step was sent is not on disk: better too late than a prompt the model may have seen.
         sent=record.run.state is RunState.FOLDED,
         tries=record.tries,

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -46,3 +46,14 @@ class Tasks:
             await asyncio.wait(self._tasks, timeout=left)
         for task in self._tasks:
             logger.error("task %s does not end", task.get_name())
+
+
+async def together(coroutines: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Do these at once. The first failure, or a cancel, ends them all; none is left behind."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

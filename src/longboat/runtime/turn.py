@@ -6,25 +6,33 @@ then closes the transcript (T3) and says what happened (L13). Must not decide an
 
 import asyncio
 import logging
-from enum import Enum
-from typing import Protocol, assert_never
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
+from longboat.config.settings import RetrySection
+from longboat.context.hooks import HookEvent
 from longboat.core.history import calls_of, close_message, close_turn, for_model, text_of
-from longboat.core.prompts import GO_ON, SUMMARIZE, SYSTEM
+from longboat.core.prompts import GO_ON, PLAN, SUMMARIZE
 from longboat.core.stream import Draft, sayable
 from longboat.core.turn import LoopGuard, estimate_tokens, nearly_full, plausible
-from longboat.errors import LongboatError, ModelError
+from longboat.errors import ModelError
 from longboat.models.seam import Finished, Model, ModelRequest, StopReason
 from longboat.runtime.booking import Ending
 from longboat.runtime.clock import now
+from longboat.runtime.ends import FAILED, LOST, Stop, judge, log_failure, sentence
 from longboat.runtime.home import Home
+from longboat.runtime.hooking import ask_hooks
 from longboat.runtime.outbox import Outbox
+from longboat.runtime.outfit import Outfit
+from longboat.runtime.round import Round, groups
 from longboat.runtime.step import Step
-from longboat.runtime.toolbox import call_tool
+from longboat.runtime.tasks import together
+from longboat.runtime.toolbox import Toolbox
 from longboat.store.protocol import Write
-from longboat.store.rows import RunRecord, put_message, read_messages
+from longboat.store.rows import RunRecord, put_message, read_messages, todo_items
 from longboat.wire.events import Change
 from longboat.wire.ids import new_id
 from longboat.wire.models import (
@@ -38,6 +46,7 @@ from longboat.wire.models import (
     Session,
     TextPart,
     ToolCallPart,
+    ToolResultPart,
     Usage,
 )
 
@@ -49,21 +58,7 @@ STUBBORN_S = 2.0
 WHOLE = 2**31
 """A page that holds any transcript."""
 
-FAILED = "Longboat failed"
-
-LOST = {
-    Outcome.CANCELED: "The run was canceled before this call had a result.",
-    Outcome.INTERRUPTED: "The server stopped before this call had a result; it may have had effects.",
-    Outcome.ERROR: "The run failed before this call had a result.",
-    Outcome.END_TURN: "This call was not made.",
-}
-
-
-class Stop(Enum):
-    """Who ended a turn early."""
-
-    CANCEL = "cancel"
-    INTERRUPT = "interrupt"
+FULL = "The context window is nearly full: summarizing, then going on."
 
 
 class Host(Protocol):
@@ -80,7 +75,9 @@ class Host(Protocol):
 
     def next_message_seq(self) -> int: ...
 
-    def add_usage(self, usage: Usage) -> None: ...
+    def add_usage(self, run_id: str, model: str, usage: Usage) -> None: ...
+
+    def add_call(self, tool: str, *, failed: bool) -> None: ...
 
 
 class Turn:
@@ -94,12 +91,19 @@ class Turn:
         self._own: list[Message] = []
         """The assistant and tool messages of this turn."""
         self._draft: Draft | None = None
+        self._round: Round | None = None
+        self._outfit = Outfit(system="")
+        self._told: set[Path] = set()
+        """Instructions of files below the workspace that the model has read in this turn."""
         self._prompts = [record.run.prompt]
+        self._announced = 0
+        """How many of them the hooks have seen."""
         self._stop: Stop | None = None
         self._summarizing = False
         self._summarized = False
         self._counted = (0, 0)
         """Tokens the provider counted, and how many messages of the history they cover."""
+        self._retry = RetrySection()
         self._loop_guard = LoopGuard()
         self._task: asyncio.Task[StopReason] = asyncio.get_running_loop().create_task(self._steps())
 
@@ -128,7 +132,9 @@ class Turn:
 
     def withdraw(self, message: Message) -> None:
         self._history.remove(message)
-        self._prompts.remove(text_of(message))
+        at = len(self._prompts) - 1 - self._prompts[::-1].index(text_of(message))
+        del self._prompts[at]
+        self._announced = min(self._announced, len(self._prompts))
 
     async def unwind(self) -> tuple[Outcome, Ending]:
         """Wait for the task, close the transcript, and say how it ended."""
@@ -137,68 +143,88 @@ class Turn:
         finally:
             self._task.cancel()
         try:
-            return await self._close(*self._judge())
+            return await self._close(*judge(self._task, self._stop, self._record.run))
         except Exception:
             # A defect of ours must not leave the run active for ever: it ends without its last words (E1).
-            self._log_failure("a turn could not be closed")
+            log_failure("a turn could not be closed", self._record.run)
             return Outcome.ERROR, Ending(message_id=None, text="", error=f"{FAILED}: the server's log has the details.")
 
     async def _close(self, outcome: Outcome, finish: FinishPart) -> tuple[Outcome, Ending]:
         self._outbox.hold()
         if self._summarizing:
             self._drop_draft()  # half a summary is nobody's answer
-        own = [*self._own, self._draft.message()] if self._draft is not None else self._own
+        own = [*self._own, *(making.message() for making in (self._draft, self._round) if making is not None)]
         closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._blank)
         for message, new in closing.changes:
             self._outbox.whole(message, Change.CREATED if new else Change.UPDATED)
         if outcome is Outcome.ERROR:
             self._notice(AgentEventType.ERROR, finish.title, finish.detail)
+        if finish.reason is FinishReason.MAX_TOKENS:
+            self._notice(AgentEventType.NOTICE, "The answer is cut off: the model came to its output limit.", "")
         self._notice(AgentEventType.AGENT_FINISHED, "", "")
         writes, entries = await self._outbox.close()
         error = "" if outcome in (Outcome.END_TURN, Outcome.CANCELED) else sentence(finish)
-        text = text_of(closing.answer)
-        return outcome, Ending(message_id=closing.answer.id, text=text, error=error, writes=writes, entries=entries)
-
-    def _judge(self) -> tuple[Outcome, FinishPart]:
-        """What happened: an end is an end even if a cancel was asked for (L13)."""
-        if self._task.cancelled():
-            return stopped(self._stop)
-        error = self._task.exception()
-        if error is None:
-            return Outcome.END_TURN, FinishPart(reason=_FINISH[self._task.result()])
-        if self._stop is not None:
-            return stopped(self._stop)
-        match error:
-            case ModelError():
-                title, detail = error.title, error.message
-            case LongboatError():
-                title, detail = "The turn could not go on", error.message
-            case _:
-                self._log_failure("turn failed", error)
-                title, detail = FAILED, f"{type(error).__name__}: the server's log has the details."
-        return Outcome.ERROR, FinishPart(reason=FinishReason.ERROR, title=sayable(title), detail=sayable(detail))
-
-    def _log_failure(self, what: str, error: BaseException | None = None) -> None:
-        extra = {"run_id": self.run_id, "session_id": self._session_id}
-        logger.error(what, exc_info=error or True, extra=extra)
+        form = self._outfit.form
+        text = text_of(closing.answer) if form is None else form.answer or ""  # for programs: the JSON, or nothing
+        ending = Ending(message_id=closing.answer.id, text=text, error=error, writes=writes, entries=entries)
+        return outcome, self._home.asks.withdraw(self.run_id).joined(ending)
 
     # The task
 
     async def _steps(self) -> StopReason:
         model = await self._home.model(self._record.model, "large")
+        self._retry = self._home.config().retry  # for all of the turn: a file that is being edited does not end it
+        self._outfit = await self._home.outfit(self._record, model)
+        for problem in self._outfit.problems:
+            self._notice(AgentEventType.NOTICE, problem, "")
         after = max(self._host.summary_seq - 1, 0)
         self._history = await self._home.store.read(
             lambda reader: read_messages(reader, self._session_id, after=after, limit=WHOLE)
         )
+        if self._record.options.summarize:
+            return await self._sum_up(model)
+        await self._resume_calls()
         while True:
             self._heed_stop()
             await self._host.drain_step(self.run_id)
+            await self._announce_prompts()
             await self._make_room(model)
             await self._host.send_step(self.run_id)
             reason, calls = await self._step(model)
-            if reason is not None:
+            if reason is not None and not self._send_back():
                 return reason
             await self._run_tools(calls)
+
+    def _send_back(self) -> bool:
+        """Whether the answer does not fit the schema that the prompt came with, and the model is to try again."""
+        if self._outfit.form is None or self._draft is None:
+            return False
+        complaint = self._outfit.form.complaint(text_of(self._draft.message()))
+        if complaint is None:
+            return False
+        answer = close_message(self._draft.message(), None, at=now())
+        self._draft = None
+        self._own.append(answer)
+        self._outbox.whole(answer)
+        # For the model alone: nobody said this.
+        request = msgspec.structs.replace(self._blank(Role.USER), parts=(TextPart(text=complaint),))
+        self._history += [answer, request]
+        return True
+
+    async def _announce_prompts(self) -> None:
+        """Hooks may refuse the prompt that began the turn, object to one that came later, and add to both (A5)."""
+        while self._announced < len(self._prompts):
+            first, prompt = self._announced == 0, self._prompts[self._announced]
+            self._announced += 1
+            event = HookEvent.PROMPT_SUBMITTED
+            verdict = await ask_hooks(self._home, self._outfit.hooks, event, self._record.run, prompt=prompt)
+            for problem in verdict.problems:
+                self._notice(AgentEventType.NOTICE, problem, "")
+            if verdict.decision == "deny" and first:
+                raise ModelError(verdict.reason, title="A hook refused the prompt", code="prompt_denied")
+            objection = [f"A hook objects to {prompt!r}: {verdict.reason}"] if verdict.decision == "deny" else []
+            added = "".join(f"\n\n{text}" for text in (*objection, *verdict.context))
+            self._outfit = replace(self._outfit, system=self._outfit.system + added)
 
     async def _step(self, model: Model) -> tuple[StopReason | None, list[ToolCallPart]]:
         """One answer of the model: why the turn ends with it, or the calls it goes on with.
@@ -238,40 +264,63 @@ class Turn:
                 provider=model.provider,
                 summary=self._summarizing,
             )
-            self._draft = Draft(blank)
+            self._draft = Draft(blank, taken=[call.id for message in self._history for call in calls_of(message)])
             self._outbox.whole(blank, Change.CREATED)
         request = ModelRequest(
-            system=SYSTEM.format(directory=self._home.directory),
+            system=self._outfit.system,
             messages=messages,
-            tools=tuple(tool.spec for tool in self._home.tools.values()),
+            tools=tuple(tool.spec for tool in self._outfit.tools.values()),
+            effort=self._outfit.effort,
+            schema=self._outfit.form.schema if self._outfit.form is not None and not self._summarizing else None,
         )
-        step = Step(model, self._draft, self._outbox, self._home.config().retry, self._notice)
+        step = Step(model, self._draft, self._outbox, self._retry, self._notice)
         finished = await step.take(request)
-        self._host.add_usage(plausible(finished.usage))
+        self._host.add_usage(self.run_id, f"{model.provider}/{model.name}", plausible(finished.usage))
         return finished
 
     async def _run_tools(self, calls: list[ToolCallPart]) -> None:
-        if not calls:
+        if calls:
+            self._round = Round(self._blank(Role.TOOL), self._outbox, new=True)
+            await self._see_round(calls)
+
+    async def _resume_calls(self) -> None:
+        """After a restart: calls that waited for somebody have done nothing yet, and are made again (A2)."""
+        last = self._history[-1] if self._history else None
+        if last is None or last.role is not Role.TOOL or last.finished_at is not None:
             return
-        message = self._blank(Role.TOOL)
-        self._own.append(message)
-        self._outbox.whole(message, Change.CREATED)
-        for call in calls:
+        self._history.pop()
+        have = {part.tool_call_id for part in last.parts if isinstance(part, ToolResultPart) and part.finished}
+        self._round = Round(last, self._outbox, new=False)
+        await self._see_round([call for call in calls_of(self._history[-1]) if call.id not in have])
+
+    async def _see_round(self, calls: list[ToolCallPart]) -> None:
+        assert self._round is not None
+        toolbox = Toolbox(
+            home=self._home,
+            record=self._record,
+            outfit=self._outfit,
+            told=self._told,
+            problem=lambda text: self._notice(AgentEventType.NOTICE, text, ""),
+        )
+        for group in groups(calls):
             self._heed_stop()
-            result = await call_tool(self._home, self._record.run, call)
-            message = msgspec.structs.replace(message, parts=(*message.parts, result))
-            self._own[-1] = message
-            self._outbox.whole(message)
-            if self._loop_guard.is_loop(call, result):
-                raise ModelError(
-                    f"The same call of {call.name} gave the same result again and again. Say what to do differently.",
-                    title="Stopped: the agent went round in circles",
-                    code="loop_detected",
-                )
-        message = msgspec.structs.replace(message, finished_at=now())
-        self._own[-1] = message
-        self._outbox.whole(message)
-        self._history.append(message)
+            places = self._round.begin(*(call.id for call in group))
+            pairs = zip(places, group, strict=True)
+            await together([self._see_call(toolbox, self._round, place, call) for place, call in pairs])
+        self._history.append(self._round.finish(now()))
+        self._own.append(self._history[-1])
+        self._round = None
+
+    async def _see_call(self, toolbox: Toolbox, around: Round, place: int, call: ToolCallPart) -> None:
+        result = await toolbox.call(call, lambda text: around.show(place, text))
+        around.put(place, result)
+        self._host.add_call(call.name, failed=result.is_error)
+        if self._loop_guard.is_loop(call, result):
+            raise ModelError(
+                f"The same call of {call.name} gave the same result again and again. Say what to do differently.",
+                title="Stopped: the agent went round in circles",
+                code="loop_detected",
+            )
 
     def _heed_stop(self) -> None:
         """A tool or an adapter may have swallowed the cancellation: the turn does nothing new all the same."""
@@ -291,8 +340,23 @@ class Turn:
         """Whether a summary could help: there is more than the prompt (or the last summary) itself."""
         return len(for_model(self._history, self._host.summary_seq)) > 1
 
-    async def _summarize(self, model: Model) -> None:
-        self._notice(AgentEventType.SUMMARIZING, "The context window is nearly full: summarizing, then going on.", "")
+    async def _sum_up(self, model: Model) -> StopReason:
+        """A7: a summary on request is the whole turn, and its answer. What steers meanwhile runs after it (L10)."""
+        self._history = [message for message in self._history if message.run_id != self.run_id or message.summary]
+        if not self._history or self._history[-1].run_id != self.run_id:  # else a restart came right after it
+            if not self._can_shrink():
+                raise ModelError(
+                    "Nothing was said here, or nothing since the last summary.",
+                    title="Nothing to summarize",
+                    code="nothing_to_summarize",
+                )
+            self._prompts.clear()
+            await self._summarize(model, "Summarizing, as somebody asked.")
+        self._own.append(self._history[-1])
+        return StopReason.END_TURN
+
+    async def _summarize(self, model: Model, why: str = FULL) -> None:
+        self._notice(AgentEventType.SUMMARIZING, why, "")
         request = self._blank(Role.USER)
         request = msgspec.structs.replace(request, parts=(TextPart(text=SUMMARIZE),))
         self._drop_draft()
@@ -303,12 +367,13 @@ class Turn:
         draft = self._draft.message()
         if not text_of(draft).strip():
             raise ModelError(
-                "The model gave no summary, and without one the conversation does not fit. Start a new session.",
-                title="The context window is full",
+                "The model gave no summary. Where a conversation does not fit without one, start a new session.",
+                title="No summary" if self._record.options.summarize else "The context window is full",
                 code="summary_empty",
             )
         self._summarizing = False
-        text = text_of(draft) + GO_ON + "\n\n".join(self._prompts)
+        request_kept = GO_ON + "\n\n".join(self._prompts) if self._prompts else ""
+        text = text_of(draft) + request_kept + await self._plan()
         summary = msgspec.structs.replace(draft, parts=(TextPart(text=text),), finished_at=now())
         self._draft = None
         mark = Write("session_summary", {"session_id": self._session_id, "seq": summary.seq}, rows=1)
@@ -317,8 +382,15 @@ class Turn:
         self._host.summary_seq = summary.seq
         self._history.append(summary)
         self._counted = (0, 0)
+        self._told.clear()
         self._summarized = True
         await self._outbox.flush()
+
+    async def _plan(self) -> str:
+        """The session's todos: they outlive a summary (A7)."""
+        rows = await self._home.store.read(lambda reader: reader.fetch("todos_of", session_id=self._session_id))
+        items = todo_items(rows[0]) if rows else ()
+        return PLAN + "\n".join(f"- [{item.state}] {item.text}" for item in items) if items else ""
 
     def _drop_draft(self) -> None:
         """Withdraw an answer that is none: one that overflowed the window, or half a summary."""
@@ -348,29 +420,3 @@ class Turn:
             detail=sayable(detail),
         )
         self._outbox.tell(event)
-
-
-_FINISH = {
-    StopReason.END_TURN: FinishReason.END_TURN,
-    StopReason.TOOL_USE: FinishReason.END_TURN,
-    StopReason.MAX_TOKENS: FinishReason.MAX_TOKENS,
-    StopReason.CONTENT_FILTER: FinishReason.CONTENT_FILTER,
-}
-
-
-def stopped(why: Stop | None) -> tuple[Outcome, FinishPart]:
-    """How a turn ends that did not end by itself."""
-    match why:
-        case Stop.CANCEL:
-            return Outcome.CANCELED, FinishPart(reason=FinishReason.CANCELED)
-        case Stop.INTERRUPT | None:
-            detail = "The server stopped while this run was active. Send the prompt again to go on."
-            finish = FinishPart(reason=FinishReason.INTERRUPTED, title="Interrupted", detail=detail)
-            return Outcome.INTERRUPTED, finish
-        case _:
-            assert_never(why)
-
-
-def sentence(finish: FinishPart) -> str:
-    """A finish as one line for people."""
-    return f"{finish.title}: {finish.detail}" if finish.detail else finish.title

@@ -5,47 +5,45 @@ returns are the wire's shapes.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
-from longboat.config.settings import Config, OnRestart, Settings
+from longboat.config.settings import OnRestart, Settings
+from longboat.context.hooks import HookEvent, read_hooks
 from longboat.errors import (
-    BadInput,
     ConfigInvalid,
     LongboatError,
-    ModelError,
     RunIdTaken,
     RunNotEditable,
-    RunNotFound,
     ServerLeaving,
     SessionNotFound,
     WorkspaceClosing,
 )
-from longboat.models.seam import Model
 from longboat.runtime.claims import Claims
 from longboat.runtime.clock import now
+from longboat.runtime.delegation import delegate
 from longboat.runtime.guests import GuestBook
-from longboat.runtime.home import ModelRole
+from longboat.runtime.hooking import ask_hooks
+from longboat.runtime.household import Household
 from longboat.runtime.hub import Hub
-from longboat.runtime.insistence import insist
-from longboat.runtime.intake import take_in
+from longboat.runtime.insistence import RESTORE_S, insist
+from longboat.runtime.intake import called, carry_out, summary_wanted, take_in
 from longboat.runtime.models import ModelDesk
+from longboat.runtime.place import Place
 from longboat.runtime.session import SessionActor
-from longboat.runtime.tasks import Tasks
-from longboat.store.protocol import Entry, Store, UniqueViolated, Unit, Write
+from longboat.runtime.waits import Waits
+from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
 from longboat.store.rows import (
     RunRecord,
     client_from_row,
-    read_messages,
-    record_from_row,
-    run_from_row,
+    insert_session,
     session_from_row,
 )
+from longboat.tools.mcp.logins import Logins
 from longboat.tools.seam import Tool
 from longboat.wire import models as wire
 from longboat.wire.events import Change, encode_body
@@ -61,25 +59,23 @@ from longboat.wire.models import (
     Session,
     SessionPage,
     SessionStatus,
+    Undone,
 )
-from longboat.wire.requests import CreateSession, EditRun, Submit, UpdateSession
+from longboat.wire.requests import (
+    CreateSession,
+    EditRun,
+    Submit,
+    Summarize,
+    UpdateSession,
+)
 
-NEWEST = 2**62
+logger = logging.getLogger(__name__)
 
-RESTORE_S = 20.0
-"""How long a start waits for a store that cannot be written before it gives up."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A workspace as the store knows it."""
-
-    workspace_id: str
-    path: Path
-    created_at: str
+CLOSE_S = 1.5
+"""How long jobs, MCP and language servers have to end: with the rest, within what B5 allows."""
 
 
-class Workspace:
+class Workspace(Household):
     def __init__(
         self,
         place: Place,
@@ -87,17 +83,21 @@ class Workspace:
         settings: Settings,
         store: Store,
         models: ModelDesk,
-        tools: Mapping[str, Tool],
+        tools: Iterable[Tool],
+        logins: Logins,
         on_free: Callable[["Workspace"], None],
     ) -> None:
-        self.id = place.workspace_id
-        self.directory = place.path
-        self.store = store
-        self.tasks = Tasks()
-        self.tools = tools
+        super().__init__(
+            place.workspace_id,
+            place.path,
+            settings=settings,
+            store=store,
+            models=models,
+            tools=tools,
+            logins=logins,
+        )
         self.closing = False
         self._place = place
-        self._models = models
         self._on_free = on_free
         self._hub = Hub(store, self.id, heartbeat_s=settings.heartbeat_s)
         self._guests = GuestBook(store, self.id)
@@ -108,43 +108,32 @@ class Workspace:
             on_free=self.settled,
         )
         self._actors: dict[str, SessionActor] = {}
-        self._sessions_of: dict[str, str] = {}
-        """The sessions of unfinished runs."""
-        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+        self._waits = Waits()
         self._leaving = False
         self._entering = 0
         self._deletions = 0
 
     # Home, for the sessions
 
-    def config(self) -> Config:
-        return self._models.config(self.directory)
-
-    async def model(self, name: str | None, role: ModelRole) -> Model:
-        if not self.directory.is_dir():
-            raise ModelError(
-                f"{self.directory} does not exist any more.", title="The directory is gone", code="directory_gone"
-            )
-        return await self._models.model(self.directory, name, role)
+    async def delegate(self, parent: RunRecord, prompt: str, agent: str | None) -> str:
+        return await delegate(self, parent, prompt, agent)
 
     def run_accepted(self, run_id: str, session_id: str) -> None:
-        self._sessions_of[run_id] = session_id
+        self._waits.accepted(run_id, session_id)
 
     def run_finished(self, run: Run) -> None:
-        self._sessions_of.pop(run.run_id, None)
-        self._wake(run.run_id)
+        self._waits.finished(run.run_id)
+        with suppress(ConfigInvalid):
+            if self.config().hooks:
+                self.tasks.spawn(self._tell_hooks(run), name=f"run_finished hooks of {run.run_id}")
 
-    def _forget(self, run_id: str, future: "asyncio.Future[None]") -> None:
-        waiting = self._waiting.get(run_id, [])
-        if future in waiting:
-            waiting.remove(future)
-            if not waiting:
-                del self._waiting[run_id]
-
-    def _wake(self, run_id: str) -> None:
-        for future in self._waiting.pop(run_id, ()):
-            if not future.done():
-                future.set_result(None)
+    async def _tell_hooks(self, run: Run) -> None:
+        """They are only told; the workspace stays open for them (A5)."""
+        with suppress(ConfigInvalid, WorkspaceClosing), self._staying():
+            hooks = read_hooks(self.config().hooks)
+            await ask_hooks(
+                self, hooks, HookEvent.RUN_FINISHED, run, prompt=run.prompt, outcome=run.outcome, error=run.error
+            )
 
     def session_deleted(self, session_id: str) -> None:
         self._actors.pop(session_id, None)
@@ -186,7 +175,7 @@ class Workspace:
             id=self.id,
             path=str(self.directory),
             created_at=self._place.created_at,
-            ready=self._ready(),
+            ready=self.is_ready(),
             busy=self.runs_active > 0,
             clients=tuple(client_from_row(row) for row in rows),
         )
@@ -199,40 +188,20 @@ class Workspace:
             return AgentInfo(model=None, provider=None, ready=False, busy=busy, problem=error.message)
         return AgentInfo(model=model.name, provider=model.provider, ready=True, busy=busy)
 
-    def _ready(self) -> bool:
-        try:
-            self.config()
-        except ConfigInvalid:
-            return False
-        return self.directory.is_dir()
-
     # Sessions
 
-    async def create_session(self, request: CreateSession) -> Session:
+    async def create_session(self, request: CreateSession, *, parent_id: str | None = None) -> Session:
         self._check_open()
         at = now()
-        session = Session(id=new_id(), workspace_id=self.id, title=request.title, created_at=at, updated_at=at)
-        params = {
-            "session_id": session.id,
-            "workspace_id": self.id,
-            "parent_id": session.parent_id,
-            "title": session.title,
-            "created_at": at,
-            "updated_at": at,
-        }
-        entry = Entry(bodies=(encode_body(Change.CREATED, session),), session_id=session.id)
-        await self.store.submit(
-            Unit(workspace_id=self.id, writes=[Write("session_insert", params, rows=1)], entries=[entry])
+        session = Session(
+            id=new_id(), workspace_id=self.id, parent_id=parent_id, title=request.title, created_at=at, updated_at=at
         )
+        entry = Entry(bodies=(encode_body(Change.CREATED, session),), session_id=session.id)
+        await self.store.submit(Unit(workspace_id=self.id, writes=[insert_session(session)], entries=[entry]))
         return session
 
     async def sessions(self, *, limit: int, after: str | None) -> SessionPage:
-        before = _page_cursor(after, NEWEST)
-        rows = await self.store.read(
-            lambda reader: reader.fetch("sessions_page", workspace_id=self.id, before=before, limit=limit)
-        )
-        following = str(rows[-1]["place"]) if len(rows) == limit else None
-        return SessionPage(items=tuple(session_from_row(row) for row in rows), next=following)
+        return await self.ledger.sessions(limit=limit, after=after)
 
     async def session(self, session_id: str) -> Session:
         return (await self._actor(session_id)).session
@@ -242,14 +211,33 @@ class Workspace:
             return await (await self._actor(session_id)).rename(request.title)
 
     async def delete_session(self, session_id: str) -> None:
+        """With the sessions of its sub-agents, which go first: none is left behind."""
         with self._staying():
-            await (await self._actor(session_id)).delete()
+            await (await self._actor(session_id)).delete(partial(self._delete_children, session_id))
+
+    async def _delete_children(self, session_id: str) -> None:
+        rows = await self.store.read(
+            lambda reader: reader.fetch("sessions_of_parent", parent_id=session_id, workspace_id=self.id)
+        )
+        for row in rows:
+            with suppress(SessionNotFound):  # somebody else was faster
+                await self.delete_session(row["session_id"])
+
+    async def summarize_session(self, session_id: str, request: Summarize) -> Accepted:
+        """A7: a run of its own, whose turn is a summary."""
+        return await self.accept(summary_wanted(session_id, request))
+
+    async def undo_turn(self, session_id: str) -> Undone:
+        with self._staying():
+            return await (await self._actor(session_id)).undo()
+
+    async def redo_turn(self, session_id: str) -> Undone:
+        with self._staying():
+            return await (await self._actor(session_id)).redo()
 
     async def messages(self, session_id: str, *, limit: int, after: str | None) -> MessagePage:
         await self._actor(session_id)
-        start = _page_cursor(after, 0)
-        items = await self.store.read(lambda reader: read_messages(reader, session_id, after=start, limit=limit))
-        return MessagePage(items=tuple(items), next=str(items[-1].seq) if len(items) == limit else None)
+        return await self.ledger.messages(session_id, limit=limit, after=after)
 
     async def session_status(self, session_id: str) -> SessionStatus:
         state = (await self._actor(session_id)).state
@@ -285,58 +273,55 @@ class Workspace:
     # Runs
 
     async def submit(self, request: Submit) -> Accepted:
+        record = take_in(request)
+        name = called(request.prompt)
+        command = await self.bench.command(name) if name is not None else None
+        if command is not None:
+            record = carry_out(record, command, model=await self.model_of(command))
+        return await self.accept(record)
+
+    async def accept(self, record: RunRecord) -> Accepted:
         if self._leaving:
             raise ServerLeaving
-        record = take_in(request)
         with self._staying():
             try:
-                return await (await self._actor(request.session_id)).accept(record)
+                return await (await self._actor(record.run.session_id)).accept(record)
             except UniqueViolated:
                 return await self._repeated(record)
 
     async def _repeated(self, record: RunRecord) -> Accepted:
         """The run_id is known: the same prompt again is answered with the same run, another one is refused."""
-        known = await self._record(record.run.run_id)
+        known = await self.ledger.record(record.run.run_id)
         if known.run.session_id != record.run.session_id or known.fingerprint != record.fingerprint:
             raise RunIdTaken(record.run.run_id)
         run = self._placed(known.run)
         return Accepted(run_id=run.run_id, seq=run.seq, state=run.state, position=run.position)
 
     async def runs(self, *, state: RunState | None, session_id: str | None, limit: int, after: str | None) -> RunPage:
-        before = _page_cursor(after, NEWEST)
-        query = "runs_page" if session_id is None else "runs_page_session"
-        params = {"workspace_id": self.id, "before": before, "state": state, "limit": limit}
-        if session_id is not None:
-            params["session_id"] = session_id
-        rows = await self.store.read(lambda reader: reader.fetch(query, **params))
-        runs = tuple(self._placed(run_from_row(row)) for row in rows)
-        return RunPage(items=runs, next=str(runs[-1].seq) if len(runs) == limit else None)
+        page = await self.ledger.runs(state=state, session_id=session_id, limit=limit, after=after)
+        return RunPage(items=tuple(self._placed(run) for run in page.items), next=page.next)
 
     async def run(self, run_id: str, *, wait_s: float = 0) -> Run:
-        if wait_s > 0 and run_id in self._sessions_of:
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.setdefault(run_id, []).append(future)
-            await asyncio.wait([future], timeout=wait_s)
-            self._forget(run_id, future)
-        return self._placed((await self._record(run_id)).run)
+        await self._waits.wait(run_id, wait_s)
+        return self._placed((await self.ledger.record(run_id)).run)
 
     async def cancel_run(self, run_id: str) -> Run:
         with self._staying():
-            session_id = self._sessions_of.get(run_id)
+            session_id = self._waits.session_of(run_id)
             if session_id is not None:
                 run = await (await self._actor(session_id)).cancel_run(run_id)
                 if run is not None:
                     return run
-            return self._placed((await self._record(run_id)).run)
+            return self._placed((await self.ledger.record(run_id)).run)
 
     async def edit_run(self, run_id: str, request: EditRun) -> Run:
         with self._staying():
-            session_id = self._sessions_of.get(run_id)
+            session_id = self._waits.session_of(run_id)
             if session_id is not None:
                 run = await (await self._actor(session_id)).edit_run(run_id, request)
                 if run is not None:
                     return run
-            raise RunNotEditable(run_id, (await self._record(run_id)).run.state)
+            raise RunNotEditable(run_id, (await self.ledger.record(run_id)).run.state)
 
     async def cancel_session(self, session_id: str) -> Canceled:
         with self._staying():
@@ -348,12 +333,6 @@ class Workspace:
 
     async def queued(self, session_id: str) -> RunPage:
         return RunPage(items=tuple((await self._actor(session_id)).queued()))
-
-    async def _record(self, run_id: str) -> RunRecord:
-        rows = await self.store.read(lambda reader: reader.fetch("run_by_id", workspace_id=self.id, run_id=run_id))
-        if not rows:
-            raise RunNotFound(run_id)
-        return record_from_row(rows[0])
 
     def _placed(self, run: Run) -> Run:
         """The run with its present place in the queue, which only memory knows."""
@@ -388,10 +367,8 @@ class Workspace:
 
     async def restore(self) -> None:
         """Take up the unfinished runs that the store has (B6)."""
-        rows = await self.store.read(lambda reader: reader.fetch("runs_unfinished", workspace_id=self.id))
-        by_session: dict[str, list[RunRecord]] = {}
-        for row in rows:
-            by_session.setdefault(row["session_id"], []).append(record_from_row(row))
+        by_session = await self.ledger.unfinished()
+        await self.asks.load()
         try:
             resume = self.config().on_restart is OnRestart.RESUME
         except ConfigInvalid:
@@ -419,12 +396,16 @@ class Workspace:
         """End the streams and the clocks. From here on this object refuses; the app opens a new one when asked."""
         self.closing = True
         self._claims.close()
-        for run_id in list(self._waiting):
-            self._wake(run_id)
+        self._waits.close()
         self._hub.close()
 
     async def aclose(self) -> None:
         await self.tasks.aclose()
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self.bench.aclose()
+        except TimeoutError:
+            logger.error("some tools of %s did not end in time: the next start ends what they left", self.directory)
 
     @contextmanager
     def _staying(self) -> Iterator[None]:
@@ -440,11 +421,3 @@ class Workspace:
     def _check_open(self) -> None:
         if self.closing:
             raise WorkspaceClosing
-
-
-def _page_cursor(after: str | None, default: int) -> int:
-    if after is None:
-        return default
-    if not (after.isascii() and after.isdigit() and len(after) <= 18):
-        raise BadInput("after must be the `next` of the page before.", code="bad_page")
-    return int(after)

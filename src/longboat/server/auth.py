@@ -18,6 +18,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from longboat.errors import ForeignHost, ForeignOrigin, LongboatError, Unauthorized
+from longboat.server.door import WELCOME
 from longboat.server.errors import refusal
 
 PUBLIC_PATHS = frozenset({"/v1/health", "/login"})
@@ -72,17 +73,19 @@ class Policy:
     listen_host: str | None = None
     allowed_hosts: tuple[str, ...] = ()
 
-    def check(self, *, local: tuple[str, int], path: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Raise unless a TCP request that came in at our address `local` may go on."""
+    def check(self, *, local: tuple[str, int], path: str, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Raise unless a TCP request that came in at our address `local` may go on. True if it shows the token."""
         found = _pick(headers)
         host = self.check_host(found.get("host", []), local_address=local[0])
         for origin in found.get("origin", []):
             self.check_origin(origin, host=host)
-        if path not in PUBLIC_PATHS and not self._is_known(found, local_port=local[1]):
+        known = self._is_known(found, local_port=local[1])
+        if not known and path not in PUBLIC_PATHS:
             raise Unauthorized(
                 "A token is needed over TCP: send `Authorization: Bearer …` with the token from the server's "
                 "discovery file, or open /login?token=… in a browser."
             )
+        return known
 
     def check_host(self, values: list[str], *, local_address: str) -> Authority:
         """The one Host, if it names an address we listen on or a name the owner allowed."""
@@ -167,11 +170,14 @@ class Gate:
         if scope["type"] != ScopeType.HTTP:
             return
         if not _is_unix(scope.get("server")):
+            local = _local(scope.get("server"))
             try:
-                self._policy.check(local=_local(scope.get("server")), path=scope["path"], headers=scope["headers"])
+                known = self._policy.check(local=local, path=scope["path"], headers=scope["headers"])
             except LongboatError as error:
                 await _refuse(error, send)
                 return
+            if known and (welcome := scope.get("state", {}).get(WELCOME)):
+                welcome()
         await self._app(scope, receive, send)
 
 

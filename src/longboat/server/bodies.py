@@ -31,6 +31,12 @@ async def read_body(request: Request[Any, Any, Any], shape: type[Shape], *, empt
     return decoded
 
 
+async def read_raw(request: Request[Any, Any, Any]) -> bytes:
+    """The body of a JSON document that somebody else reads."""
+    _check_type(request.headers.get("content-type", ""))
+    return await _read(request)
+
+
 async def _read(request: Request[Any, Any, Any]) -> bytes:
     try:
         return await request.body()

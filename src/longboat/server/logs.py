@@ -1,4 +1,6 @@
-"""Logs: one JSON line per record on stderr, with run_id and session_id where a record carries them."""
+"""Logs: one JSON line per record on stderr, with run_id and session_id where a record carries them. A person at a
+terminal gets plain lines.
+"""
 
 import json
 import logging
@@ -30,8 +32,11 @@ class JsonLines(logging.Formatter):
 def log_to_stderr(level: int = logging.INFO) -> None:
     """Send all records of this process to stderr."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
+    handler.setFormatter(plain if sys.stderr is not None and sys.stderr.isatty() else JsonLines())
     logging.basicConfig(level=level, handlers=[handler], force=True)
     # They tell of each start, stop and odd connection, which we tell ourselves or not at all.
-    for chatty in ("uvicorn", "asyncio", "httpx2", "httpcore2"):
+    for chatty in ("asyncio", "httpx2", "httpcore2"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    # Its warnings are each of one request, and anybody can send as many of those as the disk would hold.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)

@@ -72,9 +72,9 @@ async def _run(
     stop = Stop()
     with _signals_to(stop):
         async with open_server(settings, stop=stop) as serving:
-            log.info("listening on %s", " and ".join(filter(None, (serving.discovery.socket, serving.discovery.url))))
             if ready is not None:
                 ready(serving.discovery)
+            log.info("listening on %s", " and ".join(filter(None, (serving.discovery.socket, serving.discovery.url))))
             await _first(stop.asked.wait(), serving.http)
             stop.asked.set()  # also where HTTP failed: the next signal is then the second
             log.info("leaving")
@@ -104,7 +104,7 @@ async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncI
         # From here on clients can connect; what takes long to import comes after.
         from longboat.runtime.app import open_app
 
-        async with open_app(settings, stop=stop.asked) as app:
+        async with open_app(settings, stop=stop.asked, hurry=stop.hurry) as app:
             from longboat.server.asgi import build_asgi
             from longboat.server.embedded import open_http
 
@@ -127,3 +127,4 @@ def _signals_to(stop: Stop) -> Iterator[None]:
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)  # the process is on its way out: no signal makes that a failure

@@ -79,7 +79,7 @@ DELETE FROM messages WHERE message_id = :message_id;
 
 -- name: messages_page
 -- The transcript, oldest first.
-SELECT * FROM messages WHERE session_id = :session_id AND seq > :after ORDER BY seq LIMIT :limit;
+SELECT * FROM messages WHERE session_id = :session_id AND seq > :after AND undone = 0 ORDER BY seq LIMIT :limit;
 
 -- name: messages_open
 -- Messages of a workspace that are still being written.
@@ -93,9 +93,9 @@ SELECT frames FROM events WHERE message_id = :message_id AND first > :whole_at O
 -- name: run_insert
 -- Accept a prompt.
 INSERT INTO runs (seq, run_id, workspace_id, session_id, state, delivery, prompt, attachments, fingerprint, model, approve,
-    accepted_at, client_id)
+    options, parent_run_id, parent_session_id, accepted_at, client_id)
 VALUES (:seq, :run_id, :workspace_id, :session_id, :state, :delivery, :prompt, :attachments, :fingerprint, :model, :approve,
-    :accepted_at, :client_id);
+    :options, :parent_run_id, :parent_session_id, :accepted_at, :client_id);
 
 -- name: run_update
 -- A change in a run's life. A finished run never changes again.
@@ -174,3 +174,185 @@ SELECT client_id, attached_at FROM clients WHERE workspace_id = :workspace_id OR
 -- name: clients_all
 -- Who held what when the server ended.
 SELECT workspace_id, client_id, attached_at FROM clients;
+
+-- name: permission_put
+-- An ask, pending, answered or withdrawn; only a pending one can still change.
+INSERT INTO permissions (permission_id, workspace_id, session_id, run_id, state, body)
+VALUES (:id, :workspace_id, :session_id, :run_id, :state, :body)
+ON CONFLICT (permission_id) DO UPDATE SET state = excluded.state, body = excluded.body
+WHERE permissions.state = 'pending';
+
+-- name: permission_by_id
+-- One ask of a workspace.
+SELECT body FROM permissions WHERE permission_id = :id AND workspace_id = :workspace_id;
+
+-- name: permissions_pending
+-- What waits for somebody's word, oldest first.
+SELECT body FROM permissions WHERE workspace_id = :workspace_id AND state = 'pending' ORDER BY place;
+
+-- name: question_put
+-- A question, pending, answered or withdrawn; only a pending one can still change.
+INSERT INTO questions (question_id, workspace_id, session_id, run_id, state, body)
+VALUES (:id, :workspace_id, :session_id, :run_id, :state, :body)
+ON CONFLICT (question_id) DO UPDATE SET state = excluded.state, body = excluded.body
+WHERE questions.state = 'pending';
+
+-- name: question_by_id
+-- One question of a workspace.
+SELECT body FROM questions WHERE question_id = :id AND workspace_id = :workspace_id;
+
+-- name: questions_pending
+-- What waits for an answer, oldest first.
+SELECT body FROM questions WHERE workspace_id = :workspace_id AND state = 'pending' ORDER BY place;
+
+-- name: grant_put
+-- A rule for the rest of a session.
+INSERT INTO grants (session_id, rule) VALUES (:session_id, :rule) ON CONFLICT DO NOTHING;
+
+-- name: grants_of
+-- What was granted in a session.
+SELECT rule FROM grants WHERE session_id = :session_id;
+
+-- name: read_put
+-- What a session has seen of a file.
+INSERT INTO reads (session_id, path, digest) VALUES (:session_id, :path, :digest)
+ON CONFLICT (session_id, path) DO UPDATE SET digest = excluded.digest;
+
+-- name: read_of
+-- What a session last saw of a file.
+SELECT digest FROM reads WHERE session_id = :session_id AND path = :path;
+
+-- name: change_insert
+-- A file change of a turn.
+INSERT INTO file_changes (session_id, run_id, path, before, after)
+VALUES (:session_id, :run_id, :path, :before, :after);
+
+-- name: changes_of_run
+-- The file changes that a run made here, first to last.
+SELECT path, before, after FROM file_changes
+WHERE session_id = :session_id AND run_id = :run_id AND imported = 0 ORDER BY change_id;
+
+-- name: todos_put
+-- The plan of a session.
+INSERT INTO todos (session_id, items) VALUES (:session_id, :items)
+ON CONFLICT (session_id) DO UPDATE SET items = excluded.items;
+
+-- name: todos_of
+-- The plan of a session.
+SELECT items FROM todos WHERE session_id = :session_id;
+
+-- name: messages_undo
+-- Take the end of the transcript out of it.
+UPDATE messages SET undone = :mark WHERE session_id = :session_id AND undone = 0 AND seq >= :from_seq;
+
+-- name: messages_redo
+-- Bring an undone turn back.
+UPDATE messages SET undone = 0 WHERE session_id = :session_id AND undone = :mark;
+
+-- name: messages_undone
+-- The turns that can be redone, the last undone first.
+SELECT * FROM messages WHERE session_id = :session_id AND undone != 0 ORDER BY undone, seq;
+
+-- name: messages_forget
+-- A new prompt ends what could be redone.
+DELETE FROM messages WHERE session_id = :session_id AND undone != 0;
+
+-- name: changes_standing
+-- The file changes of a session, or of one run of it, first to last; without those that were undone.
+SELECT run_id, path, before, after FROM file_changes
+WHERE session_id = :session_id AND (:run_id IS NULL OR run_id = :run_id) AND run_id IN (
+    SELECT messages.run_id FROM messages WHERE messages.session_id = :session_id AND messages.undone = 0)
+ORDER BY change_id;
+
+-- name: change_import
+-- A file change that came with an imported session.
+INSERT INTO file_changes (session_id, run_id, path, before, after, imported)
+VALUES (:session_id, :run_id, :path, :before, :after, 1);
+
+-- name: run_import
+-- A finished run that came with an imported session.
+INSERT INTO runs (seq, run_id, workspace_id, session_id, state, outcome, delivery, prompt, attachments, fingerprint, approve,
+    cancel_requested, folded_into, error, accepted_at, started_at, finished_at, client_id, imported)
+VALUES (:seq, :run_id, :workspace_id, :session_id, 'finished', :outcome, :delivery, :prompt, '[]', '', 'ask',
+    :cancel_requested, :folded_into, :error, :accepted_at, :started_at, :finished_at, :client_id, 1);
+
+-- name: runs_of_session
+-- All runs of a session, in order of accept.
+SELECT * FROM runs WHERE session_id = :session_id ORDER BY seq;
+
+-- name: session_whole
+-- A session as it is copied, with its summary mark.
+SELECT sessions.*, 0 AS busy FROM sessions WHERE session_id = :session_id AND workspace_id = :workspace_id;
+
+-- name: sessions_of_parent
+-- The sub-agents' sessions of a session.
+SELECT session_id FROM sessions WHERE parent_id = :parent_id AND workspace_id = :workspace_id ORDER BY place;
+
+-- name: reads_copy
+-- A fork has seen the files that its origin has seen.
+INSERT INTO reads (session_id, path, digest) SELECT :session_id, path, digest FROM reads WHERE session_id = :origin;
+
+-- name: spending_add
+-- What the model requests of a run used.
+INSERT INTO spendings (workspace_id, session_id, run_id, day, model, requests, input_tokens, output_tokens, cost)
+VALUES (:workspace_id, :session_id, :run_id, :day, :model, 1, :input_tokens, :output_tokens, :cost)
+ON CONFLICT DO UPDATE SET requests = requests + 1, input_tokens = input_tokens + excluded.input_tokens,
+    output_tokens = output_tokens + excluded.output_tokens, cost = cost + excluded.cost;
+
+-- name: tool_use_add
+-- A tool was called.
+INSERT INTO tool_uses (workspace_id, session_id, day, tool, calls, errors)
+VALUES (:workspace_id, :session_id, :day, :tool, :calls, :errors)
+ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, errors = errors + excluded.errors;
+
+-- name: stats_days
+-- What was used on each day, in one workspace or in all.
+SELECT day, sum(requests) AS requests, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
+    sum(cost) AS cost
+FROM spendings WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND day >= :since GROUP BY day ORDER BY day;
+
+-- name: stats_models
+-- What each model was used for, the dearest first.
+SELECT model, sum(requests) AS requests, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
+    sum(cost) AS cost
+FROM spendings WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND day >= :since
+GROUP BY model ORDER BY sum(cost) DESC, sum(input_tokens + output_tokens) DESC, model;
+
+-- name: stats_sessions
+-- What each session used, the dearest first; one that was deleted has no title.
+SELECT spent.*, sessions.title FROM (
+    SELECT workspace_id, session_id, count(DISTINCT run_id) AS runs, sum(requests) AS requests,
+        sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(cost) AS cost
+    FROM spendings WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND day >= :since
+    GROUP BY workspace_id, session_id
+) AS spent LEFT JOIN sessions USING (session_id)
+ORDER BY spent.cost DESC, spent.input_tokens + spent.output_tokens DESC, spent.session_id LIMIT :limit;
+
+-- name: stats_runs
+-- How the runs of each day ended.
+SELECT substr(accepted_at, 1, 10) AS day, outcome, count(*) AS runs FROM runs
+WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND accepted_at >= :since AND state = 'finished'
+    AND imported = 0
+GROUP BY day, outcome ORDER BY day, outcome;
+
+-- name: stats_tools
+-- How often each tool was called and failed, the most used first.
+SELECT tool, sum(calls) AS calls, sum(errors) AS errors FROM tool_uses
+WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND day >= :since
+GROUP BY tool ORDER BY sum(calls) DESC, tool;
+
+-- name: stats_latency
+-- Percentiles (nearest rank) of the seconds that finished runs waited (accepted to started) or worked (to finished).
+WITH spans AS (
+    SELECT 86400 * CASE :span WHEN 'waiting' THEN julianday(started_at) - julianday(accepted_at)
+        WHEN 'working' THEN julianday(finished_at) - julianday(started_at)
+        ELSE julianday(finished_at) - julianday(accepted_at) END AS seconds
+    FROM runs WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND accepted_at >= :since
+        AND state = 'finished' AND started_at IS NOT NULL AND imported = 0
+), ranked AS (
+    SELECT seconds, row_number() OVER (ORDER BY seconds) AS place, count(*) OVER () AS total FROM spans
+)
+SELECT count(*) AS runs, max(CASE WHEN place = (total * 50 + 99) / 100 THEN seconds END) AS p50,
+    max(CASE WHEN place = (total * 90 + 99) / 100 THEN seconds END) AS p90,
+    max(CASE WHEN place = (total * 99 + 99) / 100 THEN seconds END) AS p99, max(seconds) AS most
+FROM ranked;

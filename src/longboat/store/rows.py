@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,18 +17,36 @@ from longboat.wire.models import (
     MessageDelta,
     Outcome,
     Part,
+    Permission,
+    Question,
     Role,
     Run,
     RunState,
     Session,
+    TodoItem,
     Usage,
 )
-from longboat.wire.requests import Approve
+from longboat.wire.requests import Approve, Effort
 from longboat.wire.sse import Decoder
 
 _parts = msgspec.json.Decoder(tuple[Part, ...])
 _attachments = msgspec.json.Decoder(tuple[Attachment, ...])
 _encode = msgspec.json.Encoder().encode
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a run is done, beyond its model."""
+
+    agent: str | None = None
+    """The sub-agent that does it, by the name the project gives it."""
+    effort: Effort | None = None
+    schema: dict[str, Any] | None = None
+    """What its answer must fit."""
+    summarize: bool = False
+    """No prompt to answer: the conversation is to be summarized, and its prompt is only what people read."""
+
+
+NO_OPTIONS = RunOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +58,7 @@ class RunRecord:
     fingerprint: str
     model: str | None
     approve: Approve
+    options: RunOptions = NO_OPTIONS
     tries: int = 0
 
 
@@ -88,6 +107,8 @@ def run_from_row(row: Row) -> Run:
         started_at=row["started_at"],
         finished_at=row["finished_at"],
         client_id=row["client_id"],
+        parent_run_id=row["parent_run_id"],
+        parent_session_id=row["parent_session_id"],
     )
 
 
@@ -98,12 +119,41 @@ def record_from_row(row: Row) -> RunRecord:
         fingerprint=row["fingerprint"],
         model=row["model"],
         approve=Approve(row["approve"]),
+        options=msgspec.json.decode(row["options"], type=RunOptions),
         tries=row["tries"],
     )
 
 
 def client_from_row(row: Row) -> ClientInfo:
     return ClientInfo(client_id=row["client_id"], attached_at=row["attached_at"])
+
+
+Ask = TypeVar("Ask", Permission, Question)
+
+
+@dataclass(frozen=True, slots=True)
+class AskQueries:
+    """The named queries of one kind of ask."""
+
+    put: str
+    by_id: str
+    pending: str
+
+
+ASK_QUERIES: dict[type, AskQueries] = {
+    Permission: AskQueries("permission_put", "permission_by_id", "permissions_pending"),
+    Question: AskQueries("question_put", "question_by_id", "questions_pending"),
+}
+
+
+def pending(reader: Reader, workspace_id: str, shape: type[Ask]) -> list[Ask]:
+    """What waits for an answer, oldest first."""
+    rows = reader.fetch(ASK_QUERIES[shape].pending, workspace_id=workspace_id)
+    return [msgspec.json.decode(row["body"], type=shape) for row in rows]
+
+
+def todo_items(row: Row) -> tuple[TodoItem, ...]:
+    return msgspec.json.decode(row["items"], type=tuple[TodoItem, ...])
 
 
 def open_messages(reader: Reader, workspace_id: str) -> list[Message]:
@@ -147,6 +197,44 @@ def put_message(message: Message) -> Write:
     )
 
 
+def insert_session(session: Session) -> Write:
+    params = {
+        "session_id": session.id,
+        "workspace_id": session.workspace_id,
+        "parent_id": session.parent_id,
+        "title": session.title,
+        "created_at": session.created_at,
+        "updated_at": session.updated_at,
+    }
+    return Write("session_insert", params, rows=1)
+
+
+def put_todos(session_id: str, items: Sequence[TodoItem]) -> Write:
+    return Write("todos_put", {"session_id": session_id, "items": _encode(items)}, rows=1)
+
+
+def import_run(run: Run, workspace_id: str) -> Write:
+    """A finished run that was done elsewhere."""
+    assert run.outcome is not None
+    params: dict[str, Any] = {
+        "seq": run.seq,
+        "run_id": run.run_id,
+        "workspace_id": workspace_id,
+        "session_id": run.session_id,
+        "outcome": run.outcome.value,
+        "delivery": run.delivery.value,
+        "prompt": run.prompt,
+        "cancel_requested": run.cancel_requested,
+        "folded_into": run.folded_into,
+        "error": run.error,
+        "accepted_at": run.accepted_at,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "client_id": run.client_id,
+    }
+    return Write("run_import", params, rows=1)
+
+
 def insert_run(record: RunRecord, workspace_id: str) -> Write:
     run = record.run
     params: dict[str, Any] = {
@@ -161,6 +249,9 @@ def insert_run(record: RunRecord, workspace_id: str) -> Write:
         "fingerprint": record.fingerprint,
         "model": record.model,
         "approve": record.approve.value,
+        "options": _encode(record.options),
+        "parent_run_id": run.parent_run_id,
+        "parent_session_id": run.parent_session_id,
         "accepted_at": run.accepted_at,
         "client_id": run.client_id,
     }

@@ -48,15 +48,31 @@ class _Pending:
 @asynccontextmanager
 async def open_sqlite(path: Path) -> AsyncIterator["SqliteStore"]:
     """Open, migrate and begin a new epoch; closing waits for what was submitted."""
+    given_up = threading.Event()
+    loop = asyncio.get_running_loop()
     try:
-        store = SqliteStore(path, asyncio.get_running_loop())
+        store = await asyncio.to_thread(_open, path, loop, given_up)
     except (sqlite3.Error, OSError) as error:
         message = f"Cannot open the store {path}: {error}. Check the disk, or choose another --data-dir."
         raise DataDirError(message) from error
+    finally:
+        given_up.set()
     try:
         yield store
     finally:
         await store.aclose()
+
+
+def _open(path: Path, loop: asyncio.AbstractEventLoop, given_up: threading.Event) -> "SqliteStore":
+    """Waits for somebody else's lock, but not without end, nor once nobody wants the store any more."""
+    end = time.monotonic() + START_TIMEOUT_S
+    while True:
+        try:
+            return SqliteStore(path, loop)
+        except sqlite3.OperationalError as error:
+            patient = error.sqlite_errorcode == sqlite3.SQLITE_BUSY and time.monotonic() < end
+            if not patient or given_up.wait(BUSY_RETRY_S):
+                raise
 
 
 class SqliteStore:
@@ -68,13 +84,12 @@ class SqliteStore:
         self._queries = load_queries()
         self._sql = {name: query.sql for name, query in self._queries.items()}
         path.touch(mode=0o600)  # private even where the directory is not; SQLite gives its other files the same mode
-        self._connection = _connect(path, timeout_s=START_TIMEOUT_S)
+        self._connection = _connect(path, timeout_s=0)
         try:
             migrate(self._connection, str(path))
             self._connection.execute("PRAGMA foreign_keys = ON")
             ((self.epoch,),) = self._connection.execute(self._queries["epoch_raise"].sql).fetchall()
             last_seq = self._connection.execute(self._queries["last_seq"].sql).fetchone()
-            self._connection.execute("PRAGMA busy_timeout = 0")  # from here on `_begin` waits
             self._numbers: dict[str, int] = dict(self._connection.execute(self._queries["last_numbers"].sql).fetchall())
         except BaseException:
             self._connection.close()

@@ -13,6 +13,8 @@ from typing import Any
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
 from longboat.models.seam import (
+    EVERYTHING,
+    Abilities,
     Finished,
     ModelEvent,
     ModelRequest,
@@ -38,6 +40,7 @@ from longboat.testing.script import (
     wait_for,
     words,
 )
+from longboat.tools.kit import Kit
 from longboat.tools.seam import ToolCall, ToolResult
 from longboat.wire.models import Role, TextPart, Usage
 
@@ -53,10 +56,12 @@ class ScriptedModel:
         provider: str = "scripted",
         name: str = "scripted",
         context_window: int = 128_000,
+        abilities: Abilities = EVERYTHING,
     ) -> None:
         self.provider = provider
         self.name = name
         self.context_window = context_window
+        self.abilities = abilities
         self.requests: Recorded[ModelRequest] = Recorded()
         self.abandoned = 0
         """How many streams were left before their end, as a cancel does."""
@@ -174,7 +179,7 @@ class ScriptedTool:
         """Wait until it was called so many times, all told."""
         await self.calls.wait(count)
 
-    async def run(self, call: ToolCall) -> ToolResult:
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
         self.calls.note(call)
         if self._gate is not None:
             try:

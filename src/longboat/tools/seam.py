@@ -1,14 +1,16 @@
 """The seam between a turn and its tools.
 
 Owns what a tool is told and what it gives back. A canceled run cancels the task that runs the tool: the tool cleans up
-in its `finally` and lets the cancellation through. What a tool raises becomes an error result that the model sees.
+in its `finally` and lets the cancellation through. A `ToolError` is a sentence for the model; whatever else a tool
+raises is a defect that is logged and told to the model in one line.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from longboat.core.tool import ToolSpec
+from longboat.tools.kit import Kit
+from longboat.wire.models import Image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,18 +20,18 @@ class ToolCall:
     arguments: dict[str, Any]
     session_id: str
     run_id: str
-    directory: Path
-    """The workspace's root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     content: str
     is_error: bool = False
+    images: tuple[Image, ...] = ()
+    """For models that see; the others are told that there is one."""
 
 
 class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
 
-    async def run(self, call: ToolCall) -> ToolResult: ...
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult: ...

@@ -5,7 +5,6 @@ ordered by them.
 """
 
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
@@ -89,10 +88,21 @@ class ToolCallPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="too
     finished: bool = False
 
 
+class Image(_Shape, frozen=True, kw_only=True):
+    media_type: str
+    """image/png, image/jpeg, image/gif or image/webp."""
+    data: str
+    """Base64."""
+
+
 class ToolResultPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
     tool_call_id: str
     content: str
+    """What the model reads; while the tool runs, what it has shown so far."""
     is_error: bool = False
+    finished: bool = True
+    images: tuple[Image, ...] = ()
+    """What the model sees besides: 5 MB each at most."""
 
 
 class FilePart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="file"):
@@ -177,6 +187,9 @@ class Run(_Shape, frozen=True, kw_only=True):
     started_at: str | None = None
     finished_at: str | None = None
     client_id: str | None = None
+    parent_run_id: str | None = None
+    """A sub-agent's run: the run that sent it, and that run's session."""
+    parent_session_id: str | None = None
 
 
 class RunComplete(_Shape, frozen=True, kw_only=True):
@@ -208,10 +221,12 @@ class AgentEventType(StrEnum):
     """A turn is over; the terminal events tell how."""
     ERROR = "error"
     """A notice for people; waiting clients need only the terminal event."""
+    NOTICE = "notice"
+    """Something is not as it should be, and the run goes on: a skill that cannot be read, a hook that fails."""
     RETRYING = "retrying"
     """A model request failed and is tried again."""
     SUMMARIZING = "summarizing"
-    """The context window is nearly full; the same run goes on after the summary."""
+    """The context window is nearly full, and the same run goes on after the summary; or somebody asked for one."""
     LOADING = "loading"
     """The local model is being fetched or loaded."""
 
@@ -231,6 +246,178 @@ class ClientInfo(_Shape, frozen=True, kw_only=True):
     attached_at: str
 
 
+class McpEvent(_Shape, frozen=True, kw_only=True):
+    """How an MCP server of the workspace is doing."""
+
+    server: str
+    transport: str
+    phase: str
+    reason: str = ""
+    authorization_url: str | None = None
+    """A page that a person must open before the server can be used."""
+    tools: int = 0
+    prompts: int = 0
+    resources: int = 0
+
+
+class LspEvent(_Shape, frozen=True, kw_only=True):
+    """How a language server of the workspace is doing."""
+
+    server: str
+    root: str
+    state: str
+    detail: str = ""
+
+
+class AskState(StrEnum):
+    """Where a permission or a question stands."""
+
+    PENDING = "pending"
+    """Somebody attached should answer; the first answer wins."""
+    ANSWERED = "answered"
+    WITHDRAWN = "withdrawn"
+    """Its run ended first."""
+
+
+class PermissionAnswer(StrEnum):
+    ONCE = "once"
+    SESSION = "session"
+    """And everything that `grant` says, for the rest of the session."""
+    ALWAYS = "always"
+    """The same for ever: the rules are written to the project's longboat.json."""
+    DENY = "deny"
+
+
+class Permission(_Shape, frozen=True, kw_only=True):
+    """A tool call that waits for somebody's word."""
+
+    id: str
+    session_id: str
+    run_id: str
+    tool_call_id: str
+    tool: str
+    action: str
+    argument: str
+    title: str
+    detail: str
+    """What it would do: a diff, or the whole command."""
+    why: str
+    """Why it is asked."""
+    grant: tuple[str, ...]
+    """The rules that the answers session and always would add: exactly this. Empty where only once can be said."""
+    wide: tuple[str, ...] = ()
+    """A wider form of them, for an answer that says `wide`."""
+    state: AskState = AskState.PENDING
+    answer: PermissionAnswer | None = None
+    granted: tuple[str, ...] = ()
+    """The rules that the answer added."""
+    reason: str = ""
+    answered_by: str | None = None
+    asked_at: str
+    answered_at: str | None = None
+    parent_run_id: str | None = None
+    """A sub-agent's ask: the run that sent it, and that run's session."""
+    parent_session_id: str | None = None
+
+
+class PermissionNotification(_Shape, frozen=True, kw_only=True):
+    """A permission was answered or withdrawn."""
+
+    id: str
+    session_id: str
+    run_id: str
+    state: AskState
+    answer: PermissionAnswer | None
+    reason: str
+    answered_by: str | None
+    parent_run_id: str | None = None
+    parent_session_id: str | None = None
+
+
+class Question(_Shape, frozen=True, kw_only=True):
+    """What the agent asks the people attached. Free text is always allowed beside the choices."""
+
+    id: str
+    session_id: str
+    run_id: str
+    tool_call_id: str
+    text: str
+    choices: tuple[str, ...]
+    multiple: bool
+    state: AskState = AskState.PENDING
+    answer: tuple[str, ...] = ()
+    answered_by: str | None = None
+    asked_at: str
+    answered_at: str | None = None
+    parent_run_id: str | None = None
+    """A sub-agent's question: the run that sent it, and that run's session."""
+    parent_session_id: str | None = None
+
+
+class QuestionNotification(_Shape, frozen=True, kw_only=True):
+    """A question was answered or withdrawn."""
+
+    id: str
+    session_id: str
+    run_id: str
+    state: AskState
+    answer: tuple[str, ...]
+    answered_by: str | None
+    parent_run_id: str | None = None
+    parent_session_id: str | None = None
+
+
+class TodoState(StrEnum):
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+
+
+class TodoItem(_Shape, frozen=True, kw_only=True):
+    text: str
+    state: TodoState = TodoState.PENDING
+
+
+class Todos(_Shape, frozen=True, kw_only=True):
+    """The plan of a session, whole."""
+
+    session_id: str
+    items: tuple[TodoItem, ...]
+
+
+class FileChange(_Shape, frozen=True, kw_only=True):
+    """A file that a turn changed, or that undo or redo put back."""
+
+    session_id: str
+    run_id: str
+    path: str
+    additions: int
+    deletions: int
+
+
+class JobState(StrEnum):
+    """How a command in the background is doing."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    """It ended by itself."""
+    KILLED = "killed"
+    """Somebody ended it, or its workspace closed."""
+    TIMED_OUT = "timed_out"
+    """Its own time limit ended it."""
+
+
+class Job(_Shape, frozen=True, kw_only=True):
+    """A command in the background of a workspace."""
+
+    id: str
+    command: str
+    state: JobState
+    exit_code: int | None = None
+    seconds: float
+    """How long it ran, or has been running."""
+
+
 class Workspace(_Shape, frozen=True, kw_only=True):
     id: str
     path: str
@@ -241,14 +428,14 @@ class Workspace(_Shape, frozen=True, kw_only=True):
 
 
 class Snapshot(_Shape, frozen=True, kw_only=True):
-    """The committed state of a workspace exactly at `cursor`; what `permissions` and `questions` hold is still open."""
+    """The committed state of a workspace exactly at `cursor`."""
 
     cursor: str
     sessions: tuple[Session, ...]
     runs: tuple[Run, ...]
     messages: tuple[Message, ...]
-    permissions: tuple[dict[str, Any], ...] = ()
-    questions: tuple[dict[str, Any], ...] = ()
+    permissions: tuple[Permission, ...] = ()
+    questions: tuple[Question, ...] = ()
     clients: tuple[ClientInfo, ...] = ()
 
 
@@ -321,6 +508,59 @@ class MessagePage(_Shape, frozen=True, kw_only=True):
 class RunPage(_Shape, frozen=True, kw_only=True):
     items: tuple[Run, ...]
     next: str | None = None
+
+
+class PermissionPage(_Shape, frozen=True, kw_only=True):
+    items: tuple[Permission, ...]
+    next: str | None = None
+
+
+class QuestionPage(_Shape, frozen=True, kw_only=True):
+    items: tuple[Question, ...]
+    next: str | None = None
+
+
+class JobPage(_Shape, frozen=True, kw_only=True):
+    items: tuple[Job, ...]
+    next: str | None = None
+
+
+class McpPage(_Shape, frozen=True, kw_only=True):
+    items: tuple[McpEvent, ...]
+
+
+class LspPage(_Shape, frozen=True, kw_only=True):
+    items: tuple[LspEvent, ...]
+
+
+class SkillInfo(_Shape, frozen=True, kw_only=True):
+    name: str
+    description: str
+    path: str
+
+
+class CommandInfo(_Shape, frozen=True, kw_only=True):
+    """A prompt kept in a file: `/name arguments` in a prompt stands for it."""
+
+    name: str
+    description: str
+    argument_hint: str
+
+
+class SkillPage(_Shape, frozen=True, kw_only=True):
+    """What the project's files offer: skills, commands and sub-agents, and what is wrong with them."""
+
+    items: tuple[SkillInfo, ...]
+    commands: tuple[CommandInfo, ...] = ()
+    agents: tuple[SkillInfo, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class Undone(_Shape, frozen=True, kw_only=True):
+    """What undo or redo did: the run, and the files that were put back."""
+
+    run_id: str
+    files: tuple[str, ...]
 
 
 PROTOCOL = 1

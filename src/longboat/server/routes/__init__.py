@@ -2,12 +2,16 @@
 
 from litestar.handlers import HTTPRouteHandler
 
-from longboat.server.routes import prompts, runs, service, sessions, workspaces
+from longboat.server.routes import archive, asks, prompts, runs, service, sessions, sights, stats, workspaces
 
 HANDLERS: list[HTTPRouteHandler] = [
     *service.HANDLERS,
     *workspaces.HANDLERS,
     *sessions.HANDLERS,
+    *archive.HANDLERS,
     *prompts.HANDLERS,
     *runs.HANDLERS,
+    *asks.HANDLERS,
+    *sights.HANDLERS,
+    *stats.HANDLERS,
 ]

@@ -5,7 +5,7 @@ from litestar.params import FromPath
 
 from longboat.server.bodies import read_body
 from longboat.server.routes.request import After, HttpRequest, Limit, W, takes, workspace_of
-from longboat.wire.models import MessagePage, Session, SessionPage
+from longboat.wire.models import MessagePage, Session, SessionPage, Undone
 from longboat.wire.requests import CreateSession, UpdateSession
 
 ONE = W + "/sessions/{session_id:str}"
@@ -39,7 +39,7 @@ async def update_session(request: HttpRequest, session_id: FromPath[str]) -> Ses
 
 @delete(ONE)
 async def delete_session(request: HttpRequest, session_id: FromPath[str]) -> None:
-    """Cancel the runs of a session, then delete it."""
+    """Cancel the runs of a session, then delete it with the sessions of its sub-agents."""
     await (await workspace_of(request)).delete_session(session_id)
 
 
@@ -51,4 +51,25 @@ async def list_messages(
     return await (await workspace_of(request)).messages(session_id, limit=limit, after=after)
 
 
-HANDLERS = [list_sessions, create_session, get_session, update_session, delete_session, list_messages]
+@post(ONE + "/undo", status_code=202)
+async def undo_turn(request: HttpRequest, session_id: FromPath[str]) -> Undone:
+    """Take the newest turn back: its own file changes, and its messages."""
+    return await (await workspace_of(request)).undo_turn(session_id)
+
+
+@post(ONE + "/redo", status_code=202)
+async def redo_turn(request: HttpRequest, session_id: FromPath[str]) -> Undone:
+    """Bring back what was undone last, unless a prompt came since."""
+    return await (await workspace_of(request)).redo_turn(session_id)
+
+
+HANDLERS = [
+    list_sessions,
+    create_session,
+    get_session,
+    update_session,
+    delete_session,
+    list_messages,
+    undo_turn,
+    redo_turn,
+]

@@ -1,0 +1,51 @@
+"""Who will answer a prompt, where that may surprise whoever sends it. Names of variables only, never values."""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from longboat.cli.environment import config_of, keys_of
+from longboat.client import calls
+from longboat.client.address import read_discovery
+
+if TYPE_CHECKING:
+    from longboat.cli.connection import Connection
+
+
+def surprises(connection: "Connection", workspace_id: str, cwd: str, model: str | None) -> list[str]:
+    """What to tell before the prompt is sent. Of a server that the user named, nothing is known."""
+    if connection.address.named:
+        return []
+    told = []
+    if model is None and (passed := _passed_over(connection, workspace_id, cwd)):
+        told.append(passed)
+    if sys.stderr is not None and sys.stderr.isatty() and (key := _foreign_key(connection, workspace_id, cwd, model)):
+        told.append(key)
+    return told
+
+
+def _passed_over(connection: "Connection", workspace_id: str, cwd: str) -> str:
+    """The first provider in longboat.json answers; if it cannot, another does. That is no secret."""
+    config = config_of(cwd)
+    if config is None or not config.providers or config.models.large is not None:
+        return ""
+    agent = connection.send(calls.agent(workspace_id))
+    first = next(iter(config.providers))
+    if agent.provider in (None, first):
+        return ""
+    return f"{first} of longboat.json is not ready: {agent.provider}/{agent.model} answers. (Why: longboat models)"
+
+
+def _foreign_key(connection: "Connection", workspace_id: str, cwd: str, model: str | None) -> str:
+    """A key that some other shell gave the server pays for what this one asks."""
+    found = read_discovery(os.environ)
+    if found is None or not found.keys:
+        return ""
+    provider = model.partition("/")[0] if model is not None else connection.send(calls.agent(workspace_id)).provider
+    names = keys_of(provider, cwd) if provider is not None else ()
+    used = next((name for name in names if name in found.keys), None)
+    if used is None or any(os.environ.get(name) for name in names):
+        return ""
+    return (
+        f"{provider} is asked with the server's {used}, which this shell does not have. (`longboat stop` forgets it.)"
+    )

@@ -1,0 +1,260 @@
+"""What becomes of an ask while a command waits for its run: a person at this terminal answers it, somebody else does,
+or, where nobody can, the run is ended and the person is told how to go on. It must not hang without a word (A2).
+
+Owns the terminal's input while something is asked. Must not know what an answer means: the server does.
+"""
+
+import asyncio
+import os
+import sys
+import termios
+from collections import deque
+from contextlib import suppress
+from typing import Protocol
+
+import click
+
+from longboat.cli import asks
+from longboat.cli.asks import Ask
+from longboat.cli.display import Display
+from longboat.client import Client
+from longboat.errors import AlreadyAnswered, LongboatError, NotFound
+from longboat.wire.events import Event
+from longboat.wire.models import Permission, PermissionNotification, Question, QuestionNotification, RunComplete
+
+CLEAR_LINE = "\r\x1b[K"
+PROMPT = "> "
+INSIST_S = 60.0
+"""How long a run that nobody can answer is told to end, while the server is away."""
+
+
+class Answering(Protocol):
+    @property
+    def unanswerable(self) -> Ask | None:
+        """What the run was ended for."""
+
+    @property
+    def asking(self) -> bool:
+        """Whether a person is being asked at this moment."""
+
+    async def hear(self, event: Event) -> None: ...
+
+    def say(self, text: str) -> None:
+        """Tell the person something, whatever they are being asked."""
+
+    def close(self) -> None: ...
+
+
+def can_ask() -> bool:
+    """Whether a person is at this terminal: a job in the background would be stopped if it read from it."""
+    if sys.stdin is None or sys.stderr is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except OSError:  # a terminal that is not ours alone knows no jobs
+        return True
+
+
+class Nobody:
+    """The first ask of the run itself ends it; what is asked in a turn that it was folded into is its host's affair."""
+
+    asking = False
+
+    def __init__(self, client: Client, workspace_id: str, run_id: str, display: Display) -> None:
+        self._client = client
+        self._workspace_id = workspace_id
+        self._run_id = run_id
+        self._display = display
+        self.unanswerable: Ask | None = None
+
+    async def hear(self, event: Event) -> None:
+        ask = event.payload
+        if not isinstance(ask, Permission | Question) or self.unanswerable is not None:
+            return
+        if self._run_id in (ask.run_id, ask.parent_run_id):
+            self.unanswerable = ask
+            await self._client.cancel_run(self._workspace_id, self._run_id, give_up_after_s=INSIST_S)
+
+    def say(self, text: str) -> None:
+        self._display.say(text)
+
+    def close(self) -> None:
+        pass
+
+
+class Bystander:
+    """Says what is asked and who answered, and waits."""
+
+    asking = False
+    unanswerable: Ask | None = None
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+        self._told: set[str] = set()
+
+    async def hear(self, event: Event) -> None:
+        match event.payload:
+            case Permission() | Question() as ask if ask.id not in self._told:
+                self._told.add(ask.id)
+                command = "permissions" if isinstance(ask, Permission) else "questions"
+                self._display.say(f"Waiting for an answer: {asks.title_of(ask)}")
+                self._display.say(f"  longboat {command} answer {ask.id} …")
+            case PermissionNotification() | QuestionNotification() as told:
+                self._display.say(asks.settled(told))
+
+    def say(self, text: str) -> None:
+        self._display.say(text)
+
+    def close(self) -> None:
+        pass
+
+
+class Person:
+    """Asks at the terminal, one thing at a time, in order. What somebody else answers first is taken off the list."""
+
+    unanswerable: Ask | None = None
+
+    def __init__(self, client: Client, workspace_id: str, display: Display) -> None:
+        self._client = client
+        self._workspace_id = workspace_id
+        self._display = display
+        self._open: deque[Ask] = deque()
+        self._ours: set[str] = set()
+        """What we have answered, or are about to."""
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+        self._unread = b""
+        self._gone = False
+
+    @property
+    def asking(self) -> bool:
+        return bool(self._open) and not self._gone
+
+    async def hear(self, event: Event) -> None:
+        match event.payload:
+            case Permission() | Question() as ask if ask.id not in {each.id for each in self._open} | self._ours:
+                self._open.append(ask)
+                if len(self._open) == 1:
+                    self._begin()
+            case PermissionNotification() | QuestionNotification() as told:
+                known = any(ask.id == told.id for ask in self._open)
+                if known and told.id not in self._ours:
+                    self._interject(asks.settled(told))
+                self._drop(told.id)
+            case RunComplete():
+                self._open.clear()  # whatever we missed: nothing is asked any more
+
+    def close(self) -> None:
+        if self._task is not None:
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+            self._task.cancel()
+
+    def say(self, text: str) -> None:
+        """Tell the person something that is no answer to what they are being asked."""
+        asking = self.asking
+        self._interject(text)
+        if asking:
+            _write(PROMPT)
+
+    def _interject(self, text: str) -> None:
+        if self.asking:
+            _write(CLEAR_LINE)
+        self._display.say(text)
+
+    def _begin(self) -> None:
+        """Ask the first on the list. What was typed before it was shown is no answer to it."""
+        if self._gone:
+            self._display.say(f"Waiting for an answer: {asks.title_of(self._open[0])}")
+            return
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        self._unread = b""
+        while not self._lines.empty():
+            self._lines.get_nowait()
+        if self._task is None:
+            asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._read)
+            self._task = asyncio.create_task(self._converse())
+        self._display.say("")
+        self._put(self._open[0])
+
+    def _put(self, ask: Ask, *, whole: bool = False) -> None:
+        for line in asks.shown(ask, whole=whole):
+            click.echo(line, err=True)
+        click.echo(asks.choices_of(ask), err=True)
+        _write(PROMPT)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(sys.stdin.fileno(), 4096)
+        except OSError:  # the terminal is gone
+            data = b""
+        if not data:
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+            self._lines.put_nowait(None)
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for line in lines:
+            self._lines.put_nowait(line.decode(errors="replace"))
+
+    async def _converse(self) -> None:
+        while (line := await self._lines.get()) is not None:
+            if self._open:
+                await self._take(self._open[0], line)
+        _write("\n")
+        self._gone = True
+        self._display.say("No more input here: answer with `longboat permissions` or `longboat questions`.")
+
+    async def _take(self, ask: Ask, line: str) -> None:
+        if ask.id in self._ours:
+            return  # on its way
+        if isinstance(ask, Permission) and line.strip().lower() in ("v", "view"):
+            self._put(ask, whole=True)
+            return
+        if not line.strip() or (isinstance(ask, Permission) and asks.word_of(ask, line) is None):
+            _write(f"{asks.choices_of(ask)}\n{PROMPT}")
+            return
+        self._ours.add(ask.id)
+        try:
+            await self._send(ask, line)
+        except (AlreadyAnswered, NotFound) as late:
+            self._display.say(late.message)
+            self._drop(ask.id)
+        except LongboatError as error:
+            self._ours.discard(ask.id)
+            self.say(f"The answer did not get through: {error.message}")
+
+    async def _send(self, ask: Ask, line: str) -> None:
+        if isinstance(ask, Question):
+            await self._client.answer_question(self._workspace_id, ask.id, *asks.texts_of(ask, line))
+        elif word := asks.word_of(ask, line):
+            await self._client.answer_permission(
+                self._workspace_id, ask.id, word.answer, wide=word.wide, reason=word.reason
+            )
+
+    def _drop(self, ask_id: str) -> None:
+        """It is settled: on to the next."""
+        first = bool(self._open) and self._open[0].id == ask_id
+        self._open = deque(ask for ask in self._open if ask.id != ask_id)
+        if first and self._open:
+            self._begin()
+
+
+class Stage:
+    """The display of a run, which waits while a person is asked something: a prompt must not drown."""
+
+    def __init__(self, display: Display) -> None:
+        self.display = display
+        self._held: deque[Event] = deque()
+        self.answering: Answering = Bystander(display)
+
+    def show(self, event: Event) -> None:
+        self._held.append(event)
+        while self._held and not (self.display.waits and self.answering.asking):
+            self.display.show(self._held.popleft())
+
+    def say(self, text: str) -> None:
+        self.answering.say(text)
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

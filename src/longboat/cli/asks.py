@@ -1,0 +1,140 @@
+"""How permissions and questions read at the command line, and what a typed line answers. Pure, but for the styles."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import click
+
+from longboat.cli.console import safe
+from longboat.wire.models import (
+    AskState,
+    Permission,
+    PermissionAnswer,
+    PermissionNotification,
+    Question,
+    QuestionNotification,
+)
+
+Ask = Permission | Question
+Notification = PermissionNotification | QuestionNotification
+
+MAX_LINES = 40
+MAX_CHARACTERS = 4_000
+"""Of what a permission would do: whoever wants to see more asks for it."""
+
+_ANSWERS = {
+    "o": PermissionAnswer.ONCE,
+    "s": PermissionAnswer.SESSION,
+    "a": PermissionAnswer.ALWAYS,
+    "d": PermissionAnswer.DENY,
+} | {answer.value: answer for answer in PermissionAnswer}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """An answer to a permission."""
+
+    answer: PermissionAnswer
+    wide: bool = False
+    reason: str = ""
+
+
+def title_of(ask: Ask) -> str:
+    return safe(ask.title if isinstance(ask, Permission) else ask.text)
+
+
+def shown(ask: Ask, *, whole: bool = False) -> Iterator[str]:
+    """What is asked, for a person: styled lines."""
+    first, *more = title_of(ask).splitlines() or [""]
+    yield click.style(f"? {first}", bold=True)
+    yield from (f"  {line}" for line in more)
+    if ask.parent_run_id is not None:
+        yield "    (a sub-agent asks)"
+    if isinstance(ask, Question):
+        yield from (f"    {number}. {safe(choice)}" for number, choice in enumerate(ask.choices, 1))
+        return
+    yield from (f"    {_colored(line)}" for line in _detail(ask, whole=whole))
+    if ask.why:
+        yield f"    why: {safe(ask.why)}"
+    if ask.grant:
+        yield f"    session, always: would allow {safe(', '.join(ask.grant))}"
+    if ask.wide:
+        yield f"    the wide form:   would allow {safe(', '.join(ask.wide))}"
+
+
+def choices_of(ask: Ask) -> str:
+    """What may be typed."""
+    if isinstance(ask, Question):
+        own = "a number or your own words" if ask.choices else "your own words"
+        return f"  {own}{', or several numbers: 1,3' if ask.multiple and ask.choices else ''}"
+    words = ["[o]nce"]
+    words += ["[s]ession", "[a]lways"] if ask.grant else []
+    words += ["[sw], [aw] the wide form"] if ask.wide else []
+    words += ["[d]eny, with a reason if you like"]
+    words += ["[v]iew all of it"] if is_cut(ask) else []
+    return "  " + "  ".join(words)
+
+
+def is_cut(ask: Permission) -> bool:
+    """Whether `shown` leaves something out."""
+    return len(ask.detail) > MAX_CHARACTERS or ask.detail.count("\n") >= MAX_LINES
+
+
+def word_of(ask: Permission, line: str) -> Word | None:
+    """The answer that a line stands for; None if it is none that this permission takes."""
+    key, _, rest = line.strip().partition(" ")
+    key, rest = key.lower(), rest.strip()
+    wide = bool(ask.wide) and (key in ("sw", "aw") or rest == "wide")
+    answer = _ANSWERS.get(key.removesuffix("w") if wide else key)
+    match answer:
+        case PermissionAnswer.DENY:
+            return Word(answer=answer, reason=rest)
+        case PermissionAnswer.SESSION | PermissionAnswer.ALWAYS if wide or (ask.grant and not rest):
+            return Word(answer=answer, wide=wide)
+        case PermissionAnswer.ONCE if not rest:
+            return Word(answer=answer)
+        case _:
+            return None
+
+
+def texts_of(question: Question, line: str) -> tuple[str, ...]:
+    """Numbers stand for choices, several where several may be taken; whatever else is the answer itself."""
+    line = line.strip()
+    pieces = [piece.strip() for piece in line.split(",")] if question.multiple else [line]
+    if all(_is_number_in(question, piece) for piece in pieces):
+        return tuple(dict.fromkeys(question.choices[int(piece) - 1] for piece in pieces))
+    return (line,)
+
+
+def settled(told: Notification) -> str:
+    """How it ended without us, in words."""
+    if told.state is AskState.WITHDRAWN:
+        return "It is not asked any more."
+    who = safe(told.answered_by or "Somebody")
+    if isinstance(told, QuestionNotification):
+        return f"{who} answered: {safe(', '.join(told.answer))}"
+    return f"{who} answered: {told.answer}{f' ({safe(told.reason)})' if told.reason else ''}"
+
+
+def _is_number_in(question: Question, text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= len(question.choices)
+
+
+def _detail(ask: Permission, *, whole: bool) -> Iterator[str]:
+    """What it would do. Lines are never cut short: what is approved is what is shown, or it is said that there is
+    more."""
+    if title_of(ask).endswith(safe(ask.detail)):
+        return
+    if whole or not is_cut(ask):
+        yield from safe(ask.detail).splitlines()
+        return
+    lines = safe(ask.detail[:MAX_CHARACTERS]).splitlines()[:MAX_LINES]
+    yield from lines
+    left = len(ask.detail.splitlines()) - len(lines)
+    yield f"… there is more{f': {left} lines' if left > 0 else ''}"
+
+
+def _colored(line: str) -> str:
+    if line.startswith("+"):
+        return click.style(line, fg="green")
+    return click.style(line, fg="red") if line.startswith("-") else line

@@ -1,0 +1,42 @@
+"""`longboat init`: a first AGENTS.md."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from longboat.cli.options import cwd_option
+
+FILE_NAME = "AGENTS.md"
+
+
+@click.command(short_help="Write a first AGENTS.md for this project.")
+@click.option("--force", is_flag=True, help="Replace the file that is there.")
+@cwd_option
+def init(force: bool, cwd: str) -> None:
+    """Look at the project and write a draft of AGENTS.md: what it is, how it is built and tested, where things are.
+
+    Agents read it at the start of every turn. The draft is made without a model; correct it and add what no file says.
+
+    \b
+    longboat init
+    """
+    from longboat.cli.console import safe
+    from longboat.cli.main import Failure
+    from longboat.context.init import draft_agents_md
+
+    file = Path(cwd) / FILE_NAME
+    name = safe(click.format_filename(file))
+    there = file.exists() or file.is_symlink()
+    if there and not force:
+        if not sys.stdin.isatty():
+            raise Failure(f"{name} is there already.", "With --force it is replaced.")
+        click.confirm(f"{name} is there already. Replace it?", abort=True, err=True)
+    draft = draft_agents_md(Path(cwd))
+    try:
+        # Exclusively, unless replacing was agreed on: it may have been made meanwhile.
+        with open(file, "w" if there else "x", encoding="utf-8") as out:
+            out.write(draft)
+    except FileExistsError:
+        raise Failure(f"{name} is there already.", "With --force it is replaced.") from None
+    click.echo(f"Wrote {name}: read it, correct it, and add what an agent cannot see from the files.")

@@ -1,0 +1,92 @@
+"""`longboat permissions`: what waits for somebody's word, and the word."""
+
+import click
+
+from longboat.cli.options import cwd_option, format_option
+from longboat.wire.models import PermissionAnswer
+
+
+@click.group(invoke_without_command=True, short_help="List and answer what the agent asks to be allowed.")
+@format_option
+@cwd_option
+@click.pass_context
+def permissions(ctx: click.Context, style: str, cwd: str) -> None:
+    """List the tool calls that wait for somebody's word; answer one. The first answer wins, whoever gives it.
+
+    \b
+    longboat permissions
+    longboat permissions answer 0198c2f4-… once
+    longboat permissions answer 0198c2f4-… always --wide
+    longboat permissions answer 0198c2f4-… deny --reason "use the test database"
+    """
+    if ctx.invoked_subcommand is None:
+        _list(style, cwd)
+
+
+@permissions.command("list")
+@format_option
+@cwd_option
+def list_permissions(style: str, cwd: str) -> None:
+    """List what waits for somebody's word, oldest first.
+
+    \b
+    longboat permissions list --format json | jq -r .id
+    """
+    _list(style, cwd)
+
+
+@permissions.command("answer")
+@click.argument("permission_id", metavar="ID")
+@click.argument("answer", type=click.Choice([each.value for each in PermissionAnswer]))
+@click.option("--wide", is_flag=True, help="With session or always: allow the wide form that was offered.")
+@click.option("--reason", default="", metavar="TEXT", help="With deny: what the agent is told.")
+@cwd_option
+def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, cwd: str) -> None:
+    """Allow a call once, for the rest of its session, or always (a rule in the project's longboat.json); or deny it.
+
+    \b
+    longboat permissions answer 0198c2f4-… session
+    """
+    from longboat.cli.background import ensure_server
+    from longboat.cli.console import safe
+    from longboat.cli.ids import ask_meant
+    from longboat.cli.main import Failure
+    from longboat.cli.options import own_name
+    from longboat.client import calls
+    from longboat.wire.requests import AnswerPermission
+
+    given = PermissionAnswer(answer)
+    if reason and given is not PermissionAnswer.DENY:
+        raise click.UsageError("--reason goes with deny.")
+    if wide and given not in (PermissionAnswer.SESSION, PermissionAnswer.ALWAYS):
+        raise click.UsageError("--wide goes with session or always.")
+    connection = ensure_server(cwd)
+    workspace_id = connection.join(cwd).id
+    pending = {ask.id: ask for ask in connection.send(calls.permissions(workspace_id)).items}
+    meant = ask_meant("permissions", permission_id, pending)
+    if wide and meant in pending and not pending[meant].wide:
+        raise Failure("No wide form is offered for this one.", "Answer without --wide.")
+    request = AnswerPermission(answer=given, wide=wide, reason=reason, client_id=own_name())
+    ask = connection.send(calls.answer_permission(workspace_id, meant, request))
+    click.echo(f"{ask.id} {ask.answer}")
+    for rule in ask.granted:
+        click.echo(f"  allowed from now on: {safe(rule)}")
+
+
+def _list(style: str, cwd: str) -> None:
+    from longboat.cli.asks import shown
+    from longboat.cli.background import ensure_server
+    from longboat.cli.console import ago, json_line
+    from longboat.client import calls
+
+    connection = ensure_server(cwd)
+    page = connection.send(calls.permissions(connection.join(cwd).id))
+    for ask in page.items:
+        if style == "json":
+            json_line(ask)
+            continue
+        click.echo(f"{ask.id}  asked {ago(ask.asked_at)} by run {ask.parent_run_id or ask.run_id}")
+        for line in shown(ask, whole=True):
+            click.echo(f"  {line}")
+    if not page.items and style == "text":
+        click.echo("Nothing waits for an answer.")

@@ -1,0 +1,77 @@
+"""`longboat questions`: what the agent asks people, and the answer."""
+
+import click
+
+from longboat.cli.options import cwd_option, format_option
+
+
+@click.group(invoke_without_command=True, short_help="List and answer the agent's questions.")
+@format_option
+@cwd_option
+@click.pass_context
+def questions(ctx: click.Context, style: str, cwd: str) -> None:
+    """List the questions that wait for an answer; answer one. The first answer wins, whoever gives it.
+
+    \b
+    longboat questions
+    longboat questions answer 0198c2f4-… "Use SQLite."
+    """
+    if ctx.invoked_subcommand is None:
+        _list(style, cwd)
+
+
+@questions.command("list")
+@format_option
+@cwd_option
+def list_questions(style: str, cwd: str) -> None:
+    """List what waits for an answer, oldest first.
+
+    \b
+    longboat questions list --format json | jq -r .id
+    """
+    _list(style, cwd)
+
+
+@questions.command("answer")
+@click.argument("question_id", metavar="ID")
+@click.argument("answer", metavar="TEXT…", nargs=-1, required=True)
+@cwd_option
+def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None:
+    """Answer a question, in the words of a choice or in your own; with several texts, if it takes several.
+
+    \b
+    longboat questions answer 0198c2f4-… red blue
+    """
+    from longboat.cli.background import ensure_server
+    from longboat.cli.console import safe
+    from longboat.cli.ids import ask_meant
+    from longboat.cli.options import own_name
+    from longboat.client import calls
+    from longboat.wire.requests import AnswerQuestion
+
+    connection = ensure_server(cwd)
+    workspace_id = connection.join(cwd).id
+    pending = {ask.id: ask for ask in connection.send(calls.questions(workspace_id)).items}
+    meant = ask_meant("questions", question_id, pending)
+    request = AnswerQuestion(answer=answer, client_id=own_name())
+    ask = connection.send(calls.answer_question(workspace_id, meant, request))
+    click.echo(f"{ask.id} {safe(', '.join(ask.answer))}")
+
+
+def _list(style: str, cwd: str) -> None:
+    from longboat.cli.asks import shown
+    from longboat.cli.background import ensure_server
+    from longboat.cli.console import ago, json_line
+    from longboat.client import calls
+
+    connection = ensure_server(cwd)
+    page = connection.send(calls.questions(connection.join(cwd).id))
+    for ask in page.items:
+        if style == "json":
+            json_line(ask)
+            continue
+        click.echo(f"{ask.id}  asked {ago(ask.asked_at)} by run {ask.parent_run_id or ask.run_id}")
+        for line in shown(ask):
+            click.echo(f"  {line}")
+    if not page.items and style == "text":
+        click.echo("Nothing waits for an answer.")

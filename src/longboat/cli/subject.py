@@ -1,0 +1,52 @@
+"""What a tool call is about, in a few words: the file, the command, the pattern. Reads only what the model wrote."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+LEADING = (
+    "command",
+    "pattern",
+    "symbol",
+    "path",
+    "url",
+    "query",
+    "job_id",
+    "text",
+    "prompt",
+    "name",
+)
+"""The arguments that tell most, most telling first."""
+BESIDE = ("path", "new_name", "agent")
+"""Arguments that are told after the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    text: str
+    path: str = ""
+
+
+def subject_of(tool: str, arguments: str) -> Subject:
+    """The subject; nothing of arguments that are no JSON object."""
+    try:
+        given = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError):
+        return Subject(text="")
+    if tool == "todos":
+        return Subject(text=_plan(given.get("items")))
+    found = {name: given[name] for name in LEADING if isinstance(given.get(name), str)}
+    lead = next(iter(found), None)
+    words = [found[lead]] if lead is not None else [value for value in given.values() if isinstance(value, str)][:1]
+    words += [given[name] for name in BESIDE if name != lead and isinstance(given.get(name), str)]
+    return Subject(text=" ".join(words), path=found.get("path", ""))
+
+
+def _plan(items: Any) -> str:
+    """How far the plan is, and what is being done."""
+    known = [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+    done = sum(item.get("state") == "completed" for item in known)
+    now = next((str(item.get("text")) for item in known if item.get("state") == "in_progress"), "")
+    return f"{done} of {len(known)} done" + (f": {now}" if now else "")

@@ -1,0 +1,148 @@
+"""What both clients can be asked where `calls` alone does not say it: because the client's own name goes along, or
+because it is more than one request. Pure. The first parameter, `client_id`, is the client's to fill in.
+
+`documented` gives the methods that the clients make of these, and of `calls`, their names, parameters and words.
+"""
+
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args
+
+import msgspec
+
+from longboat.client import calls, prompting
+from longboat.client.calls import Call
+from longboat.client.following import Script, ask
+from longboat.wire import models, requests
+from longboat.wire.archive import SessionExport
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """A script, and how long an outage may last while it is played."""
+
+    script: Script[None]
+    give_up_after_s: float | None
+
+
+def documented(method: F, made_of: Callable[..., Any], *, leaving_out: int) -> F:
+    """The method as its readers should see it: like the function it is made of, without its first parameters."""
+    told = inspect.signature(made_of)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = [own, *list(told.parameters.values())[leaving_out:]]
+    answer, *_ = get_args(told.return_annotation) or (inspect.Signature.empty,)
+    method.__name__ = made_of.__name__
+    method.__qualname__ = made_of.__name__
+    method.__doc__ = made_of.__doc__
+    method.__signature__ = told.replace(parameters=parameters, return_annotation=answer)  # type: ignore[attr-defined]
+    return method
+
+
+def run(
+    client_id: str,
+    prompt: str,
+    *,
+    session_id: str | None = None,
+    workspace_id: str | None = None,
+    path: str | os.PathLike[str] | None = None,
+    run_id: str | None = None,
+    delivery: models.Delivery | None = None,
+    model: str | None = None,
+    attachments: Sequence[models.Attachment] = (),
+    approve: requests.Approve = requests.Approve.ASK,
+    effort: requests.Effort | None = None,
+    schema: dict[str, Any] | None = None,
+    give_up_after_s: float | None = 60.0,
+) -> Play:
+    """Submit a prompt and yield the events of its run; the last one is its `run_complete`.
+
+    Without `session_id` a session is created; without `workspace_id` the workspace is that of `path`, by default
+    the working directory. With a `run_id` that is known there, it is that run in its session, and nothing new. A
+    lost stream is taken up again; a server gone for `give_up_after_s` raises ServerUnreachable. Leaving early does
+    not cancel the run: `cancel_run` does.
+    """
+    submit = requests.Submit(
+        session_id=session_id or "",
+        prompt=prompt,
+        run_id=run_id,
+        delivery=delivery,
+        model=model,
+        attachments=tuple(attachments),
+        approve=approve,
+        effort=effort,
+        schema=schema,
+        client_id=client_id,
+    )
+    return Play(script=_run(workspace_id, path or ".", submit), give_up_after_s=give_up_after_s)
+
+
+def _run(workspace_id: str | None, path: str | os.PathLike[str], submit: requests.Submit) -> Script[None]:
+    if workspace_id is None:
+        workspace_id = (yield from ask(calls.join(path, submit.client_id))).id
+    yield from prompting.run(workspace_id, submit)
+
+
+def watch(workspace_id: str, run_id: str, *, give_up_after_s: float | None = 60.0) -> Play:
+    """The events of a run that somebody submitted, from now to its `run_complete`, which may be the only one."""
+    return Play(script=prompting.watch(workspace_id, run_id), give_up_after_s=give_up_after_s)
+
+
+def join(client_id: str, path: str | os.PathLike[str]) -> Call[models.Workspace]:
+    """Create the workspace of a directory, or join it."""
+    return calls.join(path, client_id)
+
+
+def release(client_id: str, workspace_id: str) -> Call[None]:
+    """Give up this client's claim on the workspace."""
+    return calls.release(workspace_id, client_id)
+
+
+def submit(client_id: str, workspace_id: str, request: requests.Submit) -> Call[models.Accepted]:
+    """Hand in a prompt and return as soon as it is durable."""
+    if request.client_id is None:
+        request = msgspec.structs.replace(request, client_id=client_id)
+    return calls.submit(workspace_id, request)
+
+
+def edit_run(
+    workspace_id: str, run_id: str, *, prompt: str | None = None, delivery: models.Delivery | None = None
+) -> Call[models.Run]:
+    """Change a run that has not started."""
+    return calls.edit_run(workspace_id, run_id, requests.EditRun(prompt=prompt, delivery=delivery))
+
+
+def answer_permission(
+    client_id: str,
+    workspace_id: str,
+    permission_id: str,
+    answer: models.PermissionAnswer,
+    *,
+    wide: bool = False,
+    reason: str = "",
+) -> Call[models.Permission]:
+    """Answer a permission; AlreadyAnswered if somebody was faster. `wide`: with the wider rules, if offered."""
+    request = requests.AnswerPermission(answer=answer, wide=wide, reason=reason, client_id=client_id)
+    return calls.answer_permission(workspace_id, permission_id, request)
+
+
+def answer_question(client_id: str, workspace_id: str, question_id: str, *answer: str) -> Call[models.Question]:
+    """Answer a question; AlreadyAnswered if somebody was faster."""
+    request = requests.AnswerQuestion(answer=answer, client_id=client_id)
+    return calls.answer_question(workspace_id, question_id, request)
+
+
+def summarize_session(
+    client_id: str, workspace_id: str, session_id: str, *, run_id: str | None = None, model: str | None = None
+) -> Call[models.Accepted]:
+    """Ask for a summary: a run like any other, which the model goes on from."""
+    request = requests.Summarize(run_id=run_id, model=model, client_id=client_id)
+    return calls.summarize_session(workspace_id, session_id, request)
+
+
+def import_session(workspace_id: str, document: SessionExport) -> Call[models.Session]:
+    """A new session from an export."""
+    return calls.import_session(workspace_id, msgspec.json.encode(document))

@@ -1,0 +1,85 @@
+"""Where a prompt goes, as a script: into the session that was named, into that of the run it already is, or into a new
+one, which does not stay behind if the prompt is refused. Asks for I/O and never does any.
+"""
+
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import msgspec
+
+from longboat.client import calls
+from longboat.client.calls import Call
+from longboat.client.following import Asking, Script, ask, follow
+from longboat.errors import LongboatError, RunIdTaken, RunNotFound, ServerUnreachable
+from longboat.wire.ids import new_id
+from longboat.wire.models import Accepted
+from longboat.wire.requests import Submit
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def run(workspace_id: str, submit: Submit) -> Script[None]:
+    """Hand in the prompt and yield the events of its run."""
+
+    def hand_in(submit: Submit) -> Script[None]:
+        return follow(workspace_id, submit.session_id, submit.run_id or "", submit)
+
+    return _placed(workspace_id, submit, hand_in)
+
+
+def detach(workspace_id: str, submit: Submit) -> Asking[Accepted]:
+    """Hand in the prompt, and no more."""
+    return _placed(workspace_id, submit, lambda submit: ask(calls.submit(workspace_id, submit)))
+
+
+def watch(workspace_id: str, run_id: str) -> Script[None]:
+    """Yield the events of a run that somebody handed in."""
+    session_id = (yield from ask(calls.get_run(workspace_id, run_id))).session_id
+    yield from follow(workspace_id, session_id, run_id)
+
+
+def _placed(
+    workspace_id: str, submit: Submit, hand_in: Callable[[Submit], Generator[S, Any, T]]
+) -> Generator[Call[Any] | S, Any, T]:
+    """Hand in the prompt in its session. Whoever hands in the same run_id at the same time ends in the same session."""
+    named, submit = submit.run_id, msgspec.structs.replace(submit, run_id=submit.run_id or new_id())
+    if submit.session_id:
+        return (yield from hand_in(submit))
+    known = (yield from _session_of(workspace_id, named)) if named is not None else None
+    if known is not None:
+        return (yield from hand_in(_into(known, submit)))
+    made = (yield from ask(calls.create_session(workspace_id))).id
+    try:
+        return (yield from hand_in(_into(made, submit)))
+    except ServerUnreachable:
+        raise  # for all we know it was accepted
+    except LongboatError as refusal:
+        yield from _take_back(workspace_id, made)
+        if named is None or not isinstance(refusal, RunIdTaken):
+            raise
+        known = yield from _session_of(workspace_id, named)
+        if known is None:
+            raise
+    # Somebody else was faster; whether it is the same prompt, the server says.
+    return (yield from hand_in(_into(known, submit)))
+
+
+def _into(session_id: str, submit: Submit) -> Submit:
+    return msgspec.structs.replace(submit, session_id=session_id)
+
+
+def _session_of(workspace_id: str, run_id: str) -> Asking[str | None]:
+    """The session of a run that is known."""
+    try:
+        return (yield from ask(calls.get_run(workspace_id, run_id))).session_id
+    except RunNotFound:
+        return None
+
+
+def _take_back(workspace_id: str, session_id: str) -> Asking[None]:
+    """Delete the session that was made for a prompt which was refused. One with a run in it is never touched."""
+    with suppress(LongboatError):
+        if not (yield from ask(calls.runs(workspace_id, session_id=session_id, limit=1))).items:
+            yield from ask(calls.delete_session(workspace_id, session_id))

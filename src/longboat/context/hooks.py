@@ -1,0 +1,204 @@
+"""Hooks: the user's own programs, asked before and after tools, at prompts and when a run has finished (A5).
+
+A hook reads one JSON object on stdin (`HookCall`) and prints one (`HookReply`) or nothing. Exit 2 denies, with stderr
+as the reason. Whatever else goes wrong is reported and never blocks. What it leaves running is ended with it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from longboat.context import process
+from longboat.errors import ConfigInvalid
+
+DENY_CODE = 2
+MAX_TEXT = 20_000
+"""Characters of a hook's reason or context."""
+MAX_RESULT = 200_000
+"""Characters of a tool's result that a hook is shown."""
+
+
+class HookEvent(StrEnum):
+    BEFORE_TOOL = "before_tool"
+    """May deny or allow the call, or replace its input."""
+    AFTER_TOOL = "after_tool"
+    """May add to what the model reads; a denial's reason is added too."""
+    PROMPT_SUBMITTED = "prompt_submitted"
+    """May deny the prompt or add to it."""
+    RUN_FINISHED = "run_finished"
+    """Only told."""
+
+
+class Hook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A command for the shell. `matcher` names tools, with `*`, `?` and `|` between several; left out, all match."""
+
+    command: Annotated[str, msgspec.Meta(min_length=1)]
+    matcher: Annotated[str, msgspec.Meta(pattern=r"^[\w*?| -]*$")] = "*"
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 60.0
+
+    def matches(self, tool: str | None) -> bool:
+        patterns = (pattern.strip() for pattern in (self.matcher or "*").split("|"))
+        return tool is None or any(fnmatchcase(tool, pattern) for pattern in patterns)
+
+
+class Hooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The section `hooks` of `longboat.json`."""
+
+    before_tool: tuple[Hook, ...] = ()
+    after_tool: tuple[Hook, ...] = ()
+    prompt_submitted: tuple[Hook, ...] = ()
+    run_finished: tuple[Hook, ...] = ()
+
+    def of(self, event: HookEvent) -> tuple[Hook, ...]:
+        hooks: tuple[Hook, ...] = getattr(self, event.value)
+        return hooks
+
+
+class HookCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a hook is told."""
+
+    event: HookEvent
+    session_id: str
+    run_id: str
+    directory: str
+    prompt: str | None = None
+    tool: str | None = None
+    call_id: str | None = None
+    input: dict[str, Any] | None = None
+    result: str | None = None
+    is_error: bool | None = None
+    outcome: str | None = None
+    error: str | None = None
+
+
+class HookReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a hook may say."""
+
+    decision: Literal["deny", "allow"] | None = None
+    reason: str = ""
+    input: dict[str, Any] | None = None
+    context: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What all hooks of one event say together."""
+
+    decision: Literal["deny", "allow"] | None = None
+    reason: str = ""
+    input: dict[str, Any] | None = None
+    """To be used instead of the tool's own; None: as it is."""
+    context: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """For the people: hooks that failed."""
+
+
+class _Failed(Exception):
+    """A hook that did not work, as a sentence about it."""
+
+
+def read_hooks(section: Mapping[str, Any]) -> Hooks:
+    """The hooks of one `longboat.json`. Raises ConfigInvalid: a guard that is misspelled must not be left out."""
+    try:
+        return msgspec.convert(section, Hooks)
+    except msgspec.ValidationError as error:
+        message, _, place = str(error).partition(" - at `$")
+        key = f"hooks{place.rstrip('`')}"
+        if key.endswith(".matcher") and "regex" in message:
+            message = "Expected names of tools, with * and ? for parts and | between several"
+        raise ConfigInvalid(f"{key}: {message[:1].lower()}{message[1:]}") from None
+
+
+def joined(parts: Iterable[Hooks]) -> Hooks:
+    """All hooks one after the other. A project's never replace the user's own: those may be guards."""
+    parts = tuple(parts)
+    return Hooks(**{event.value: tuple(hook for part in parts for hook in part.of(event)) for event in HookEvent})
+
+
+async def ask(hooks: Hooks, call: HookCall, *, environ: Mapping[str, str]) -> Verdict:
+    """Run the hooks of an event in order. Each sees the input that those before it made; the first denial ends it.
+
+    `environ` is the environment for them: none of our keys and tokens.
+    """
+    verdict = Verdict()
+    for hook in hooks.of(call.event):
+        if not hook.matches(call.tool):
+            continue
+        try:
+            reply = await _run(hook, call, environ)
+        except _Failed as failed:
+            verdict = replace(verdict, problems=(*verdict.problems, f"Hook {_short(hook.command)!r} {failed}"))
+            continue
+        verdict = _with(verdict, reply)
+        if verdict.decision == "deny":
+            break
+        if verdict.input is not None:
+            call = msgspec.structs.replace(call, input=verdict.input)
+    return verdict
+
+
+def _with(verdict: Verdict, reply: HookReply) -> Verdict:
+    context = (*verdict.context, reply.context[:MAX_TEXT]) if reply.context.strip() else verdict.context
+    changed = reply.input is not None
+    # Leave that was given before was for the input as it was then.
+    decides = changed or reply.decision is not None
+    return replace(
+        verdict,
+        decision=reply.decision if decides else verdict.decision,
+        reason=_reason(reply) if decides else verdict.reason,
+        input=reply.input if changed else verdict.input,
+        context=context,
+    )
+
+
+def _reason(reply: HookReply) -> str:
+    reason = reply.reason.strip()[:MAX_TEXT]
+    return reason or ("A hook denied it and gave no reason." if reply.decision == "deny" else "")
+
+
+async def _run(hook: Hook, call: HookCall, environ: Mapping[str, str]) -> HookReply:
+    if call.result is not None:
+        call = msgspec.structs.replace(call, result=call.result[:MAX_RESULT])
+    try:
+        done = await process.run(
+            ("/bin/sh", "-c", hook.command),
+            directory=Path(call.directory),
+            environ=environ,
+            stdin=msgspec.json.encode(call),
+            timeout_s=hook.timeout_s,
+        )
+    except (OSError, ValueError) as error:
+        raise _Failed(f"could not be started: {error}") from None
+    stderr = done.stderr.decode("utf-8", "replace").strip()
+    if done.code == DENY_CODE:
+        return HookReply(decision="deny", reason=stderr[:MAX_TEXT])
+    if done.code is None:
+        raise _Failed(f"took longer than {hook.timeout_s:g} s and was ended.")
+    if done.is_cut:
+        raise _Failed(f"printed more than {process.MAX_OUTPUT // 1024} KB.")
+    if done.code != 0:
+        raise _Failed(f"failed with exit code {done.code}: {_last_line(stderr) or 'it said nothing'}")
+    return _reply(done.stdout)
+
+
+def _reply(stdout: bytes) -> HookReply:
+    if not stdout.strip():
+        return HookReply()
+    try:
+        return msgspec.json.decode(stdout, type=HookReply)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _Failed(f"printed what is no reply: {error}. Print JSON or nothing, and notes to stderr.") from None
+
+
+def _short(command: str) -> str:
+    return command if len(command) <= 80 else f"{command[:79]}…"
+
+
+def _last_line(text: str) -> str:
+    return re.split(r"\s*\n\s*", text)[-1][:500]

@@ -1,0 +1,74 @@
+"""A first AGENTS.md for a project, made by looking at it, without a model: for `longboat init`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from longboat.context.shelf import shown
+from longboat.context.survey import Survey, survey
+from longboat.context.toolchain import Toolchain, find_toolchain
+
+_PAGES = ("CONTRIBUTING.md", "ARCHITECTURE.md", "docs/architecture.md", "docs/README.md", "README.md")
+_CI = (".github/workflows", ".gitlab-ci.yml", ".circleci/config.yml", "azure-pipelines.yml", ".ci")
+
+
+def draft_agents_md(directory: Path) -> str:
+    """Markdown for a person to read, correct and complete. Reads the disk: call it off the loop."""
+    directory = directory.resolve()
+    chain, seen = find_toolchain(directory), survey(directory)
+    sections = (
+        list(_opening(chain, seen)),
+        _commands(chain),
+        _layout(seen),
+        _pages(directory),
+        [
+            "## Rules",
+            "",
+            "<!-- What an agent cannot see from the files: decisions, names to use and to avoid, what must not be",
+            "touched, how to tell that a change is done. Delete what is wrong above; keep this file short. -->",
+        ],
+    )
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _opening(chain: Toolchain, seen: Survey) -> Iterator[str]:
+    yield f"# {chain.name}"
+    yield ""
+    if chain.description:
+        yield chain.description
+        yield ""
+    if seen.languages:
+        yield f"Written in {', '.join(f'{name} ({_files(count)})' for name, count in seen.languages)}."
+    if chain.needs:
+        yield f"Needs {', '.join(chain.needs)}."
+    if not seen.languages and not chain.needs:
+        yield "<!-- What is this project, and who uses it? -->"
+
+
+def _commands(chain: Toolchain) -> list[str]:
+    if not chain.steps:
+        return ["## Commands", "", "<!-- How is it set up, run, tested and checked? -->"]
+    lines = (f"- `{step.command}`" + (f": {step.purpose}" if step.purpose else "") for step in chain.steps)
+    return ["## Commands", "", *lines]
+
+
+def _layout(seen: Survey) -> list[str]:
+    if not seen.areas:
+        return []
+    lines = (f"- `{shown(Path(area.path))}/`: {_what(area.files, area.language)}" for area in seen.areas)
+    return ["## Layout", "", *lines]
+
+
+def _what(files: int, language: str | None) -> str:
+    return f"{_files(files)}, mostly {language}" if language else _files(files)
+
+
+def _pages(directory: Path) -> list[str]:
+    pages = [name for name in _PAGES if (directory / name).is_file()]
+    ci = [name for name in _CI if (directory / name).exists()]
+    lines = [f"- Read `{name}` before larger changes." for name in pages]
+    lines += [f"- CI is defined in `{name}`: what it runs must pass." for name in ci]
+    return ["## Also", "", *lines] if lines else []
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"

@@ -1,0 +1,143 @@
+"""AGENTS.md, or CLAUDE.md where there is none beside it: what the people of a project want of the agent (A5).
+
+Read from the repository's root down to the workspace, after the user's own; those below the workspace when the agent
+reads a file there. A line of theirs may bring in another file with `@path`, one level deep and not from elsewhere.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from longboat.context.places import Places
+from longboat.context.shelf import BadFile, Found, Shelf, cut, shown
+
+NAMES = ("AGENTS.md", "CLAUDE.md")
+MAX_CHARS = 60_000
+"""Of all instructions together. The nearest are kept whole before those further out."""
+MAX_IMPORTS = 20
+FOREIGN = frozenset({".git", "node_modules", "site-packages", ".venv", "venv"})
+"""Directories whose files other people wrote: what stands there is no instruction of this project's."""
+
+_IMPORT = re.compile(r"(?<![\w@/.])@([^\s@`'\"<>|]+)")
+_CODE = re.compile(r"`[^`]*`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    path: Path
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Import:
+    name: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    text: str
+    imports: tuple[_Import, ...]
+
+
+class _Reader:
+    """One reading: each file at most once."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._seen: set[str] = set()
+        self.items: list[Instruction] = []
+        self.problems: list[str] = []
+
+    def read(self, directory: Path, within: Path | None, *, imports_within: Path) -> None:
+        """The instructions of one directory and what they bring in."""
+        path = next((directory / name for name in NAMES if os.path.lexists(directory / name)), None)
+        sheet = self._add(path, within) if path is not None else None
+        for each in sheet.imports if sheet else ():
+            self._bring(directory, path or directory, each, imports_within)
+
+    def _add(self, path: Path, within: Path | None) -> _Sheet | None:
+        real = os.path.realpath(path)
+        if real in self._seen:
+            return None
+        self._seen.add(real)
+        try:
+            sheet = self._shelf.get(path, _sheet, within=within)
+        except BadFile as bad:
+            self.problems.append(str(bad))
+            return None
+        if sheet is not None and sheet.text:
+            self.items.append(Instruction(path=path, text=sheet.text))
+        return sheet
+
+    def _bring(self, directory: Path, path: Path, each: _Import, within: Path) -> None:
+        target = directory / each.name
+        if not os.path.isfile(target):
+            # `@alice`, `@types/node` and `@/components` are no files: only what must be meant as one is missed.
+            if each.name.endswith(".md"):
+                self.problems.append(str(BadFile(path, f"@{each.name} does not exist.", line=each.line)))
+        elif not Path(os.path.realpath(target)).is_relative_to(os.path.realpath(within)):
+            message = f"@{each.name} lies outside of {shown(within)} and is not read."
+            self.problems.append(str(BadFile(path, message, line=each.line)))
+        else:
+            self._add(Path(os.path.normpath(target)), within)
+
+
+def load(places: Places, shelf: Shelf) -> Found[Instruction]:
+    """What holds in the whole workspace: the user's own first, the workspace's last."""
+    reader = _Reader(shelf)
+    reader.read(places.config_dir, None, imports_within=places.config_dir)
+    for directory in places.descent:
+        reader.read(directory, places.root, imports_within=places.root)
+    return _bounded(reader)
+
+
+def load_for(places: Places, shelf: Shelf, path: Path) -> Found[Instruction]:
+    """What holds besides for one file or directory below the workspace, the outermost first."""
+    path = Path(os.path.realpath(places.directory / path))
+    reader = _Reader(shelf)
+    for directory in _between(places.directory, path if path.is_dir() else path.parent):
+        reader.read(directory, places.root, imports_within=places.root)
+    return _bounded(reader)
+
+
+def _between(workspace: Path, directory: Path) -> Iterable[Path]:
+    if not directory.is_relative_to(workspace):
+        return ()
+    steps = directory.relative_to(workspace).parts
+    if FOREIGN.intersection(steps):
+        return ()
+    return (workspace.joinpath(*steps[: count + 1]) for count in range(len(steps)))
+
+
+def _bounded(reader: _Reader) -> Found[Instruction]:
+    left = MAX_CHARS
+    kept: list[Instruction] = []
+    problems = list(reader.problems)
+    for item in reversed(reader.items):
+        text = cut(item.text, left, shown(item.path))
+        if text != item.text:
+            problems.append(
+                str(BadFile(item.path, f"was cut: all instructions together are longer than {MAX_CHARS} characters."))
+            )
+        left = max(left - len(item.text), 0)
+        kept.append(replace(item, text=text))
+    return Found(items=tuple(reversed(kept)), problems=tuple(problems))
+
+
+def _sheet(path: Path, text: str) -> _Sheet:
+    return _Sheet(text.strip(), tuple(_imports(text))[:MAX_IMPORTS])
+
+
+def _imports(text: str) -> Iterator[_Import]:
+    fence = ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        mark = line.strip()[:3]
+        if mark in ("```", "~~~"):
+            fence = "" if fence == mark else fence or mark
+        elif not fence and "@" in line:
+            for match in _IMPORT.finditer(_CODE.sub("", line)):
+                if name := match[1].rstrip(".,;:!?)]}"):
+                    yield _Import(name, number)

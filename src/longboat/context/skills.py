@@ -1,0 +1,73 @@
+"""Skills: instructions for particular tasks, listed by name and description, read when they are needed (A5).
+
+A skill is a directory with a SKILL.md, whose other files it may speak of.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from longboat.context import front_matter
+from longboat.context.places import Folder, Places
+from longboat.context.shelf import BadFile, Found, Shelf, collect, cut, entries, shown
+
+FILE_NAME = "SKILL.md"
+MAX_DESCRIPTION = 1_024
+MAX_BODY = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    name: str
+    description: str
+    path: Path
+    """Its SKILL.md."""
+    body: str
+
+    @property
+    def text(self) -> str:
+        """What the model reads of it."""
+        return f"Skill {self.name}. Its files lie in {shown(self.path.parent)}.\n\n{self.body}"
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    name: str | None = None
+    description: str | None = None
+
+
+def load(places: Places, shelf: Shelf) -> Found[Skill]:
+    """The nearest of each name."""
+    found = collect(_paths(places.folders("skills", ".agents/skills", ".claude/skills")), shelf, _skill)
+    nearest: dict[str, Skill] = {}
+    for skill in found.items:
+        nearest.setdefault(skill.name, skill)
+    return Found(items=tuple(nearest.values()), problems=found.problems)
+
+
+def _paths(folders: tuple[Folder, ...]) -> Found[tuple[Path, Folder]]:
+    paths: list[tuple[Path, Folder]] = []
+    problems: list[str] = []
+    for folder in folders:
+        names = entries(folder.path)
+        problems += names.problems
+        paths += [(folder.path / name / FILE_NAME, folder) for name in names.items]
+    return Found(items=tuple(paths), problems=tuple(problems))
+
+
+def _skill(path: Path, text: str) -> Skill:
+    document = front_matter.parse(path, text)
+    head = document.fields(_Head)
+    description = " ".join((head.description or "").split())
+    if not description:
+        raise BadFile(path, "the skill has no description: say in its head what it is for and when to use it.", line=1)
+    return Skill(
+        name=_name(head.name) or path.parent.name,
+        description=cut(description, MAX_DESCRIPTION, shown(path)),
+        path=path,
+        body=cut(document.body, MAX_BODY, shown(path)),
+    )
+
+
+def _name(given: str | None) -> str:
+    return " ".join((given or "").split())[:64]

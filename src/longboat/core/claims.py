@@ -1,0 +1,140 @@
+"""What a call claims to do, held against the rules: which rules deny it, and what none allows.
+
+Owns the judgement of paths, web addresses and whole tools; `shell_claims` adds bash. Must not know the order of
+verdicts, nor look at the disk: paths come resolved.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from longboat.core.rules import CHANGES, ON_PATHS, CommandPattern, Glob, PathPattern, Rule, Rules, UrlPattern, below
+from longboat.core.shell_words import names
+
+LOOKING = names(
+    """agent definition diagnostics glob grep job_list job_output longboat_info ls question references symbols todos
+    view"""
+)
+"""Tools that need no rule inside the workspace."""
+
+_CHANGE_PATHS = CHANGES | {"rename"}
+"""Every path of theirs needs a rule."""
+_WRITERS = _CHANGE_PATHS | {"bash", "download"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Something that no rule allows, and the rules that would; empty where no rule can."""
+
+    why: str
+    narrow: str = ""
+    wide: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    tool: str
+    argument: str
+    paths: tuple[str, ...]
+    rules: Rules
+    grants: tuple[Rule, ...]
+    directory: str
+
+    def denials(self) -> Iterator[Rule]:
+        """The deny rules that this meets."""
+        for rule in self.rules.deny:
+            named = rule.concerns(self.tool) and self._meets(rule)
+            changed = self.tool in _WRITERS and rule.concerns("edit")
+            if named or (changed and any(self.on_path(rule, path) for path in self._places())):
+                yield rule
+
+    def gaps(self) -> Iterator[Gap]:
+        """What no rule allows."""
+        for path in self._places():
+            yield from self.path_gaps(self.tool, path)
+        if self.tool in LOOKING | _CHANGE_PATHS or any(map(self._meets, self.allowing(self.tool))):
+            return
+        yield self._gap()
+
+    def named(self) -> tuple[str, ...]:
+        return self._places()
+
+    def _places(self) -> tuple[str, ...]:
+        """The paths that it touches: as resolved, and as named."""
+        named = (self.absolute(self.argument),) if self.tool in ON_PATHS else ()
+        return tuple(dict.fromkeys((*named, *map(posixpath.normpath, self.paths))))
+
+    def allowing(self, tool: str) -> Iterator[Rule]:
+        return (rule for rule in (*self.rules.allow, *self.grants) if rule.concerns(tool))
+
+    def _meets(self, rule: Rule) -> bool:
+        """Whether the argument is what the rule names."""
+        match rule.pattern:
+            case None:
+                return True
+            case PathPattern():
+                return any(self.on_path(rule, path) for path in self._places())
+            case UrlPattern() | Glob():
+                return rule.pattern.fits(self.argument)
+            case CommandPattern():
+                return False
+
+    def absolute(self, path: str) -> str:
+        return posixpath.normpath(posixpath.join(self.directory, path))
+
+    def on_path(self, rule: Rule, path: str) -> bool:
+        return rule.pattern is None or (
+            isinstance(rule.pattern, PathPattern) and rule.pattern.fits(path, self.directory)
+        )
+
+    def path_gaps(self, tool: str, path: str) -> Iterator[Gap]:
+        """Whether `tool` may touch this path: outside the workspace, and where a write would change what is allowed or
+        run, only by a rule that names the place."""
+        inside = below(path, self.directory)
+        guarded = tool in _WRITERS and is_guarded(path)
+        if inside is not None and not guarded and tool not in _CHANGE_PATHS:
+            return
+        as_change = tool in _WRITERS and tool not in CHANGES
+        for rule in (*self.allowing(tool), *(self.allowing("edit") if as_change else ())):
+            if self.on_path(rule, path) and (
+                (inside is not None or _is_absolute(rule)) and (not guarded or _names_guarded(rule))
+            ):
+                return
+        yield path_gap("edit" if as_change else tool, path, inside, guarded=guarded)
+
+    def _gap(self) -> Gap:
+        why = f"No rule allows {self.tool} {self.argument}".rstrip() + "."
+        if address := re.match(r"https?://[^/?#\\@\s]+", self.argument):
+            narrow = "" if "*" in self.argument else f"{self.tool}({self.argument})"
+            return Gap(why=why, narrow=narrow, wide=f"{self.tool}({address.group()}/*)")
+        return Gap(why=why, narrow=self.tool)
+
+
+def _is_absolute(rule: Rule) -> bool:
+    return isinstance(rule.pattern, PathPattern) and rule.pattern.absolute
+
+
+def _names_guarded(rule: Rule) -> bool:
+    return isinstance(rule.pattern, PathPattern) and is_guarded(rule.pattern.source)
+
+
+def is_guarded(path: str) -> bool:
+    """Whether a write here changes what git runs, or these rules themselves."""
+    parts = path.casefold().split("/")
+    return ".git" in parts or parts[-1] == "longboat.json"
+
+
+def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool) -> Gap:
+    shown = re.sub(r"([*?\\])", r"\\\1", path if inside is None else inside)
+    narrow = f"{tool}({shown})"
+    if inside is None:
+        return Gap(why=f"{path} is outside the workspace.", narrow=narrow)
+    if guarded:
+        return Gap(why=f"{inside} decides what may run here.", narrow=narrow)
+    parent = posixpath.dirname(shown)
+    return Gap(
+        why=f"No rule allows {tool} on {inside}.",
+        narrow=narrow,
+        wide=f"{tool}({parent}/**)" if parent else f"{tool}(*)",
+    )

@@ -1,0 +1,130 @@
+"""Permissions (A2): what a call needs, and the verdict of the rules on it. Pure.
+
+Owns the order deny → allow → grants → ask, and what an answer would allow from then on. Must not know how people are
+asked, nor look at the disk.
+"""
+
+import posixpath
+from dataclasses import dataclass
+
+from longboat.core.claims import Claim
+from longboat.core.rules import Rule, RuleInvalid, Rules, parse_rule, parse_rules
+from longboat.core.shell import parse
+from longboat.core.shell_claims import ShellClaim, moves_of
+
+__all__ = [
+    "Allow",
+    "Ask",
+    "Deny",
+    "Need",
+    "Offer",
+    "Rule",
+    "RuleInvalid",
+    "Rules",
+    "Verdict",
+    "grant_for",
+    "judge",
+    "named_paths",
+    "parse_rule",
+    "parse_rules",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What a tool call is about to do, for the rules and for the person who is asked.
+
+    `argument` is what rules match: a path relative to the workspace (absolute outside it) for file tools, a URL for the
+    web, the command text for bash. `paths` are all absolute paths it touches. `detail` is shown to the person: a diff,
+    the whole command.
+    """
+
+    tool: str
+    action: str
+    argument: str = ""
+    paths: tuple[str, ...] = ()
+    title: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """A rule, a grant, or its harmlessness allows all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """The rule that denies it, as written."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Why a person must decide: a sentence for that person."""
+
+    why: str
+
+
+Verdict = Allow | Deny | Ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """The rules that an answer for the session, or for always, would add: exactly this, or a wider form. With either
+    the same call is not asked again. Empty where only “once” can be offered."""
+
+    narrow: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+
+
+def judge(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory: str) -> Verdict:
+    """`directory` is the workspace's root, resolved, as are the paths of the need."""
+    claim = _claim(need, rules, grants, directory)
+    if rule := next(claim.denials(), None):
+        return Deny(rule.text)
+    if gap := next(claim.gaps(), None):
+        return Ask(gap.why)
+    return Allow()
+
+
+def grant_for(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory: str) -> Offer:
+    """What to offer the person beside “once”, for a need that is asked."""
+    claim = _claim(need, rules, grants, directory)
+    if next(claim.denials(), None):
+        return Offer()
+    gaps = tuple(claim.gaps())
+    narrow = tuple(dict.fromkeys(gap.narrow for gap in gaps))
+    wide = tuple(dict.fromkeys(gap.wide or gap.narrow for gap in gaps))
+    return Offer(narrow=() if "" in narrow else narrow, wide=() if "" in wide or wide == narrow else wide)
+
+
+def named_paths(command: str, *, directory: str) -> tuple[str, ...]:
+    """The paths inside the workspace that a shell command may name. Whoever can look at the disk resolves them and puts
+    those that lead out through a link into `Need.paths`, so that they are asked."""
+    claim = _claim(Need(tool="bash", action="run", argument=command), Rules(), (), directory)
+    return claim.named()
+
+
+def _claim(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -> Claim:
+    root = posixpath.normpath(directory)
+    if need.tool != "bash":
+        return Claim(
+            tool=need.tool,
+            argument=need.argument,
+            paths=need.paths,
+            rules=rules,
+            grants=grants,
+            directory=root,
+        )
+    script = parse(need.argument)
+    return ShellClaim(
+        tool=need.tool,
+        argument=need.argument,
+        paths=need.paths,
+        rules=rules,
+        grants=grants,
+        directory=root,
+        script=script,
+        moves=moves_of(script),
+    )

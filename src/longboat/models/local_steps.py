@@ -1,0 +1,137 @@
+"""How a very small model uses tools: each step is one JSON object that its server holds it to, so that it parses.
+
+Pure. Such a model cannot write calls by itself, but it can fill in a form: `{"tool": NAME, "input": {…}}` with the
+fields that the tool needs, or `{"answer": TEXT}`. Left to itself it would use any tool on a greeting: the form has only
+the tools that the prompt's own words call for, and the files that it names. One call a prompt, for it does not know
+when it is done.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from longboat.core.tool import ToolSpec
+from longboat.models.seam import ModelRequest
+from longboat.models.sight import without_images
+from longboat.wire.models import FilePart, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
+
+MAX_RESULT = 2_000
+"""Characters of a result: its window is small."""
+
+_CUES = {
+    "ls": r"list|ls|what files|which files|director(?:y|ies)|folders?",
+    "view": r"read|show|open|view|cat|look at|explain|what is in|contents?",
+    "grep": r"grep|search|find|where is",
+    "edit": r"edit|replace|rename|fix",
+    "write": r"write|create|make a file",
+    "bash": r"run|execute|command|shell",
+}
+"""The words of a prompt that call for a tool."""
+_FILE = re.compile(r"(?<![\w/])[\w./-]*\w\.[A-Za-z]\w{0,7}\b")
+_NEED_A_FILE = frozenset({"view", "edit", "write"})
+_FORM = (
+    'You reply with one JSON object. To use a tool: {{"tool": NAME, "input": {{...}}}}. '
+    'To answer: {{"answer": "..."}}.\nTools:\n{tools}'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    name: str
+    arguments: str
+
+
+class _Step(msgspec.Struct, frozen=True):
+    answer: str | None = None
+    tool: str | None = None
+    input: dict[str, Any] = {}
+
+
+def offered(request: ModelRequest) -> tuple[ToolSpec, ...]:
+    """The tools that the last prompt calls for; none where the next step is plain talk."""
+    prompt, called = _state(request)
+    if called or request.schema is not None:
+        return ()
+    names_files = _FILE.search(prompt) is not None
+    return tuple(
+        tool
+        for tool in request.tools
+        if tool.name in _CUES
+        and re.search(rf"\b(?:{_CUES[tool.name]})\b", prompt, re.IGNORECASE)
+        and (names_files or tool.name not in _NEED_A_FILE)
+    )
+
+
+def as_form(request: ModelRequest, tools: tuple[ToolSpec, ...]) -> ModelRequest:
+    """The step as a form to be filled in."""
+    files = list(dict.fromkeys(_FILE.findall(_state(request)[0])))
+    listed = "\n".join(f"- {tool.name}: {tool.description}" for tool in tools)
+    schema = {"anyOf": [*(_call(tool, files) for tool in tools), _object({"answer": {"type": "string"}})]}
+    return replace(as_talk(request), system=f"{request.system}\n{_FORM.format(tools=listed)}", schema=schema)
+
+
+def _state(request: ModelRequest) -> tuple[str, bool]:
+    """The last prompt, and whether it was already followed by a call."""
+    prompt, called = "", False
+    for message in request.messages:
+        if message.role is Role.USER:
+            prompt, called = " ".join(part.text for part in message.parts if isinstance(part, TextPart)), False
+        called = called or any(isinstance(part, ToolCallPart) for part in message.parts)
+    return prompt, called
+
+
+def as_talk(request: ModelRequest) -> ModelRequest:
+    """The transcript as text alone. Calls are left out: shown some, it would go on writing such."""
+    spoken = (_spoken(message) for message in without_images(request.messages))
+    return replace(request, messages=tuple(message for message in spoken if message.parts), tools=())
+
+
+def read_form(text: str) -> str | Call | None:
+    """The answer, or the call; None if it was cut off."""
+    try:
+        step = msgspec.json.decode(text, type=_Step)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    if step.tool is not None:
+        return Call(name=step.tool, arguments=msgspec.json.encode(step.input).decode())
+    return step.answer
+
+
+def _needed(tool: ToolSpec, files: list[str]) -> dict[str, Any]:
+    """The fields that the tool cannot do without: whatever else there is, the model would invent."""
+    fields = tool.schema.get("properties", {})
+    needed = {name: _plain(fields[name]) for name in tool.schema.get("required", ()) if name in fields}
+    return needed | {"path": {"enum": files}} if "path" in needed and files else needed
+
+
+def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key not in ("description", "default", "examples")}
+
+
+def _call(tool: ToolSpec, files: list[str]) -> dict[str, Any]:
+    return _object({"tool": {"const": tool.name}, "input": _object(_needed(tool, files))})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _spoken(message: Message) -> Message:
+    parts = tuple(TextPart(text=text) for part in message.parts if (text := _text(part)))
+    role = Role.USER if message.role is Role.TOOL else message.role
+    return msgspec.structs.replace(message, role=role, parts=parts)
+
+
+def _text(part: Part) -> str:
+    match part:
+        case TextPart():
+            return part.text
+        case FilePart(text=str(text)):
+            return f'<file name="{part.name}">\n{text}\n</file>'
+        case ToolResultPart():
+            return f"I looked, and this is what I found:\n{part.content[:MAX_RESULT]}\n\nSay in a sentence what it is."
+        case _:
+            return ""

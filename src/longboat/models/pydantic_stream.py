@@ -1,0 +1,108 @@
+"""pydantic-ai's stream as our events. Import it through `general.py` only: the library is heavy."""
+
+from collections.abc import Iterator
+
+from pydantic_ai import exceptions as theirs
+from pydantic_ai import messages as pai
+
+from longboat.models.pydantic_signature import pack
+from longboat.models.seam import ModelEvent, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, ToolCallStart
+from longboat.wire import models as wire
+
+
+class Translation:
+    """Turns one response's events into ours: calls get numbers, a signature waits until its reasoning is over."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, int] = {}
+        self._sent: dict[str, str] = {}
+        self._call_ids: list[str] = []
+        self._reasoning_id: str | None = None
+        self._signature: str | None = None
+
+    def feed(self, event: pai.ModelResponseStreamEvent) -> Iterator[ModelEvent]:
+        match event:
+            case pai.PartStartEvent(part=pai.ThinkingPart() as part):
+                yield from self._reasoning_start(part)
+            case pai.PartStartEvent(part=pai.TextPart() as part):
+                yield from self._sign()
+                yield from _text(part.content)
+            case pai.PartStartEvent(part=pai.ToolCallPart() as part) if event.index not in self._calls:
+                yield from self._sign()
+                yield from self._call_start(event.index, part)
+            case pai.PartDeltaEvent(delta=pai.ThinkingPartDelta() as delta):
+                if delta.content_delta:
+                    yield ReasoningDelta(delta.content_delta)
+                self._signature = delta.signature_delta or self._signature
+            case pai.PartDeltaEvent(delta=pai.TextPartDelta() as delta):
+                yield from _text(delta.content_delta)
+            case pai.PartDeltaEvent(delta=pai.ToolCallPartDelta(args_delta=str(args))):
+                yield from self._arguments(self._calls[event.index], args)
+
+    def finish(self, final: pai.ModelResponse) -> Iterator[ModelEvent]:
+        """What the stream did not spell out: arguments that came as an object, and the last signature."""
+        for part in final.parts:
+            if isinstance(part, pai.ToolCallPart) and part.tool_call_id in self._sent:
+                whole, sent = part.args_as_json_str(), self._sent[part.tool_call_id]
+                if whole.startswith(sent):
+                    yield from self._arguments(self._call_ids.index(part.tool_call_id), whole[len(sent) :])
+        yield from self._sign()
+
+    def _reasoning_start(self, part: pai.ThinkingPart) -> Iterator[ModelEvent]:
+        same = part.id is not None and part.id == self._reasoning_id
+        if not same:
+            yield from self._sign()
+        text = f"\n\n{part.content}" if same else part.content
+        self._reasoning_id = part.id
+        self._signature = part.signature or self._signature
+        if text:
+            yield ReasoningDelta(text)
+
+    def _sign(self) -> Iterator[ModelEvent]:
+        if self._signature:
+            yield ReasoningDelta("", pack(self._reasoning_id, self._signature))
+        self._signature = self._reasoning_id = None
+
+    def _call_start(self, part_index: int, part: pai.ToolCallPart) -> Iterator[ModelEvent]:
+        if secret := (part.provider_details or {}).get("thought_signature"):
+            # Gemini signs the call itself and takes the signature back on empty reasoning before it.
+            yield ReasoningDelta("", secret)
+        index = self._calls[part_index] = len(self._call_ids)
+        self._call_ids.append(part.tool_call_id)
+        self._sent[part.tool_call_id] = ""
+        yield ToolCallStart(index, part.tool_call_id, part.tool_name)
+        if isinstance(part.args, str):
+            yield from self._arguments(index, part.args)
+
+    def _arguments(self, index: int, text: str) -> Iterator[ModelEvent]:
+        if text:
+            self._sent[self._call_ids[index]] += text
+            yield ToolCallDelta(index, text)
+
+
+def _text(text: str) -> Iterator[ModelEvent]:
+    if text:
+        yield TextDelta(text)
+
+
+def stop_reason(final: pai.ModelResponse) -> StopReason:
+    match final.finish_reason:
+        case "length":
+            return StopReason.MAX_TOKENS
+        case "content_filter":
+            return StopReason.CONTENT_FILTER
+        case "error":
+            raise theirs.UnexpectedModelBehavior("The model stopped with an error of its own.")
+        case None if "finish_reason" not in (final.provider_details or {}):
+            raise theirs.ModelAPIError(final.model_name or "", "The stream ended before the answer was complete.")
+    called = any(isinstance(part, pai.ToolCallPart) for part in final.parts)
+    return StopReason.TOOL_USE if called else StopReason.END_TURN
+
+
+def usage(final: pai.ModelResponse) -> wire.Usage:
+    try:
+        cost = float(final.cost().total_price)
+    except (LookupError, ValueError):
+        # No price is known for this model: report tokens alone.
+        cost = 0.0
+    return wire.Usage(input_tokens=final.usage.input_tokens, output_tokens=final.usage.output_tokens, cost=cost)

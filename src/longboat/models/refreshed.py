@@ -1,0 +1,75 @@
+"""What `longboat models refresh` found: a newer price list, and what providers say of their own models.
+
+Owns two files under `<data_dir>/models/`. Either may be missing or broken: then it is as if it had never been fetched.
+Fetching is in `refresh.py`.
+"""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+PRICES = "prices.json"
+LISTED = "listed.json"
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a provider says of one of its models."""
+
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    images: bool | None = None
+
+
+Listing = dict[str, dict[str, Listed]]
+"""By provider, then by model."""
+
+
+def listing(data_dir: Path) -> Listing:
+    try:
+        return msgspec.json.decode((data_dir / "models" / LISTED).read_bytes(), type=Listing)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def save_listing(data_dir: Path, found: Listing) -> None:
+    _save(data_dir / "models" / LISTED, msgspec.json.encode(found))
+
+
+def save_prices(data_dir: Path, raw: bytes) -> None:
+    _save(data_dir / "models" / PRICES, raw)
+
+
+def use_prices(data_dir: Path) -> bool:
+    """Make the fetched price list the one in use; False if there is none that can be read."""
+    try:
+        raw = json.loads((data_dir / "models" / PRICES).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return parse_prices(raw)
+
+
+def parse_prices(raw: object) -> bool:
+    """Take a price list into use if it is one."""
+    from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
+
+    try:
+        # The library fetches and parses in one step; only its own parser knows the format.
+        from genai_prices.types import _providers_from_raw
+
+        providers = _providers_from_raw(raw)
+    except (ImportError, ValueError, TypeError):
+        return False
+    if not providers:
+        return False
+    set_custom_snapshot(DataSnapshot(providers, from_auto_update=True))
+    return True
+
+
+def _save(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as scratch:
+        scratch.write(content)
+    os.replace(scratch.name, path)

@@ -1,0 +1,118 @@
+"""The tools of a workspace that hang on its configuration: web, sandboxed shell, MCP servers, language servers.
+
+Owns MCP and language servers from their first use until the configuration changes or the workspace closes (B7). Must
+not know sessions or permissions.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from longboat.config.references import expand
+from longboat.config.settings import Config
+from longboat.tools.sandbox import SandboxMode, SandboxPolicy
+from longboat.tools.seam import Tool
+from longboat.wire.models import LspEvent, McpEvent
+
+if TYPE_CHECKING:
+    from longboat.tools.jobs import Jobs
+    from longboat.tools.lsp.berth import ServerStatus
+    from longboat.tools.mcp import ServerState
+    from longboat.tools.mcp.logins import Logins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shop:
+    """Where the fittings are made: what does not change while a workspace is open."""
+
+    directory: Path
+    temp: Path
+    hidden: tuple[Path, ...]
+    """Our own directories: a sandboxed command finds them empty."""
+    environ: Mapping[str, str]
+    """What `$NAME` in the configuration stands for."""
+    child_environ: Mapping[str, str]
+    jobs: "Jobs"
+    logins: "Logins"
+    tell: Callable[[msgspec.Struct], None]
+
+
+class Fittings:
+    """Imports and builds: make it off the loop."""
+
+    def __init__(self, config: Config, shop: Shop) -> None:
+        from longboat.tools import bash, definition, diagnostics, download, fetch, references, rename, symbols, web
+        from longboat.tools.lsp.servers import LanguageServers
+        from longboat.tools.mcp import McpServers
+
+        self.mcp: McpServers = McpServers(
+            config.mcp,
+            directory=shop.directory,
+            environ=shop.environ,
+            child_environ=shop.child_environ,
+            logins=shop.logins,
+            on_change=lambda state: shop.tell(mcp_event(state)),
+        )
+        self.lsp: LanguageServers = LanguageServers(
+            shop.directory,
+            config.lsp,
+            environ=shop.child_environ,
+            on_change=lambda status: shop.tell(lsp_event(status)),
+        )
+        net = web.Web(allowed_networks=config.web.allowed_networks)
+        box = SandboxPolicy(
+            mode=SandboxMode(config.sandbox), workspace=shop.directory, temp=shop.temp, hidden=shop.hidden
+        )
+        self.own: list[Tool] = [
+            bash.BashTool(shop.jobs, sandbox=box),
+            fetch.FetchTool(net),
+            download.DownloadTool(net),
+            *_search(config, shop.environ),
+            diagnostics.DiagnosticsTool(self.lsp),
+            definition.DefinitionTool(self.lsp),
+            references.ReferencesTool(self.lsp),
+            symbols.SymbolsTool(self.lsp),
+            rename.RenameTool(self.lsp),
+        ]
+
+    @staticmethod
+    def key(config: Config) -> bytes:
+        """Changes when new fittings are needed."""
+        return msgspec.json.encode((config.mcp, config.lsp, config.web, config.sandbox))
+
+    async def tools(self) -> list[Tool]:
+        """Ours, and those of the MCP servers that are there by now."""
+        await self.mcp.wait_connected()
+        return [*self.own, *self.mcp.tools()]
+
+    async def aclose(self) -> None:
+        await asyncio.gather(self.mcp.aclose(), self.lsp.aclose())
+
+
+def _search(config: Config, environ: Mapping[str, str]) -> list[Tool]:
+    from longboat.tools.web_search import SearchProvider, WebSearchTool
+
+    section = config.web.search
+    if section is None:
+        return []
+    key = expand(section.key, environ)
+    return [WebSearchTool(SearchProvider(kind=section.kind, endpoint=section.endpoint, key=key))]
+
+
+def mcp_event(state: "ServerState") -> McpEvent:
+    known: dict[str, Any] = {
+        "phase": state.phase.value,
+        "authorization_url": state.authorization_url,
+        "tools": state.tools,
+        "prompts": state.prompts,
+        "resources": state.resources,
+    }
+    return McpEvent(server=state.name, transport=state.type, reason=state.reason, **known)
+
+
+def lsp_event(status: "ServerStatus") -> LspEvent:
+    return LspEvent(server=status.name, root=str(status.root), state=status.state.value, detail=status.detail)

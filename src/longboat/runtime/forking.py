@@ -1,0 +1,42 @@
+"""Fork: a second session that begins as the first one stands, or stood at one of its messages.
+
+Its messages are copies, and what was read counts as read; what people granted to the first session they did not grant
+to this one, and the files that the first one changed are not this one's to undo.
+"""
+
+from collections import defaultdict
+from dataclasses import replace
+
+from longboat.core.history import calls_of
+from longboat.errors import NotFound
+from longboat.runtime.transcript import Transcript, copied, inscribe, mark_in, new_session, read_finished
+from longboat.store.protocol import Store, Write
+from longboat.wire.ids import new_id
+from longboat.wire.models import Message, Session
+
+
+async def fork(store: Store, workspace_id: str, session_id: str, message_id: str | None) -> Session:
+    """A turn that is under way is left out: only what is finished can be gone on from."""
+    origin = await store.read(lambda reader: read_finished(reader, workspace_id, session_id))
+    taken = _up_to(origin, message_id)
+    session = new_session(workspace_id, f"Fork of {origin.session.title or 'an untitled session'}")
+    runs: defaultdict[str, str] = defaultdict(new_id)
+    messages = tuple(copied(message, session.id, runs.__getitem__, seq=message.seq) for message in taken)
+    forked = replace(
+        origin, session=session, messages=messages, summary_seq=mark_in(messages, origin.summary_seq), runs=()
+    )
+    reads = Write("reads_copy", {"session_id": session.id, "origin": session_id})
+    await store.submit(inscribe(forked, [reads]))
+    return session
+
+
+def _up_to(origin: Transcript, message_id: str | None) -> tuple[Message, ...]:
+    if message_id is None:
+        return origin.messages
+    for place, message in enumerate(origin.messages):
+        if message.id == message_id:
+            # The results of its calls belong to a message: no model takes a call without them.
+            return origin.messages[: place + (2 if calls_of(message) else 1)]
+    raise NotFound(
+        f"No finished message {message_id!r} in this session: GET …/messages lists them.", code="message_not_found"
+    )

@@ -1,0 +1,129 @@
+"""What sessions find in the workspace they live in (longboat.runtime.home.Home), apart from the sessions themselves.
+
+Owns the workspace's configuration, models, rules, tools, asks and books. Must not know actors, streams or clients.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from longboat import __version__
+from longboat.config.rules import remember
+from longboat.config.settings import Config, Settings
+from longboat.context.commands import Command
+from longboat.core.permissions import RuleInvalid, Rules
+from longboat.errors import ConfigInvalid, ModelError
+from longboat.models.seam import Model, ModelRole
+from longboat.runtime.archive import Archive
+from longboat.runtime.asks import Asks
+from longboat.runtime.files import FileBook
+from longboat.runtime.ledger import Ledger
+from longboat.runtime.models import ModelDesk
+from longboat.runtime.outfit import Outfit, wished
+from longboat.runtime.place import scratches
+from longboat.runtime.sights import Sights
+from longboat.runtime.tasks import Tasks
+from longboat.runtime.undo import UndoBook
+from longboat.runtime.workbench import Workbench
+from longboat.store.protocol import Entry, Store, Unit
+from longboat.store.rows import RunRecord
+from longboat.tools.mcp.logins import Logins
+from longboat.tools.seam import Tool
+from longboat.wire.events import Change, encode_body
+
+
+class Household:
+    def __init__(
+        self,
+        workspace_id: str,
+        directory: Path,
+        *,
+        settings: Settings,
+        store: Store,
+        models: ModelDesk,
+        tools: Iterable[Tool],
+        logins: Logins,
+    ) -> None:
+        self.id = workspace_id
+        self.directory = directory
+        self.store = store
+        self.tasks = Tasks()
+        self.asks = Asks(store, self.id)
+        self.files = FileBook(store, self.id, directory)
+        self.undo = UndoBook(store, self.id, self.files)
+        self.archive = Archive(store, self.id, directory)
+        self.ledger = Ledger(store, self.id)
+        self.bench = Workbench(
+            directory,
+            data_dir=settings.data_dir,
+            scratch=scratches(settings.data_dir) / self.id,
+            config=self.config,
+            logins=logins,
+            extra=tools,
+            tell=self._tell,
+        )
+        self.sights = Sights(self.id, directory, self.bench, store, self.files)
+        self._models = models
+
+    def config(self) -> Config:
+        return self._models.config(self.directory)
+
+    async def model(self, name: str | None, role: ModelRole) -> Model:
+        if not self.directory.is_dir():
+            raise ModelError(
+                f"{self.directory} does not exist any more.", title="The directory is gone", code="directory_gone"
+            )
+        return await self._models.model(self.directory, name, role)
+
+    async def model_of(self, command: Command) -> str | None:
+        """The model that a command asks for, by its name."""
+        if command.model != "small":
+            return command.model if command.model != "large" else None
+        model = await self.model(None, "small")
+        return f"{model.provider}/{model.name}"
+
+    def rules(self) -> Rules:
+        section = self.config().permissions
+        try:
+            return Rules.parse(allow=section.allow, deny=section.deny)
+        except RuleInvalid as error:
+            raise ConfigInvalid(f"permissions: {error}") from None
+
+    async def remember(self, rules: tuple[str, ...]) -> None:
+        await asyncio.to_thread(remember, self.directory, rules, environ=os.environ, user_dir=Path.home())
+
+    async def outfit(self, record: RunRecord, model: Model) -> Outfit:
+        outfit = await self.bench.outfit(
+            model=model, agent=record.options.agent, child=record.run.parent_run_id is not None
+        )
+        return wished(outfit, record.options, model)
+
+    def facts(self) -> str:
+        try:
+            config = self.config()
+        except ConfigInvalid as error:
+            return f"Longboat {__version__} in {self.directory}. The configuration is wrong: {error.message}"
+        lines = [
+            f"Longboat {__version__} in {self.directory}.",
+            f"Models: large {config.models.large or 'by key'}, small {config.models.small or 'by key'}.",
+            f"Rules: allow {list(config.permissions.allow)}, deny {list(config.permissions.deny)}.",
+            f"After a crash: {config.on_restart}.",
+        ]
+        return "\n".join(lines)
+
+    def is_ready(self) -> bool:
+        """Whether the directory is there and its configuration can be used."""
+        try:
+            self.config()
+        except ConfigInvalid:
+            return False
+        return self.directory.is_dir()
+
+    def _tell(self, event: msgspec.Struct) -> None:
+        """Something happened that nobody waits for. A store that fails just now leaves it untold."""
+        entry = Entry(bodies=(encode_body(Change.UPDATED, event),), session_id=None)
+        future = self.store.submit(Unit(workspace_id=self.id, entries=[entry], durable=False))
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -1,0 +1,196 @@
+"""Import: a session from a document that export wrote, here or elsewhere.
+
+Owns what is refused: nobody vouches for the document. All ids are new. What its runs changed in files is kept to be
+looked at and exported again; no undo ever writes it to the disk.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from longboat.core.history import calls_of, is_object
+from longboat.errors import BadInput
+from longboat.runtime.transcript import Transcript, copied, inscribe, new_session
+from longboat.store.protocol import Store, Unit, Write
+from longboat.store.rows import import_run
+from longboat.wire.archive import FORMAT, FORMAT_VERSION, FileContent, SessionExport
+from longboat.wire.ids import new_id
+from longboat.wire.models import Message, Role, Run, RunState, Session, ToolResultPart, Usage
+
+MOST = 2**53
+"""No count is larger: beyond it JSON loses the last digits."""
+
+
+class _Head(msgspec.Struct):
+    format: str = ""
+    version: int = 0
+
+
+class _Broken(Exception):
+    """What is wrong with a document."""
+
+
+def parse(raw: bytes) -> SessionExport:
+    """The document, checked. Raises BadInput with the code bad_export or export_version. Takes its time on a large
+    one: call it off the loop."""
+    try:
+        head = msgspec.json.decode(raw, type=_Head)
+        if head.format != FORMAT:
+            raise _Broken(f"its format is not {FORMAT!r}")
+        if head.version != FORMAT_VERSION:
+            raise BadInput(
+                f"This export has version {head.version}; this server reads version {FORMAT_VERSION}.",
+                code="export_version",
+            )
+        document = msgspec.json.decode(raw, type=SessionExport)
+        _check(document)
+    except (_Broken, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise BadInput(f"This is no whole export of a session: {error}.", code="bad_export") from None
+    return document
+
+
+async def import_session(store: Store, workspace_id: str, directory: Path, raw: bytes) -> Session:
+    """One transaction: a session with all of it, or none."""
+    session, unit = await asyncio.to_thread(lambda: _made(store, workspace_id, directory, parse(raw)))
+    await store.submit(unit)
+    return session
+
+
+def _made(store: Store, workspace_id: str, directory: Path, document: SessionExport) -> tuple[Session, Unit]:
+    session = new_session(workspace_id, document.session.title)
+    session = msgspec.structs.replace(session, usage=document.session.usage)
+    run_of: defaultdict[str, str] = defaultdict(new_id)
+    places = {message.seq: place for place, message in enumerate(document.messages, 1)}
+    messages = tuple(
+        copied(message, session.id, run_of.__getitem__, seq=places[message.seq]) for message in document.messages
+    )
+    transcript = Transcript(
+        session=session,
+        messages=messages,
+        summary_seq=places.get(document.summary_seq, 0),
+        todos=document.todos,
+    )
+    more = [
+        Write("session_usage", _usage(session), rows=1),
+        *(_run(store, session, run, run_of) for run in document.runs),
+        *_changes(session, directory, document, run_of),
+    ]
+    return session, inscribe(transcript, more)
+
+
+def _usage(session: Session) -> dict[str, Any]:
+    usage = msgspec.structs.asdict(session.usage)
+    return {"session_id": session.id, "updated_at": session.updated_at, **usage}
+
+
+def _run(store: Store, session: Session, run: Run, run_of: defaultdict[str, str]) -> Write:
+    new = msgspec.structs.replace(
+        run,
+        run_id=run_of[run.run_id],
+        seq=store.next_seq(),
+        session_id=session.id,
+        folded_into=run_of[run.folded_into] if run.folded_into is not None else None,
+    )
+    return import_run(new, session.workspace_id)
+
+
+def _changes(
+    session: Session, directory: Path, document: SessionExport, run_of: defaultdict[str, str]
+) -> Iterator[Write]:
+    for change in document.changes:
+        params = {
+            "session_id": session.id,
+            "run_id": run_of[change.run_id],
+            "path": str(directory / change.path),
+            "before": _bytes(change.before),
+            "after": _bytes(change.after),
+        }
+        yield Write("change_import", params, rows=1)
+
+
+def _bytes(content: FileContent | None) -> bytes | None:
+    if content is None:
+        return None
+    if content.text is not None:
+        return content.text.encode()
+    return base64.b64decode(content.data or "", validate=True)
+
+
+# What is refused
+
+
+def _check(document: SessionExport) -> None:
+    seqs = [message.seq for message in document.messages]
+    if any(after <= before for before, after in pairwise(seqs)):
+        raise _Broken("its messages are not in order")
+    if document.summary_seq != 0 and document.summary_seq not in seqs:
+        raise _Broken("summary_seq names no message")
+    _check_usage(document.session.usage)
+    _check_calls(document.messages)
+    for run in document.runs:
+        _check_run(run)
+    if len({run.run_id for run in document.runs}) != len(document.runs):
+        raise _Broken("a run is in it twice")
+    for change in document.changes:
+        _check_change(change.path, change.before, change.after)
+
+
+def _check_usage(usage: Usage) -> None:
+    if not all(0 <= number <= MOST for number in msgspec.structs.astuple(usage)):
+        raise _Broken("the usage cannot be")
+
+
+def _check_calls(messages: Sequence[Message]) -> None:
+    """T3: a transcript that the next model request accepts; every call is answered by the very next message."""
+    open_calls: set[str] = set()
+    for message in messages:
+        _check_instants(message.created_at, message.finished_at)
+        if message.finished_at is None:
+            raise _Broken(f"message {message.seq} is not finished")
+        results = {part.tool_call_id for part in message.parts if isinstance(part, ToolResultPart) and part.finished}
+        calls = calls_of(message)
+        if results != open_calls or (message.role is Role.TOOL) != bool(results):
+            raise _Broken(f"message {message.seq} does not answer the calls before it")
+        if calls and message.role is not Role.ASSISTANT:
+            raise _Broken(f"message {message.seq} calls tools and is not the agent's")
+        if not all(call.finished and is_object(call.input) for call in calls):
+            raise _Broken(f"message {message.seq} has a call that is not whole")
+        open_calls = {call.id for call in calls}
+    if open_calls:
+        raise _Broken("the last calls have no results")
+
+
+def _check_run(run: Run) -> None:
+    if run.state is not RunState.FINISHED or run.outcome is None:
+        raise _Broken(f"run {run.run_id!r} is not finished")
+    _check_instants(run.accepted_at, run.started_at, run.finished_at)
+
+
+def _check_instants(*instants: str | None) -> None:
+    for instant in instants:
+        try:
+            aware = instant is None or datetime.fromisoformat(instant).tzinfo is not None
+        except ValueError:
+            aware = False
+        if not aware:
+            raise _Broken(f"{instant!r} is no instant")
+
+
+def _check_change(path: str, *contents: FileContent | None) -> None:
+    if not path or "\0" in path:
+        raise _Broken("a file change has no path")
+    for content in contents:
+        if content is not None and (content.text is None) == (content.data is None):
+            raise _Broken(f"the content of {path!r} is neither text nor data")
+        try:
+            _bytes(content)
+        except (binascii.Error, ValueError):
+            raise _Broken(f"the content of {path!r} is not base64") from None

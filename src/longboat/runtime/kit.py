@@ -1,0 +1,157 @@
+"""The kit that a workspace lends a tool for one call (longboat.tools.kit.Kit): permission, files, live output."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from longboat.core.permissions import Allow, Deny, Need, Rule, Rules, grant_for, judge, parse_rules
+from longboat.errors import ConfigInvalid
+from longboat.runtime.clock import now
+from longboat.runtime.home import Home
+from longboat.store.protocol import Entry, Unit, Write
+from longboat.store.rows import RunRecord
+from longboat.tools.kit import ToolError
+from longboat.wire.events import Change, encode_body
+from longboat.wire.ids import new_id
+from longboat.wire.models import Permission, PermissionAnswer, Question, TodoItem, Todos
+from longboat.wire.requests import Approve
+
+
+class WorkKit:
+    def __init__(
+        self,
+        home: Home,
+        record: RunRecord,
+        call_id: str,
+        *,
+        output: Callable[[str], None],
+        told: set[Path],
+        approved: bool,
+    ) -> None:
+        """`told`: instructions that this turn's model has read. `approved`: a hook lets the call through."""
+        self._home = home
+        self._record = record
+        self._call_id = call_id
+        self._told = told
+        self._approved = approved or record.approve is Approve.ALL
+        self.output = output
+        self.instructions: list[str] = []
+        """What files below the workspace say of what the call has read."""
+
+    @property
+    def directory(self) -> Path:
+        return self._home.directory
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return self._home.bench.environ
+
+    async def permit(self, need: Need) -> None:
+        """Deny rules, allow rules, session grants; then ask, unless this run was approved beforehand (A2)."""
+        run = self._record.run
+        rules = self._rules()
+        grants = await self._grants()
+        verdict = judge(need, rules=rules, grants=grants, directory=str(self.directory))
+        match verdict:
+            case Allow():
+                return
+            case Deny():
+                raise ToolError(f"A rule denies this ({verdict.rule}). Do it another way, or say that you cannot.")
+        if self._approved or self._is_readable(need):
+            return
+        offer = grant_for(need, rules=rules, grants=grants, directory=str(self.directory))
+        ask = Permission(
+            id=new_id(),
+            session_id=run.session_id,
+            run_id=run.run_id,
+            tool_call_id=self._call_id,
+            tool=need.tool,
+            action=need.action,
+            argument=need.argument,
+            title=need.title or f"{need.tool} {need.argument}",
+            detail=need.detail,
+            why=verdict.why,
+            grant=offer.narrow,
+            wide=offer.wide,
+            asked_at=now(),
+            parent_run_id=run.parent_run_id,
+            parent_session_id=run.parent_session_id,
+        )
+        await self._heed(await self._home.asks.permission(ask))
+
+    async def _heed(self, answered: Permission) -> None:
+        match answered.answer:
+            case PermissionAnswer.DENY:
+                reason = f" They said: {answered.reason}" if answered.reason else ""
+                raise ToolError(f"The person refused this.{reason}")
+            case PermissionAnswer.ALWAYS:
+                try:
+                    await self._home.remember(answered.granted)
+                except (ConfigInvalid, OSError) as error:
+                    # Allowed it is, for this session at least: that went on record with the answer.
+                    self.output(f"[The rule could not be kept for ever: {error}]\n")
+
+    def _is_readable(self, need: Need) -> bool:
+        """Our own output files and the user's skills: the model was told to read them."""
+        roots = self._home.bench.readable
+        return (
+            need.action == "read"
+            and bool(need.paths)
+            and all(any(Path(path).is_relative_to(root) for root in roots) for path in need.paths)
+        )
+
+    def _rules(self) -> Rules:
+        try:
+            return self._home.rules()
+        except ConfigInvalid as error:
+            raise ToolError(f"The rules cannot be read: {error.message}") from None
+
+    async def _grants(self) -> tuple[Rule, ...]:
+        session_id = self._record.run.parent_session_id or self._record.run.session_id
+        rows = await self._home.store.read(lambda reader: reader.fetch("grants_of", session_id=session_id))
+        return parse_rules(row["rule"] for row in rows)
+
+    async def note_read(self, path: Path, content: bytes) -> None:
+        await self._home.files.note_read(self._record.run.session_id, path, content)
+        self._home.bench.warm(path)
+        for place, text in await self._home.bench.instructions_for(path):
+            if place not in self._told:
+                self._told.add(place)
+                self.instructions.append(text)
+
+    async def check_read(self, path: Path, content: bytes) -> None:
+        await self._home.files.check_read(self._record.run.session_id, path, content)
+
+    async def note_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
+        await self._home.files.note_change(self._record, path, before, after)
+        return await self._home.bench.diagnostics_after(path, after)
+
+    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:
+        run = self._record.run
+        question = Question(
+            id=new_id(),
+            session_id=run.session_id,
+            run_id=run.run_id,
+            tool_call_id=self._call_id,
+            text=text,
+            choices=tuple(choices),
+            multiple=multiple,
+            asked_at=now(),
+            parent_run_id=run.parent_run_id,
+            parent_session_id=run.parent_session_id,
+        )
+        return (await self._home.asks.question(question)).answer
+
+    async def put_todos(self, items: Sequence[TodoItem]) -> None:
+        todos = Todos(session_id=self._record.run.session_id, items=tuple(items))
+        params = {"session_id": todos.session_id, "items": msgspec.json.encode(todos.items)}
+        entry = Entry(bodies=(encode_body(Change.UPDATED, todos),), session_id=todos.session_id)
+        writes = [Write("todos_put", params, rows=1)]
+        await self._home.store.submit(Unit(workspace_id=self._home.id, writes=writes, entries=[entry]))
+
+    async def delegate(self, prompt: str, *, agent: str | None) -> str:
+        return await self._home.delegate(self._record, prompt, agent)
+
+    def facts(self) -> str:
+        return self._home.facts()

@@ -1,0 +1,62 @@
+"""A workspace's books, read page by page: sessions, messages, runs."""
+
+from longboat.errors import BadInput, RunNotFound
+from longboat.store.protocol import Store
+from longboat.store.rows import RunRecord, read_messages, record_from_row, run_from_row, session_from_row
+from longboat.wire.models import MessagePage, RunPage, RunState, SessionPage
+
+NEWEST = 2**62
+
+
+class Ledger:
+    def __init__(self, store: Store, workspace_id: str) -> None:
+        self._store = store
+        self._workspace_id = workspace_id
+
+    async def sessions(self, *, limit: int, after: str | None) -> SessionPage:
+        before = _cursor(after, NEWEST)
+        rows = await self._store.read(
+            lambda reader: reader.fetch("sessions_page", workspace_id=self._workspace_id, before=before, limit=limit)
+        )
+        following = str(rows[-1]["place"]) if len(rows) == limit else None
+        return SessionPage(items=tuple(session_from_row(row) for row in rows), next=following)
+
+    async def messages(self, session_id: str, *, limit: int, after: str | None) -> MessagePage:
+        start = _cursor(after, 0)
+        items = await self._store.read(lambda reader: read_messages(reader, session_id, after=start, limit=limit))
+        return MessagePage(items=tuple(items), next=str(items[-1].seq) if len(items) == limit else None)
+
+    async def runs(self, *, state: RunState | None, session_id: str | None, limit: int, after: str | None) -> RunPage:
+        """Without their places in the queue, which only memory knows."""
+        before = _cursor(after, NEWEST)
+        query = "runs_page" if session_id is None else "runs_page_session"
+        params = {"workspace_id": self._workspace_id, "before": before, "state": state, "limit": limit}
+        if session_id is not None:
+            params["session_id"] = session_id
+        rows = await self._store.read(lambda reader: reader.fetch(query, **params))
+        runs = tuple(run_from_row(row) for row in rows)
+        return RunPage(items=runs, next=str(runs[-1].seq) if len(runs) == limit else None)
+
+    async def record(self, run_id: str) -> RunRecord:
+        rows = await self._store.read(
+            lambda reader: reader.fetch("run_by_id", workspace_id=self._workspace_id, run_id=run_id)
+        )
+        if not rows:
+            raise RunNotFound(run_id)
+        return record_from_row(rows[0])
+
+    async def unfinished(self) -> dict[str, list[RunRecord]]:
+        """What a crash or a restart left, by session."""
+        rows = await self._store.read(lambda reader: reader.fetch("runs_unfinished", workspace_id=self._workspace_id))
+        by_session: dict[str, list[RunRecord]] = {}
+        for row in rows:
+            by_session.setdefault(row["session_id"], []).append(record_from_row(row))
+        return by_session
+
+
+def _cursor(after: str | None, default: int) -> int:
+    if after is None:
+        return default
+    if not (after.isascii() and after.isdigit() and len(after) <= 18):
+        raise BadInput("after must be the `next` of the page before.", code="bad_page")
+    return int(after)

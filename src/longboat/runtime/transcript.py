@@ -1,0 +1,94 @@
+"""What is finished of a session, read whole; and a new session that begins with such a transcript.
+
+Shared by fork, export and import. Must not know where a transcript came from.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from longboat.errors import SessionNotFound
+from longboat.runtime.clock import now
+from longboat.store.protocol import Entry, Reader, Unit, Write
+from longboat.store.rows import (
+    insert_session,
+    put_message,
+    put_todos,
+    read_messages,
+    run_from_row,
+    session_from_row,
+    todo_items,
+)
+from longboat.wire.events import Change, encode_body
+from longboat.wire.ids import new_id
+from longboat.wire.models import Message, Run, RunState, Session, TodoItem, Todos
+
+WHOLE = 2**31
+TITLE_LENGTH = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    session: Session
+    messages: tuple[Message, ...]
+    summary_seq: int
+    """The seq of the message from which on the model sees it; 0: from the beginning."""
+    runs: tuple[Run, ...] = ()
+    todos: tuple[TodoItem, ...] = ()
+
+
+def read_finished(reader: Reader, workspace_id: str, session_id: str) -> Transcript:
+    """A session without the turn that is under way, if one is."""
+    rows = reader.fetch("session_whole", session_id=session_id, workspace_id=workspace_id)
+    if not rows:
+        raise SessionNotFound(session_id)
+    runs = [run_from_row(row) for row in reader.fetch("runs_of_session", session_id=session_id)]
+    unfinished = {run.run_id for run in runs if run.state is not RunState.FINISHED}
+    found = read_messages(reader, session_id, after=0, limit=WHOLE)
+    messages = tuple(message for message in found if message.run_id not in unfinished)
+    todos = reader.fetch("todos_of", session_id=session_id)
+    return Transcript(
+        session=session_from_row(rows[0]),
+        messages=messages,
+        summary_seq=mark_in(messages, rows[0]["summary_seq"]),
+        runs=tuple(run for run in runs if run.state is RunState.FINISHED),
+        todos=todo_items(todos[0]) if todos else (),
+    )
+
+
+def mark_in(messages: Sequence[Message], mark: int) -> int:
+    """Where the model's view of these messages begins, if that of more messages began at `mark`."""
+    if mark == 0 or any(message.seq == mark for message in messages):
+        return mark
+    return max((message.seq for message in messages if message.summary and message.seq < mark), default=0)
+
+
+def new_session(workspace_id: str, title: str) -> Session:
+    at = now()
+    return Session(
+        id=new_id(), workspace_id=workspace_id, title=title[:TITLE_LENGTH], created_at=at, updated_at=at, busy=False
+    )
+
+
+def copied(message: Message, session_id: str, run_of: Callable[[str], str], *, seq: int) -> Message:
+    """The same message of another session. Its run is another one too: of the first, nothing more is ever told."""
+    return msgspec.structs.replace(message, id=new_id(), session_id=session_id, run_id=run_of(message.run_id), seq=seq)
+
+
+def inscribe(transcript: Transcript, more: Sequence[Write] = ()) -> Unit:
+    """A new session with all that it begins with, in one transaction, and told as if it had been said just now."""
+    session = transcript.session
+    events: list[tuple[Change, msgspec.Struct]] = [(Change.CREATED, session)]
+    writes = [
+        insert_session(session),
+        Write("session_summary", {"session_id": session.id, "seq": transcript.summary_seq}, rows=1),
+    ]
+    for message in transcript.messages:
+        writes.append(put_message(message))
+        events.append((Change.CREATED, message))
+    if transcript.todos:
+        writes.append(put_todos(session.id, transcript.todos))
+        events.append((Change.UPDATED, Todos(session_id=session.id, items=transcript.todos)))
+    entries = [Entry(bodies=(encode_body(change, event),), session_id=session.id) for change, event in events]
+    return Unit(workspace_id=session.workspace_id, writes=[*writes, *more], entries=entries)

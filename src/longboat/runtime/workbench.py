@@ -1,0 +1,302 @@
+"""The tools of one workspace and what they keep running. Set up on first use; closed with the workspace (B7).
+
+Owns the jobs, what the project's files say to the agent, and the fittings. Must not know permissions.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from longboat.config.keys import PROVIDER_KEYS
+from longboat.config.load import user_config_file
+from longboat.config.references import referred
+from longboat.config.settings import Config
+from longboat.context.agents import Agent
+from longboat.context.commands import Command
+from longboat.context.hooks import read_hooks
+from longboat.context.library import Context, Library
+from longboat.context.prompt import build, build_small, instruction_block, surroundings
+from longboat.context.skills import Skill
+from longboat.errors import BadInput
+from longboat.models.seam import Model
+from longboat.runtime.fittings import Fittings, Shop, lsp_event, mcp_event
+from longboat.runtime.outfit import Outfit
+from longboat.runtime.tasks import Tasks
+from longboat.tools.brief import few
+from longboat.tools.kit import ToolError
+from longboat.tools.seam import Tool
+from longboat.wire import models as wire
+
+if TYPE_CHECKING:
+    from longboat.tools.job import Job
+    from longboat.tools.jobs import Jobs
+    from longboat.tools.mcp.logins import Logins
+
+READING = frozenset(
+    {"view", "ls", "glob", "grep", "fetch", "web_search", "diagnostics", "references", "definition", "symbols"}
+)
+"""The tools of a sub-agent that only looks."""
+ALONE = frozenset({"agent", "question", "todos"})
+"""What no sub-agent has: it works alone, for the one who sent it."""
+SMALL_WINDOW = 16_000
+"""Tokens. A model with less is given few tools, in few words: the descriptions of all would fill it."""
+
+_SHELL_STARTUP = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "CDPATH", "GLOBIGNORE"})
+_OURS = frozenset(name for names in PROVIDER_KEYS.values() for name in names)
+
+
+class Workbench:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        data_dir: Path,
+        scratch: Path,
+        config: Callable[[], Config],
+        logins: "Logins",
+        extra: Iterable[Tool],
+        tell: Callable[[msgspec.Struct], None],
+    ) -> None:
+        self._directory = directory
+        self._data_dir = data_dir
+        self._scratch = scratch
+        self._config = config
+        self._logins = logins
+        self._extra = tuple(extra)
+        self._tell = tell
+        self._library = Library(directory, environ=os.environ, user_dir=Path.home())
+        self._context = Context()
+        self._secrets: set[str] = set()
+        """Variables that the configuration has had keys from."""
+        self._plain: list[Tool] = []
+        self._fittings: tuple[bytes, Fittings] | None = None
+        self._opening = asyncio.Lock()
+        self._retired = Tasks()
+        self.jobs: Jobs | None = None
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """For child processes: none of our keys and tokens, and nothing that a shell would run by itself."""
+        return {name: value for name, value in os.environ.items() if not self._is_kept_back(name)}
+
+    def _is_kept_back(self, name: str) -> bool:
+        own = name.startswith(("LONGBOAT_", "BASH_FUNC_")) or name in _SHELL_STARTUP or name in _OURS
+        return own or name in self._secrets
+
+    async def outfit(self, *, model: Model, agent: str | None, child: bool) -> Outfit:
+        """What the next turn works with. `agent` names a sub-agent that the project defines."""
+        config = self._config()
+        self._secrets |= _secrets(config)
+        hooks = read_hooks(config.hooks)
+        self._context = context = await asyncio.to_thread(self._library.load)
+        around = await surroundings(self._directory, date=date.today().isoformat(), environ=self.environ)
+        if model.context_window < SMALL_WINDOW:
+            tools = await self._few_tools(config, model, child=child)
+            return Outfit(system=build_small(around), tools=tools, hooks=hooks, problems=context.problems)
+        defined = self.agent(agent) if agent is not None else None
+        everything = await self._tools(config)
+        fittings = await self._fitted(config)
+        system = build(
+            around,
+            instructions=context.instructions,
+            skills=context.skills,
+            agents=() if child else context.agents,
+            base=defined.prompt if defined is not None else None,
+        )
+        said = "".join(f"\n\nThe MCP server {name} says:\n{text}" for name, text in fittings.mcp.instructions().items())
+        tools = _of_child(everything, defined) if child or defined is not None else everything
+        tools = tools if model.abilities.tools else {}
+        return Outfit(system=system + said, tools=tools, hooks=hooks, problems=context.problems)
+
+    def agent(self, name: str) -> Agent:
+        for agent in self._context.agents:
+            if agent.name == name:
+                return agent
+        known = ", ".join(agent.name for agent in self._context.agents) or "none"
+        raise ToolError(f"There is no sub-agent {name!r}. Those defined here are: {known}.")
+
+    async def command(self, name: str) -> Command | None:
+        """The command of that name, as its file is now."""
+        context = await asyncio.to_thread(self._library.load)
+        command = next((each for each in context.commands if each.name == name), None)
+        if command is not None and command.agent not in (None, *(agent.name for agent in context.agents)):
+            raise BadInput(f"/{name} is to be done by {command.agent!r}, but no such sub-agent is defined here.")
+        return command
+
+    @property
+    def context(self) -> Context:
+        """As the newest turn read it."""
+        return self._context
+
+    async def offered(self) -> wire.SkillPage:
+        """What the files of the project and of the user offer, as they are now."""
+        context = await asyncio.to_thread(self._library.load)
+        return wire.SkillPage(
+            items=tuple(_info(skill) for skill in context.skills),
+            commands=tuple(
+                wire.CommandInfo(name=each.name, description=each.description, argument_hint=each.argument_hint)
+                for each in context.commands
+            ),
+            agents=tuple(_info(agent) for agent in context.agents),
+            problems=context.problems,
+        )
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """Places outside the workspace that may be read without asking: full outputs, and the user's skills."""
+        skills = tuple(Path(os.path.realpath(skill.path.parent)) for skill in self._context.skills)
+        return (Path(os.path.realpath(self._scratch)), *skills)
+
+    async def instructions_for(self, path: Path) -> list[tuple[Path, str]]:
+        """What AGENTS.md files below the workspace say of a file, each with where it stands."""
+        found = await asyncio.to_thread(self._library.for_path, path)
+        return [(each.path, instruction_block(each, self._directory)) for each in found.items]
+
+    async def diagnostics_after(self, path: Path, content: bytes | None) -> str:
+        """What language servers say of a file that was just changed."""
+        if content is None or self._fittings is None:
+            return ""
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            return ""
+        return await self._fittings[1].lsp.diagnostics_after(path, text)
+
+    def warm(self, path: Path) -> None:
+        """A file was read and may soon be edited: its language server may start."""
+        if self._fittings is not None:
+            self._fittings[1].lsp.warm(path)
+
+    async def mcp_shown(self) -> tuple[wire.McpEvent, ...]:
+        fittings = await self._fitted(self._config())
+        return tuple(mcp_event(state) for state in fittings.mcp.states())
+
+    async def lsp_shown(self) -> tuple[wire.LspEvent, ...]:
+        fittings = await self._fitted(self._config())
+        return tuple(lsp_event(status) for status in fittings.lsp.statuses)
+
+    async def aclose(self) -> None:
+        if self._fittings is not None:
+            await self._fittings[1].aclose()
+        if self.jobs is not None:
+            await self.jobs.aclose()
+        await self._retired.aclose()
+
+    async def _few_tools(self, config: Config, model: Model, *, child: bool) -> dict[str, Tool]:
+        """The tools of a model with a small window."""
+        if not model.abilities.tools:
+            return {}
+        tools = few(await self._tools(config))
+        return (_of_child(tools, None) if child else tools) | {tool.spec.name: tool for tool in self._extra}
+
+    async def _tools(self, config: Config) -> dict[str, Tool]:
+        fitted = await (await self._fitted(config)).tools()
+        return {tool.spec.name: tool for tool in (*self._plain, *fitted, *self._extra)}
+
+    async def _fitted(self, config: Config) -> Fittings:
+        async with self._opening:
+            if self.jobs is None:
+                self._plain = await asyncio.to_thread(_plain_tools, self._open_jobs())
+                await self._open_jobs().sweep()
+            key = Fittings.key(config)
+            if self._fittings is None or self._fittings[0] != key:
+                new = await asyncio.to_thread(Fittings, config, self._shop(self._open_jobs()))
+                if self._fittings is not None:
+                    # A call under way loses its server: the configuration says that it is not wanted any more.
+                    self._retired.spawn(self._fittings[1].aclose(), name="retire fittings")
+                self._fittings = (key, new)
+            return self._fittings[1]
+
+    def _open_jobs(self) -> "Jobs":
+        from longboat.tools.jobs import Jobs
+
+        if self.jobs is None:
+            mine = self.jobs = Jobs(self._scratch, on_change=lambda job_id, _: self._tell(_shown(mine.get(job_id))))
+        return self.jobs
+
+    def jobs_shown(self) -> tuple[wire.Job, ...]:
+        return tuple(_shown(job) for job in self.jobs.list()) if self.jobs is not None else ()
+
+    def _shop(self, jobs: "Jobs") -> Shop:
+        config_dir = user_config_file(os.environ, Path.home()).parent
+        return Shop(
+            directory=self._directory,
+            temp=self._scratch / "tmp",
+            hidden=(self._data_dir, config_dir),
+            environ=os.environ,
+            child_environ=self.environ,
+            jobs=jobs,
+            logins=self._logins,
+            tell=self._tell,
+        )
+
+
+def _info(item: Skill | Agent) -> wire.SkillInfo:
+    return wire.SkillInfo(name=item.name, description=item.description, path=str(item.path))
+
+
+def _shown(job: "Job") -> wire.Job:
+    return wire.Job(
+        id=job.job_id,
+        command=job.command,
+        state=wire.JobState(job.state.value),
+        exit_code=job.exit_code,
+        seconds=job.seconds,
+    )
+
+
+def _secrets(config: Config) -> set[str]:
+    sections = config.providers.values()
+    values = (value for each in sections for value in (each.api_key or "", *each.headers.values()))
+    search = [config.web.search.key] if config.web.search is not None else []
+    return {name for value in (*values, *search) if (name := referred(value)) is not None}
+
+
+def _of_child(tools: Mapping[str, Tool], agent: Agent | None) -> dict[str, Tool]:
+    """A sub-agent looks; one that the project defines has what its file says."""
+    read_only = agent is None or agent.read_only
+    allowed = {name: tool for name, tool in tools.items() if name not in ALONE and (not read_only or name in READING)}
+    if agent is None or agent.tools is None:
+        return allowed
+    return {name: tool for name, tool in allowed.items() if name in agent.tools}
+
+
+def _plain_tools(jobs: "Jobs") -> list[Tool]:
+    from longboat.tools import (
+        agent,
+        edit,
+        glob,
+        grep,
+        job_kill,
+        job_list,
+        job_output,
+        longboat_info,
+        ls,
+        multiedit,
+        question,
+        todos,
+        view,
+        write,
+    )
+
+    return [
+        view.ViewTool(),
+        write.WriteTool(),
+        edit.EditTool(),
+        multiedit.MultieditTool(),
+        ls.LsTool(),
+        glob.GlobTool(),
+        grep.GrepTool(),
+        job_output.JobOutputTool(jobs),
+        job_kill.JobKillTool(jobs),
+        job_list.JobListTool(jobs),
+        todos.TodosTool(),
+        question.QuestionTool(),
+        agent.AgentTool(),
+        longboat_info.LongboatInfoTool(),
+    ]

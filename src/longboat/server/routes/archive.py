@@ -1,0 +1,55 @@
+"""Sessions as things: fork, export, import; and a summary on request."""
+
+from typing import Annotated, Literal, cast
+
+from litestar import Response, get, post
+from litestar.params import FromPath, QueryParameter
+
+from longboat.server.bodies import read_body, read_raw
+from longboat.server.routes.request import HttpRequest, W, takes, workspace_of
+from longboat.server.routes.sessions import ONE
+from longboat.wire.archive import SessionExport
+from longboat.wire.models import Accepted, Session
+from longboat.wire.requests import ForkSession, Summarize
+
+Style = Annotated[Literal["json", "markdown"], QueryParameter(name="format", description="json can be imported again.")]
+
+
+@post(ONE + "/fork", status_code=202, opt=takes(ForkSession))
+async def fork_session(request: HttpRequest, session_id: FromPath[str]) -> Session:
+    """A new session with the same transcript, plan and read files; up to `message_id` if one is given. What people
+    granted is not taken along, and neither is a turn that is under way: only what is finished."""
+    wanted = await read_body(request, ForkSession, empty=b"{}")
+    return await (await workspace_of(request)).archive.fork(session_id, wanted.message_id)
+
+
+@get(ONE + "/export")
+async def export_session(
+    request: HttpRequest, session_id: FromPath[str], style: Style = "json"
+) -> Response[SessionExport]:
+    """All that is finished of a session as one document: JSON that can be imported, or Markdown for people."""
+    archive = (await workspace_of(request)).archive
+    if style == "json":
+        return Response(await archive.export(session_id), media_type="application/json")
+    page = Response(await archive.markdown(session_id), media_type="text/markdown")
+    return cast("Response[SessionExport]", page)
+
+
+@post(W + "/sessions/import", opt=takes(SessionExport))
+async def import_session(request: HttpRequest) -> Session:
+    """A new session from an export, with new ids: all of it or nothing. Its files are not written."""
+    return await (await workspace_of(request)).archive.take(await read_raw(request))
+
+
+@post(ONE + "/summarize", status_code=202, opt=takes(Summarize))
+async def summarize_session(request: HttpRequest, session_id: FromPath[str]) -> Response[Accepted]:
+    """Ask for a summary, from which the model then goes on. It is a run like any other: queued, canceled and ended
+    with one terminal event, whose text is the summary. It cannot be edited."""
+    wanted = await read_body(request, Summarize, empty=b"{}")
+    workspace = await workspace_of(request)
+    accepted = await workspace.summarize_session(session_id, wanted)
+    place = f"/v1/workspaces/{workspace.id}/runs/{accepted.run_id}"
+    return Response(accepted, status_code=202, headers={"location": place})
+
+
+HANDLERS = [fork_session, export_session, import_session, summarize_session]

@@ -1,0 +1,26 @@
+"""Numbers: what was used and done."""
+
+from typing import Annotated
+
+from litestar import get
+from litestar.params import FromPath, QueryParameter
+
+from longboat.server.routes.request import HttpRequest, W, app_of
+from longboat.wire.figures import Stats
+
+Days = Annotated[int, QueryParameter(ge=1, le=3_650, description="The last so many days of UTC, today included.")]
+
+
+@get("/v1/stats")
+async def get_stats(request: HttpRequest, days: Days = 30) -> Stats:
+    """Tokens, cost, runs, tool calls and waiting times of all workspaces."""
+    return await app_of(request).stats(None, days=days)
+
+
+@get(W + "/stats")
+async def get_workspace_stats(request: HttpRequest, workspace_id: FromPath[str], days: Days = 30) -> Stats:
+    """The same of one workspace."""
+    return await app_of(request).stats(workspace_id, days=days)
+
+
+HANDLERS = [get_stats, get_workspace_stats]

@@ -1,0 +1,133 @@
+"""A kit for one tool: a real directory, and all that a tool asks, shows, reads and changes kept to be looked at.
+
+    kit = OpenKit(tmp_path)
+    result = await kit.use(ViewTool(), path="a.txt")
+
+Allows everything; `refuse` names what it does not. Keeps A3 as the real kit does: a change needs a prior read and an
+unchanged file. Must not know the runtime.
+"""
+
+import hashlib
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from longboat.core.permissions import Need
+from longboat.core.tool import ToolSpec
+from longboat.tools.kit import Kit, ToolError
+from longboat.tools.seam import ToolCall, ToolResult
+from longboat.wire.models import TodoItem
+
+
+class KitTool(Protocol):
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    path: Path
+    before: bytes | None
+    after: bytes | None
+
+
+class OpenKit:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        environ: Mapping[str, str] | None = None,
+        refuse: Callable[[Need], bool] = lambda _: False,
+        on_permit: Callable[[Need], Awaitable[None]] | None = None,
+        diagnostics: str = "",
+        answers: Sequence[str] = (),
+    ) -> None:
+        """`on_permit` runs while a permission is being asked; `diagnostics` is what every change is answered;
+        `answers` is what every question is."""
+        self._directory = directory.resolve()
+        self._environ = dict(os.environ) if environ is None else dict(environ)
+        self._refuse = refuse
+        self._on_permit = on_permit
+        self._diagnostics = diagnostics
+        self._answers = tuple(answers)
+        self._seen: dict[Path, str] = {}
+        self.needs: list[Need] = []
+        self.outputs: list[str] = []
+        self.reads: list[Path] = []
+        self.changes: list[Change] = []
+        self.questions: list[str] = []
+        self.todos: tuple[TodoItem, ...] = ()
+        self.tasks: list[str] = []
+
+    @property
+    def directory(self) -> Path:
+        return self._directory
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return self._environ
+
+    async def permit(self, need: Need) -> None:
+        self.needs.append(need)
+        if self._on_permit is not None:
+            await self._on_permit(need)
+        if self._refuse(need):
+            raise ToolError(f"Not allowed: {need.title or need.tool}.")
+
+    def output(self, text: str) -> None:
+        self.outputs.append(text)
+
+    def saw(self, path: Path) -> None:
+        """The session has read the file as it is now."""
+        self._seen[path] = _digest(path.read_bytes())
+
+    async def note_read(self, path: Path, content: bytes) -> None:
+        self.reads.append(path)
+        self._seen[path] = _digest(content)
+
+    async def check_read(self, path: Path, content: bytes) -> None:
+        if path not in self._seen:
+            raise ToolError(f"{path} has not been read in this session: view it first.")
+        if self._seen[path] != _digest(content):
+            raise ToolError(f"{path} has changed since it was read: view it again.")
+
+    async def note_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
+        self.changes.append(Change(path=path, before=before, after=after))
+        if after is None:
+            self._seen.pop(path, None)
+        else:
+            self._seen[path] = _digest(after)
+        return self._diagnostics
+
+    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:
+        self.questions.append(text)
+        return self._answers
+
+    async def put_todos(self, items: Sequence[TodoItem]) -> None:
+        self.todos = tuple(items)
+
+    async def delegate(self, prompt: str, *, agent: str | None) -> str:
+        self.tasks.append(prompt)
+        return f"done: {prompt}"
+
+    def facts(self) -> str:
+        return "Longboat, for a test."
+
+    async def use(self, tool: KitTool, **arguments: Any) -> ToolResult:
+        """Call the tool as a turn does."""
+        call = ToolCall(
+            call_id="call_1",
+            name=tool.spec.name,
+            arguments=arguments,
+            session_id="ses_1",
+            run_id="run_1",
+        )
+        return await tool.run(call, self)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

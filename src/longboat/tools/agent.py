@@ -1,0 +1,24 @@
+"""agent: a sub-agent on a child session (A1)."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from longboat.tools.kit import Kit, parse
+from longboat.tools.schema import spec_of
+from longboat.tools.seam import ToolCall, ToolResult
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    prompt: Annotated[str, Meta(min_length=1, max_length=50_000, description="The task, whole.")]
+    agent: Annotated[str | None, Meta(description="The name of a configured sub-agent.")] = None
+
+
+class AgentTool:
+    def __init__(self) -> None:
+        self.spec = spec_of("agent", Input)
+
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+        asked = parse("agent", call.arguments, Input)
+        return ToolResult(content=await kit.delegate(asked.prompt, agent=asked.agent))

@@ -1,0 +1,143 @@
+"""Which processes belong to a command, and how they are all ended.
+
+A command is the leader of its own session. To it belong its process group, its session, their descendants, and every
+process that carries its mark in the environment: that finds daemons which left the group, the session and the family.
+Where there is no /proc only the group is known, as the negative number that signals take for it.
+"""
+
+import asyncio
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = "LONGBOAT_JOB"
+"""The environment variable that marks a command's processes with its workspace and its job."""
+PATIENCE_S = 0.7
+"""Between TERM and KILL: A1 grants a second for both."""
+_HAS_PROC = os.path.exists("/proc/self/stat")
+_LOOK_EVERY_S = 0.02
+_GIVE_UP_S = 5.0
+_DEAD = "ZX"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    state: str
+    parent: int
+    group: int
+    session: int
+
+
+def mark_of(scratch: Path) -> str:
+    """What marks the commands of a workspace, by its scratch directory. The same for every server on that directory,
+    so that the next one finds what a crash left behind: of one workspace, or of all of them."""
+    return f"{_digest(scratch.parent)}-{_digest(scratch)}"
+
+
+async def sweep(scratches: Path) -> None:
+    """End what an earlier server left running, by the directory of all its scratch directories."""
+    await end(None, f"{_digest(scratches)}-")
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
+
+
+def find(group: int | None, mark: str) -> set[int]:
+    """The living processes of a group and of all marks that begin with `mark`."""
+    if not _HAS_PROC:
+        return {-group} if group is not None and is_alive(-group) else set()
+    table = _table()
+    found = {pid for pid, entry in table.items() if group in (entry.group, entry.session) or _marked(pid, mark)}
+    children: dict[int, list[int]] = {}
+    for pid, entry in table.items():
+        children.setdefault(entry.parent, []).append(pid)
+    unvisited = list(found)
+    while unvisited:
+        new = [pid for pid in children.get(unvisited.pop(), ()) if pid not in found]
+        found.update(new)
+        unvisited += new
+    return {pid for pid in found if table[pid].state not in _DEAD} - {os.getpid()}
+
+
+def member(group: int, *, known: int | None = None) -> int | None:
+    """A living process of the group, `known` if it still is one. Cheap when nobody is left, which is the usual case."""
+    if not _exists(-group):
+        return None
+    if not _HAS_PROC:
+        return -group
+    if known is not None and _is_member(_read(known), group):
+        return known
+    return next((pid for pid, entry in _table().items() if _is_member(entry, group)), None)
+
+
+def is_alive(pid: int) -> bool:
+    if not _HAS_PROC:
+        return _exists(pid)
+    entry = _read(pid)
+    return entry is not None and entry.state not in _DEAD
+
+
+def _is_member(entry: _Entry | None, group: int) -> bool:
+    return entry is not None and entry.group == group and entry.state not in _DEAD
+
+
+async def end(group: int | None, mark: str) -> None:
+    """TERM, then KILL, until nobody is left. Gives up on what even KILL does not end."""
+    left = find(group, mark)
+    _signal(left, signal.SIGTERM)
+    _signal(left, signal.SIGCONT)  # a stopped process gets its TERM when it goes on
+    deadline = time.monotonic() + PATIENCE_S
+    # Most of them are not our children: nobody tells us of their end.
+    while time.monotonic() < deadline and any(is_alive(pid) for pid in left):  # noqa: ASYNC110
+        await asyncio.sleep(_LOOK_EVERY_S)
+    deadline = time.monotonic() + _GIVE_UP_S
+    # Looked for anew each time: a process can start others until it is gone.
+    while (left := find(group, mark)) and time.monotonic() < deadline:
+        _signal(left, signal.SIGKILL)
+        await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _table() -> dict[int, _Entry]:
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return {pid: entry for pid in pids if (entry := _read(pid)) is not None}
+
+
+def _read(pid: int) -> _Entry | None:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            # The name in parentheses may hold spaces and parentheses of its own.
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return _Entry(fields[0], int(fields[1]), int(fields[2]), int(fields[3])) if len(fields) > 3 else None
+
+
+def _marked(pid: int, mark: str) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return f"\0{MARK}={mark}".encode() in b"\0" + file.read()
+    except OSError:
+        return False

@@ -1,0 +1,173 @@
+"""One command and everything that it started: its output, its exit, its end.
+
+The command has exited when its shell has; it has ended when nobody of its process group is left and nobody holds its
+output open. Must not know tools or who waits.
+"""
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from longboat.tools import family
+from longboat.tools.pipe import Pipe
+from longboat.tools.plain import Plain
+from longboat.tools.tape import Tape
+
+_LOOK_EVERY_S = 0.5
+GRACE_S = 0.2
+"""How long after the shell's exit its last children may still be about to end."""
+
+_SIGNALS = {number.value: number.name for number in signal.Signals}
+
+
+class JobState(StrEnum):
+    RUNNING = "running"
+    FINISHED = "finished"
+    """It ended by itself."""
+    KILLED = "killed"
+    """Somebody ended it, or its workspace closed."""
+    TIMED_OUT = "timed_out"
+    """Its own time limit ended it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A command to start. `command` is what people know it by."""
+
+    command: str
+    argv: tuple[str, ...]
+    directory: Path
+    environ: Mapping[str, str]
+    timeout_s: float | None = None
+
+
+class Job:
+    def __init__(self, job_id: str, launch: Launch, *, mark: str, tape: Tape) -> None:
+        self.job_id = job_id
+        self.command = launch.command
+        self.state = JobState.RUNNING
+        self.exit_code: int | None = None
+        self.tape = tape
+        self.show: Callable[[str], None] | None = None
+        """Where output goes while somebody watches."""
+        self._launch = launch
+        self._mark = mark
+        self._fate = JobState.FINISHED
+        self._plain = Plain()
+        self._pipe = Pipe(self._take)
+        self._exited = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._given_up = asyncio.Event()
+        """Whoever is still there now is beyond our reach."""
+        self._started = time.monotonic()
+        self._seconds = 0.0
+        self._read: dict[str, int] = {}
+        self._group = 0
+        self._survivor: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it ran, or has been running."""
+        return self._seconds or time.monotonic() - self._started
+
+    @property
+    def is_ending(self) -> bool:
+        """Somebody ends it, or has."""
+        return self._fate is not JobState.FINISHED
+
+    async def start(self) -> "asyncio.subprocess.Process":
+        environ = {**self._launch.environ, family.MARK: self._mark}
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._launch.argv,
+                cwd=self._launch.directory,
+                env=environ,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=self._pipe.write_end,
+                stderr=self._pipe.write_end,
+                start_new_session=True,
+            )
+        except BaseException:
+            self._pipe.close()
+            raise
+        self._group = process.pid
+        self._pipe.listen()
+        return process
+
+    async def watch(self, process: "asyncio.subprocess.Process", *, on_end: Callable[["Job"], None]) -> None:
+        """Follow it to its end; `on_end` hears of that before anybody who waits for it."""
+        code = await process.wait()
+        self._pipe.drain()
+        deadline = time.monotonic() + GRACE_S
+        # Nobody tells us of the end of processes that are not our children: look now and then.
+        while self._is_left() and time.monotonic() < deadline:
+            await _within(self._given_up, GRACE_S / 10)
+        self.exit_code, self._seconds = code, self.seconds
+        self._exited.set()
+        while self._is_left():
+            await _within(self._given_up, _LOOK_EVERY_S)
+        self._pipe.close()
+        self._write(self._plain.flush())
+        self.tape.close()
+        self.state = self._fate
+        try:
+            on_end(self)
+        finally:
+            self._ended.set()
+
+    async def end(self, fate: JobState = JobState.KILLED) -> None:
+        """TERM, then KILL, for all that belongs to it."""
+        if self.state is JobState.RUNNING:
+            self._fate = fate
+        await family.end(self._group, self._mark)
+        self._pipe.drain()
+        self._pipe.close()
+        self._given_up.set()
+
+    async def wait_exited(self, timeout_s: float | None = None) -> bool:
+        return await _within(self._exited, timeout_s)
+
+    async def wait_ended(self, timeout_s: float | None = None) -> bool:
+        return await _within(self._ended, timeout_s)
+
+    def read(self, reader: str) -> str:
+        """What `reader` has not read yet."""
+        text = self.tape.read(self._read.get(reader, 0))
+        self._read[reader] = self.tape.total
+        return text
+
+    def _is_left(self) -> bool:
+        if self._given_up.is_set():
+            return False
+        self._survivor = family.member(self._group, known=self._survivor)
+        return self._pipe.is_open or self._survivor is not None
+
+    def _take(self, data: bytes) -> None:
+        self._write(self._plain.decode(data))
+
+    def _write(self, text: str) -> None:
+        self.tape.write(text)
+        if self.show is not None and text:
+            self.show(text)
+
+
+def ending(job: Job) -> str:
+    """How a command whose shell has exited went, in words."""
+    code = job.exit_code or 0
+    if job.state is JobState.TIMED_OUT:
+        return f"ended by its time limit after {job.seconds:.1f} s"
+    if code < 0:
+        return f"ended by {_SIGNALS.get(-code, f'signal {-code}')} after {job.seconds:.1f} s"
+    return f"exit code {code} after {job.seconds:.1f} s"
+
+
+async def _within(event: asyncio.Event, timeout_s: float | None) -> bool:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+    return event.is_set()

@@ -1,0 +1,36 @@
+"""job_kill: end a background job and all that it started."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from longboat.tools.job import JobState
+from longboat.tools.job_output import status
+from longboat.tools.jobs import Jobs
+from longboat.tools.kit import Kit, parse
+from longboat.tools.schema import spec_of
+from longboat.tools.seam import ToolCall, ToolResult
+
+_REAPED_S = 2.0
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    job_id: Annotated[str, Meta(description="The job, as bash or job_list named it.")]
+
+
+class JobKillTool:
+    def __init__(self, jobs: Jobs) -> None:
+        self.spec = spec_of("job_kill", Input)
+        self._jobs = jobs
+
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+        asked = parse("job_kill", call.arguments, Input)
+        job = self._jobs.get(asked.job_id)
+        if job.state is not JobState.RUNNING:
+            return ToolResult(content=f"[{status(job)}; there is nothing to end]")
+        await self._jobs.end(job)
+        ended = await job.wait_ended(_REAPED_S)
+        said = status(job) if ended else f"{job.job_id} does not end, even when killed: tell the user"
+        output = job.read(call.session_id).rstrip("\n")
+        return ToolResult(content=f"{output}\n[{said}]" if output else f"[{said}]", is_error=not ended)

@@ -1,0 +1,74 @@
+"""What a workspace lends a tool for one call, and how a tool says what is wrong."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from longboat.core.permissions import Need
+from longboat.wire.models import TodoItem
+
+Input = TypeVar("Input", bound=msgspec.Struct)
+
+
+class ToolError(Exception):
+    """What the model reads as an error result: what is wrong, and what to do instead."""
+
+
+def parse(name: str, arguments: Mapping[str, Any], shape: type[Input]) -> Input:
+    """The arguments as `shape`; a ToolError names what is wrong."""
+    try:
+        return msgspec.convert(arguments, shape)
+    except msgspec.ValidationError as error:
+        raise ToolError(f"Bad input for {name}: {error}.") from None
+
+
+class Kit(Protocol):
+    @property
+    def directory(self) -> Path:
+        """The workspace's root, resolved."""
+        ...
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment for child processes: none of our keys and tokens."""
+        ...
+
+    async def permit(self, need: Need) -> None:
+        """Return if the call may do this, else raise ToolError with what the model is told. May ask the people attached
+        and wait for them."""
+        ...
+
+    def output(self, text: str) -> None:
+        """Show live output to the people attached. The model reads only the result."""
+        ...
+
+    async def note_read(self, path: Path, content: bytes) -> None:
+        """This session has seen the file as it is (A3)."""
+        ...
+
+    async def check_read(self, path: Path, content: bytes) -> None:
+        """Raise ToolError unless this session has read the file and it is unchanged since (A3)."""
+        ...
+
+    async def note_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
+        """Record a change of this turn for undo (A4) and tell the people attached; None is a file that is not there.
+        Returns what language servers say of it, or nothing. Counts as a read too."""
+        ...
+
+    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:
+        """Ask the people attached and wait for the first who answers."""
+        ...
+
+    async def put_todos(self, items: Sequence[TodoItem]) -> None:
+        """The session's plan from now on, whole."""
+        ...
+
+    async def delegate(self, prompt: str, *, agent: str | None) -> str:
+        """Let a sub-agent work on a session of its own, and return its answer."""
+        ...
+
+    def facts(self) -> str:
+        """What the agent may know of its own server: no secrets."""
+        ...

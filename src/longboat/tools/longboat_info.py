@@ -1,0 +1,20 @@
+"""longboat_info: the agent's own configuration and state, without secrets (A1)."""
+
+import msgspec
+
+from longboat.tools.kit import Kit, parse
+from longboat.tools.schema import spec_of
+from longboat.tools.seam import ToolCall, ToolResult
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Nothing is asked."""
+
+
+class LongboatInfoTool:
+    def __init__(self) -> None:
+        self.spec = spec_of("longboat_info", Input)
+
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+        parse("longboat_info", call.arguments, Input)
+        return ToolResult(content=kit.facts())

@@ -1,0 +1,46 @@
+"""The `lsp` section of `longboat.json`: a name for each server, and how it is started. Starts nothing.
+
+    "lsp": {
+      "zls": {"command": "zls", "file_types": ["zig"], "root_markers": ["build.zig"]},
+      "basedpyright": {"settings": {"basedpyright": {"analysis": {"typeCheckingMode": "strict"}}}},
+      "clangd": {"enabled": false}
+    }
+
+A server that Longboat knows needs only what is to be different. What is named here is preferred: no built-in server is
+started for a file type that a server of this section takes.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from longboat.errors import ConfigInvalid
+
+
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One language server. What is left out is taken from the built-in server of the same name, if there is one."""
+
+    command: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    args: tuple[str, ...] | None = None
+    env: dict[str, str] = {}
+    file_types: tuple[str, ...] | None = None
+    """Endings of file names, with or without the dot."""
+    root_markers: tuple[str, ...] | None = None
+    """Names that mark the directory a server is started for."""
+    initialization_options: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    """What the server is told when it asks for its configuration."""
+    enabled: bool = True
+
+
+def read(section: Mapping[str, Any]) -> dict[str, ServerSettings]:
+    """The section with its values checked; a ConfigInvalid names what is wrong."""
+    return {name: _read_one(name, value) for name, value in section.items()}
+
+
+def _read_one(name: str, value: Any) -> ServerSettings:
+    try:
+        return msgspec.convert(value, ServerSettings)
+    except msgspec.ValidationError as error:
+        raise ConfigInvalid(f"lsp.{name}: {error}") from None

@@ -1,0 +1,74 @@
+"""`mcp_resource`: read a resource of an MCP server, or list what can be read."""
+
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from longboat.core.permissions import Need
+from longboat.core.tool import ToolSpec
+from longboat.tools.kit import Kit, ToolError, parse
+from longboat.tools.mcp.server import Server
+from longboat.tools.mcp.state import McpResource
+from longboat.tools.schema import schema_of
+from longboat.tools.seam import ToolCall, ToolResult
+
+NAME = "mcp_resource"
+_SHOWN = 200
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    server: Annotated[str | None, Meta(description="The name of the MCP server.")] = None
+    uri: Annotated[str | None, Meta(description="The address of the resource; leave it out to list them.")] = None
+
+
+class ResourceTool:
+    """`servers` gives the servers that can be read from now."""
+
+    def __init__(self, servers: Callable[[], dict[str, Server]]) -> None:
+        description = files("longboat.tools.mcp").joinpath("resource.md").read_text("utf-8").strip()
+        self.spec = ToolSpec(name=NAME, description=description, schema=schema_of(Input))
+        self._servers = servers
+
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+        asked = parse(NAME, call.arguments, Input)
+        servers = self._servers()
+        if asked.server is not None and asked.server not in servers:
+            raise ToolError(f"No MCP server {asked.server!r} has resources. Those that do: {_names(servers)}.")
+        if asked.uri is None:
+            return ToolResult(
+                content=_listed(server for server in servers.values() if asked.server in (None, server.name))
+            )
+        server = _owner(servers, asked)
+        title = f"Read {asked.uri} from the MCP server {server.name}"
+        await kit.permit(Need(tool=NAME, action="read", argument=f"{server.name} {asked.uri}", title=title))
+        return ToolResult(content=await server.read(asked.uri))
+
+
+def _owner(servers: dict[str, Server], asked: Input) -> Server:
+    if asked.server is not None:
+        return servers[asked.server]
+    owners = [server for server in servers.values() if any(item.uri == asked.uri for item in server.catalog.resources)]
+    if len(owners) != 1 and len(servers) != 1:
+        raise ToolError(f"Say which server has {asked.uri}: one of {_names(servers)}.")
+    return owners[0] if owners else next(iter(servers.values()))
+
+
+def _names(servers: Iterable[str]) -> str:
+    return ", ".join(sorted(servers)) or "none"
+
+
+def _listed(servers: Iterable[Server]) -> str:
+    lines = [_line(item) for server in servers for item in server.catalog.resources]
+    shown = lines[:_SHOWN]
+    if len(lines) > _SHOWN:
+        shown.append(f"… and {len(lines) - _SHOWN} more: name a server to see only its own")
+    return "\n".join(shown) or "There are no resources."
+
+
+def _line(item: McpResource) -> str:
+    kind = f" ({item.mime_type})" if item.mime_type else ""
+    about = f": {item.description}" if item.description else ""
+    return f"[{item.server}] {item.uri} {item.name}{kind}{about}"

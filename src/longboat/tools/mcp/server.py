@@ -1,0 +1,293 @@
+"""One configured server over its whole life: connected in a task of its own, tried again when it dies, ended for good.
+
+Owns that task, the child process behind it and the calls under way. Must not know the SDK beyond `connection`, which is
+imported when it is first needed, nor permissions.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from longboat.errors import ConfigInvalid
+from longboat.tools import family
+from longboat.tools.kit import ToolError
+from longboat.tools.mcp.logins import Logins
+from longboat.tools.mcp.settings import McpServer, Target, kind_of, resolve
+from longboat.tools.mcp.state import Answer, Catalog, Phase, ServerState
+
+if TYPE_CHECKING:
+    from longboat.tools.mcp.connection import Connection, Surroundings
+    from longboat.tools.mcp.reasons import Reason
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+CALL_WAIT_S = 15.0
+"""How long a call waits for a server that is being connected."""
+_GRACE_S = 1.0
+"""Between closing a child's input and ending it by force."""
+_CLOSE_S = 3.0
+
+OnChange = Callable[[ServerState], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How a server that failed is tried again: after `base_s`, then twice as long each, `tries` times in a row; then it
+    rests until somebody asks for it, `rest_s` later at the earliest. One that lived for `rest_s` begins anew."""
+
+    tries: int = 6
+    base_s: float = 0.5
+    rest_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """What servers are given of their workspace. `environ` is what `$NAME` refers to, `child_environ` what a child
+    inherits, `mark` what every child carries in its environment."""
+
+    directory: Path
+    environ: Mapping[str, str]
+    child_environ: Mapping[str, str]
+    mark: str
+    logins: Logins | None
+    on_change: OnChange
+    patience: Patience
+
+
+class Server:
+    def __init__(self, name: str, settings: McpServer, workplace: Workplace) -> None:
+        self.state = ServerState(name=name, type=kind_of(settings), phase=Phase.CLOSED)
+        self.catalog = Catalog()
+        self._settings = settings
+        self._workplace = workplace
+        self._mark = f"{workplace.mark}/{name}/"
+        self._task: asyncio.Task[None] | None = None
+        self._rested_at = float("-inf")
+        self._connection: Connection | None = None
+        self._target: Target | None = None
+        self._closing = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._calls: set[asyncio.Task[Any]] = set()
+
+    @property
+    def name(self) -> str:
+        return self.state.name
+
+    def start(self, *, anyway: bool = False) -> None:
+        """Connect in the background, unless it is being done, or failed a moment ago and not `anyway`."""
+        if self._closing.is_set() or (self._task is not None and not self._task.done()):
+            return
+        if anyway or time.monotonic() - self._rested_at >= self._workplace.patience.rest_s:
+            self._become(Phase.CONNECTING)
+            self._task = asyncio.get_running_loop().create_task(self._live(), name=f"mcp {self.name}")
+
+    async def wait_settled(self) -> None:
+        """Until it is ready or has failed once."""
+        while self.state.phase is Phase.CONNECTING:
+            await self._changed.wait()
+
+    async def call(self, tool: str, arguments: dict[str, Any], on_progress: Callable[[str], None]) -> Answer:
+        return await self._ask(lambda connection: connection.call(tool, arguments, on_progress))
+
+    async def read(self, uri: str) -> str:
+        return await self._ask(lambda connection: connection.read(uri))
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> str:
+        return await self._ask(lambda connection: connection.prompt(name, arguments))
+
+    async def aclose(self) -> None:
+        """End it and whatever it started. Bounded."""
+        self._closing.set()
+        task = self._task
+        if task is not None and not task.done():
+            if self._connection is not None:
+                self._connection.stop()
+            await asyncio.wait({task}, timeout=_GRACE_S)
+            if not task.done():
+                if self._connection is not None:
+                    self._connection.abort()
+                await self._end_children()
+                await asyncio.wait({task}, timeout=_CLOSE_S)
+            if not task.done():
+                logger.error("mcp server %s does not end", self.name)
+        for call in self._calls:
+            call.cancel()
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=_GRACE_S)
+        self.catalog = Catalog()
+        self._become(Phase.CLOSED)
+
+    async def _live(self) -> None:
+        """The life of the server: in this task every connection is opened and closed."""
+        try:
+            await self._keep_connected()
+        except Exception as error:
+            logger.exception("mcp server %s: given up", self.name)
+            self.catalog = Catalog()
+            self._become(Phase.FAILED, f"{type(error).__name__} in Longboat itself: its log says more")
+
+    async def _keep_connected(self) -> None:
+        patience = self._workplace.patience
+        failures = 0
+        while True:
+            began = time.monotonic()
+            reason = await self._connect_once()
+            self._rested_at = time.monotonic()
+            if self._closing.is_set():
+                return
+            failures = 1 if self._rested_at - began >= patience.rest_s else failures + 1
+            if not reason.may_pass or failures >= patience.tries:
+                self.catalog = Catalog()
+                self._become(Phase.FAILED, reason.text)
+                return
+            # It keeps its tools meanwhile: a call waits until it is back.
+            self._become(Phase.FAILED, reason.text)
+            if await self._closes_within(min(patience.base_s * 2 ** (failures - 1), patience.rest_s)):
+                return
+            self._become(Phase.CONNECTING)
+
+    async def _closes_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._closing.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _connect_once(self) -> "Reason":
+        """Connect and stay connected for as long as it lasts; why it lasted no longer."""
+        # In a thread: the SDK takes most of a second to load, and nobody's stream should stand still for it.
+        await asyncio.to_thread(import_module, "longboat.tools.mcp.reasons")
+        from longboat.tools.mcp.connection import Connection
+        from longboat.tools.mcp.reasons import Reason, reason_of
+
+        try:
+            self._target = target = resolve(self.name, self._settings, self._workplace.environ)
+        except ConfigInvalid as error:
+            return Reason(text=error.message, may_pass=False)
+        connection = Connection(target, self._surroundings())
+        if self._closing.is_set():
+            return Reason(text="", may_pass=False)
+        self._connection = connection
+        try:
+            await connection.run(self._take)
+            return Reason(text="", may_pass=False)
+        except Exception as error:
+            reason = reason_of(error, target, connection.witness)
+            logger.info("mcp server %s: %s", self.name, reason.text)
+            return reason
+        finally:
+            self._connection = None
+            if target.kind == "stdio":
+                await self._end_children()
+
+    def _surroundings(self) -> "Surroundings":
+        from longboat.tools.mcp.connection import Surroundings
+
+        return Surroundings(
+            directory=self._workplace.directory,
+            environ=self._workplace.child_environ,
+            mark=self._mark,
+            logins=self._workplace.logins,
+            on_authorization=self._authorize,
+        )
+
+    async def _end_children(self) -> None:
+        """Whatever the server left behind, in its process group or not."""
+        await family.end(None, self._mark)
+
+    async def _ask(self, request: Callable[["Connection"], Coroutine[Any, Any, T]]) -> T:
+        """Send a request to the server. If who asks is canceled, so is the request: the server is told at once, and
+        nobody waits until it has heard."""
+        connection = await self._ready()
+        call = asyncio.get_running_loop().create_task(request(connection), name=f"mcp call to {self.name}")
+        self._calls.add(call)
+        call.add_done_callback(self._forget)
+        try:
+            return await asyncio.shield(call)
+        except asyncio.CancelledError:
+            if call.cancelled() and not _is_canceled():
+                raise ToolError(f"The MCP server {self.name} was closed during the call.") from None
+            call.cancel()
+            raise
+        except Exception as error:
+            raise ToolError(self._complaint(error)) from error
+
+    async def _ready(self) -> "Connection":
+        self.start()
+        try:
+            async with asyncio.timeout(CALL_WAIT_S):
+                while self._task is not None and not self._task.done():
+                    if self._connection is not None and self._connection.is_open:
+                        return self._connection
+                    await self._changed.wait()
+        except TimeoutError:
+            pass
+        if self.state.authorization_url is not None:
+            raise ToolError(f"The MCP server {self.name} waits for somebody to log in: go on without it for now.")
+        match self.state.phase:
+            case Phase.CONNECTING | Phase.READY:
+                raise ToolError(f"The MCP server {self.name} is still being connected: go on without it for now.")
+            case Phase.FAILED:
+                raise ToolError(f"The MCP server {self.name} cannot be used: {self.state.reason}.")
+            case Phase.CLOSED:
+                raise ToolError(f"The MCP server {self.name} is closed.")
+
+    def _complaint(self, error: Exception) -> str:
+        from longboat.tools.mcp.connection import ServerGone
+        from longboat.tools.mcp.reasons import complaint_of
+
+        if isinstance(error, ServerGone):
+            return (
+                f"The MCP server {self.name} ended during the call: nobody knows how far it came. It is being "
+                "connected again: look at what was done before you repeat the call."
+            )
+        assert self._target is not None, "there was a connection"
+        return f"The MCP server {self.name} failed: {complaint_of(error, self._target)}"
+
+    def _forget(self, call: "asyncio.Task[Any]") -> None:
+        self._calls.discard(call)
+        if not call.cancelled():
+            # Whoever asked may have left; a failure that nobody hears is no news.
+            call.exception()
+
+    def _take(self, catalog: Catalog) -> None:
+        if self.state.phase is not Phase.READY or catalog != self.catalog:
+            self.catalog = catalog
+            self._become(Phase.READY)
+
+    def _authorize(self, url: str | None) -> None:
+        if url != self.state.authorization_url:
+            self._tell(replace(self.state, authorization_url=url))
+
+    def _become(self, phase: Phase, reason: str = "") -> None:
+        state = ServerState(
+            name=self.name,
+            type=self.state.type,
+            phase=phase,
+            reason=reason,
+            tools=len(self.catalog.tools),
+            prompts=len(self.catalog.prompts),
+            resources=len(self.catalog.resources),
+        )
+        if state != self.state:
+            self._tell(state)
+
+    def _tell(self, state: ServerState) -> None:
+        self.state = state
+        self._changed.set()
+        self._changed = asyncio.Event()
+        try:
+            self._workplace.on_change(state)
+        except Exception:
+            logger.exception("mcp server %s: its state could not be told", self.name)
+
+
+def _is_canceled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

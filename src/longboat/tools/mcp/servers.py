@@ -1,0 +1,136 @@
+"""The MCP servers of one workspace. Connects them when they are first asked for, and none of another workspace (B7).
+
+servers = McpServers(config.mcp, directory=…, environ=…, child_environ=…, logins=logins, on_change=publish)
+await servers.wait_connected()      # at the start of a turn; bounded, whatever the servers do
+tools = servers.tools()
+await servers.aclose()
+"""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from longboat.errors import ConfigInvalid
+from longboat.tools.kit import ToolError
+from longboat.tools.mcp.logins import Logins
+from longboat.tools.mcp.names import tool_names
+from longboat.tools.mcp.resource import ResourceTool
+from longboat.tools.mcp.server import OnChange, Patience, Server, Workplace
+from longboat.tools.mcp.settings import read
+from longboat.tools.mcp.state import McpPrompt, McpResource, Phase, ServerState
+from longboat.tools.mcp.tool import McpTool
+
+WAIT_S = 5.0
+"""How long the first turn waits for servers that are slow to start: their tools come with a later one."""
+
+
+class McpServers:
+    """`section` is the `mcp` section of `longboat.json`; an entry that is wrong is a failed server, and no more.
+
+    `environ` is what `$NAME` in it refers to; `child_environ` is what a server that we start inherits. Without `logins`
+    nobody is asked to log in anywhere.
+    """
+
+    def __init__(
+        self,
+        section: Mapping[str, Any],
+        *,
+        directory: Path,
+        environ: Mapping[str, str],
+        child_environ: Mapping[str, str],
+        logins: Logins | None = None,
+        on_change: OnChange = lambda _: None,
+        wait_s: float = WAIT_S,
+        patience: Patience | None = None,
+    ) -> None:
+        workplace = Workplace(
+            directory=directory,
+            environ=environ,
+            child_environ=child_environ,
+            mark=f"mcp-{secrets.token_hex(8)}",
+            logins=logins,
+            on_change=on_change,
+            patience=patience or Patience(),
+        )
+        self._wait_s = wait_s
+        self._servers: dict[str, Server] = {}
+        self._others: dict[str, ServerState] = {}
+        """Servers that are switched off, or cannot be understood."""
+        self._deadline: float | None = None
+        for name, value in section.items():
+            self._add(name, value, workplace)
+
+    async def wait_connected(self) -> None:
+        """Connect what is not connected yet, and wait for it, but no longer than `wait_s` since the first time: a
+        server that is slow or broken costs the first turn that long, and no other turn anything."""
+        loop = asyncio.get_running_loop()
+        if self._deadline is None:
+            self._deadline = loop.time() + self._wait_s
+        for server in self._servers.values():
+            server.start()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                for server in self._servers.values():
+                    await server.wait_settled()
+        except TimeoutError:
+            pass
+
+    def tools(self) -> list[McpTool | ResourceTool]:
+        """The tools of the servers that are connected, or were a moment ago and are being connected again."""
+        found: list[McpTool | ResourceTool] = []
+        for server in self._servers.values():
+            names = tool_names(server.name, [tool.name for tool in server.catalog.tools])
+            found += [McpTool(server, tool, names[tool.name]) for tool in server.catalog.tools]
+        if self._readable():
+            found.append(ResourceTool(self._readable))
+        return found
+
+    def prompts(self) -> list[McpPrompt]:
+        return [prompt for server in self._servers.values() for prompt in server.catalog.prompts]
+
+    def resources(self) -> list[McpResource]:
+        return [resource for server in self._servers.values() for resource in server.catalog.resources]
+
+    def instructions(self) -> dict[str, str]:
+        """What the servers want a model to know, by server."""
+        found = {server.name: server.catalog.instructions for server in self._servers.values()}
+        return {name: text for name, text in found.items() if text}
+
+    def states(self) -> list[ServerState]:
+        return [*(server.state for server in self._servers.values()), *self._others.values()]
+
+    async def prompt(self, server: str, name: str, arguments: dict[str, str]) -> str:
+        """The text of a prompt, to be submitted; ToolError says why there is none."""
+        return await self._server(server).prompt(name, arguments)
+
+    def reconnect(self, server: str) -> None:
+        """Try a failed server again now, because a person wants it."""
+        self._server(server).start(anyway=True)
+
+    async def aclose(self) -> None:
+        """Close them all, and end every process they started. Bounded; goes on by itself if the caller is canceled."""
+        closing = [asyncio.ensure_future(server.aclose()) for server in self._servers.values()]
+        if closing:
+            await asyncio.wait(closing)
+
+    def _add(self, name: str, value: Any, workplace: Workplace) -> None:
+        try:
+            settings = read(name, value)
+        except ConfigInvalid as error:
+            self._others[name] = ServerState(name=name, type="", phase=Phase.FAILED, reason=error.message)
+            return
+        server = Server(name, settings, workplace)
+        if settings.enabled:
+            self._servers[name] = server
+        else:
+            self._others[name] = server.state
+
+    def _readable(self) -> dict[str, Server]:
+        return {name: server for name, server in self._servers.items() if server.catalog.resources}
+
+    def _server(self, name: str) -> Server:
+        if name not in self._servers:
+            raise ToolError(f"There is no MCP server {name!r}. Those there are: {', '.join(self._servers) or 'none'}.")
+        return self._servers[name]

@@ -1,0 +1,152 @@
+"""The ways to a server: a child process, streamable HTTP, SSE. Owns what the SDK's transports do not tell on their own:
+that the other side is gone, what it wrote to stderr, and the status of a refused request."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import anyio
+import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+
+from longboat.errors import ConfigInvalid
+from longboat.tools import family
+from longboat.tools.mcp.settings import Target
+from longboat.tools.pipe import Pipe
+from longboat.tools.plain import Plain
+
+if TYPE_CHECKING:
+    from mcp.client._transport import ReadStream, TransportStreams
+
+_STDERR_KEPT = 4_096
+_HTTP_S = 30.0
+
+
+@dataclass(slots=True)
+class Witness:
+    """What was seen of the other side, for the reason if it fails."""
+
+    gone: anyio.Event = field(default_factory=anyio.Event)
+    status: int = 0
+    stderr: bytes = b""
+
+    def take(self, data: bytes) -> None:
+        self.stderr = (self.stderr + data)[-_STDERR_KEPT:]
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it wrote to stderr: where a traceback says what happened."""
+        plain = Plain()
+        lines = (plain.decode(self.stderr) + plain.flush()).strip().splitlines()
+        return "\n".join(lines[-3:])[-600:]
+
+
+@asynccontextmanager
+async def open_stdio(
+    target: Target, *, directory: Path, environ: Mapping[str, str], mark: str, witness: Witness
+) -> AsyncIterator["TransportStreams"]:
+    """The server as a child that carries `mark`, by which all that it starts is found."""
+    env = {**environ, **target.env, family.MARK: mark}
+    command = _executable(target, directory, env)
+    parameters = StdioServerParameters(command=command, args=list(target.args), env=env, cwd=directory)
+    pipe = Pipe(witness.take)
+    try:
+        with os.fdopen(pipe.write_end, "w", closefd=False) as errlog:
+            async with stdio_client(parameters, errlog=errlog) as streams:
+                pipe.listen()
+                yield _watched(streams, witness)
+    finally:
+        pipe.drain()
+        pipe.close()
+
+
+@asynccontextmanager
+async def open_http(target: Target, *, auth: httpx2.Auth | None, witness: Witness) -> AsyncIterator["TransportStreams"]:
+    async with (
+        _client(target, auth, witness) as client,
+        streamable_http_client(target.url, http_client=client) as streams,
+    ):
+        yield _watched(streams, witness)
+
+
+@asynccontextmanager
+async def open_sse(target: Target, *, auth: httpx2.Auth | None, witness: Witness) -> AsyncIterator["TransportStreams"]:
+    def client(
+        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+    ) -> httpx2.AsyncClient:
+        return _client(target, auth, witness)
+
+    async with sse_client(target.url, auth=auth, httpx_client_factory=client) as streams:
+        yield _watched(streams, witness)
+
+
+def _client(target: Target, auth: httpx2.Auth | None, witness: Witness) -> httpx2.AsyncClient:
+    async def note(response: httpx2.Response) -> None:
+        if response.status_code >= 400:
+            witness.status = response.status_code
+
+    # No limit for reading: streams may be silent for hours, and each request has its own limit above.
+    return httpx2.AsyncClient(
+        headers=dict(target.headers),
+        timeout=httpx2.Timeout(_HTTP_S, read=None),
+        auth=auth,
+        event_hooks={"response": [note]},
+    )
+
+
+def _executable(target: Target, directory: Path, env: Mapping[str, str]) -> str:
+    command = os.path.expanduser(target.command)
+    if os.sep in command:
+        command = str(directory / command)
+    found = shutil.which(command, path=env.get("PATH"))
+    if found is None:
+        raise ConfigInvalid(f"mcp.{target.name}.command: {target.command!r} is not a program that can be found here")
+    return found
+
+
+def _watched(streams: "TransportStreams", witness: Witness) -> "TransportStreams":
+    read, write = streams
+    return _Watched(read, witness.gone), write
+
+
+class _Watched:
+    """The read stream, with an event for its end: the session itself tells nobody."""
+
+    def __init__(self, stream: "ReadStream[SessionMessage | Exception]", gone: anyio.Event) -> None:
+        self._stream = stream
+        self._gone = gone
+
+    @property
+    def last_context(self) -> object:
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        return await self._stream.receive()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        return await self._stream.__anext__()
+
+    async def aclose(self) -> None:
+        self._gone.set()
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        self._gone.set()
+        return await self._stream.__aexit__(kind, error, trace)

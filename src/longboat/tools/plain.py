@@ -1,0 +1,45 @@
+"""What a program wrote for a terminal, as plain text: UTF-8 decoded, colors and cursor movements taken out.
+
+Owns the spelling of terminal escapes. A decoder is (decode, flush): text cut anywhere comes out the same.
+"""
+
+import codecs
+import re
+
+_ESCAPE = re.compile(
+    r"\x1b(?:"
+    r"\[[0-?]*[ -/]*[@-~]"  # colors, cursor movements
+    r"|\][^\x07\x1b]*(?:\x07|\x1b\\)"  # window titles, links, the clipboard
+    r"|[PX^_][^\x1b]*\x1b\\"
+    r"|[ -/]*[0-OQ-WYZ\\`-~]"
+    r")"
+)
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)\Z|\r\Z")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+LONGEST_ESCAPE = 4096
+"""An escape that goes on for longer is not waited for."""
+
+
+class Plain:
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._held = ""
+
+    def decode(self, data: bytes) -> str:
+        text = self._held + self._decoder.decode(data)
+        cut = _UNFINISHED.search(text, max(0, len(text) - LONGEST_ESCAPE))
+        end = cut.start() if cut else len(text)
+        self._held = text[end:]
+        return _clean(text[:end])
+
+    def flush(self) -> str:
+        text = self._held + self._decoder.decode(b"", final=True)
+        self._held = ""
+        return _clean(text)
+
+
+def _clean(text: str) -> str:
+    text = _ESCAPE.sub("", text) if "\x1b" in text else text
+    # A line that is written over with a lone return is a progress bar: each state becomes a line of its own.
+    text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    return _CONTROL.sub("", text)

@@ -1,0 +1,28 @@
+"""question: ask the people attached; the first who answers decides (A1)."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from longboat.tools.kit import Kit, parse
+from longboat.tools.schema import spec_of
+from longboat.tools.seam import ToolCall, ToolResult
+
+_Choice = Annotated[str, Meta(min_length=1, max_length=300)]
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    text: Annotated[str, Meta(min_length=1, max_length=4_000, description="The question.")]
+    choices: Annotated[tuple[_Choice, ...], Meta(max_length=20, description="Answers to choose from.")] = ()
+    multiple: Annotated[bool, Meta(description="Whether several choices may be taken.")] = False
+
+
+class QuestionTool:
+    def __init__(self) -> None:
+        self.spec = spec_of("question", Input)
+
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+        asked = parse("question", call.arguments, Input)
+        answer = await kit.ask(asked.text, choices=asked.choices, multiple=asked.multiple)
+        return ToolResult(content="\n".join(answer))

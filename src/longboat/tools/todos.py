@@ -1,0 +1,33 @@
+"""todos: the session's plan, shown by every face (A1)."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from longboat.tools.kit import Kit, parse
+from longboat.tools.schema import spec_of
+from longboat.tools.seam import ToolCall, ToolResult
+from longboat.wire.models import TodoItem, TodoState
+
+MAX_ITEMS = 100
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    text: Annotated[str, Meta(min_length=1, max_length=500)]
+    state: TodoState = TodoState.PENDING
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    items: Annotated[tuple[Item, ...], Meta(max_length=MAX_ITEMS, description="The whole list, in order.")]
+
+
+class TodosTool:
+    def __init__(self) -> None:
+        self.spec = spec_of("todos", Input)
+
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+        asked = parse("todos", call.arguments, Input)
+        await kit.put_todos([TodoItem(text=item.text, state=item.state) for item in asked.items])
+        left = sum(item.state is not TodoState.COMPLETED for item in asked.items)
+        return ToolResult(content=f"The plan has {len(asked.items)} items, {left} of them left.")

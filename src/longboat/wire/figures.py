@@ -1,0 +1,81 @@
+"""Numbers of what was used and done: the answers of `GET …/stats`. Days are days of UTC."""
+
+import msgspec
+
+from longboat.wire.models import Outcome, Usage
+
+
+class _Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of what the server sends: clients ignore fields they do not know."""
+
+
+class OutcomeCount(_Shape, frozen=True, kw_only=True):
+    outcome: Outcome
+    runs: int
+
+
+class DayFigures(_Shape, frozen=True, kw_only=True):
+    """One day on which something was done."""
+
+    day: str
+    """As 2026-11-15."""
+    usage: Usage
+    outcomes: tuple[OutcomeCount, ...]
+
+
+class ModelFigures(_Shape, frozen=True, kw_only=True):
+    model: str
+    """As provider/model."""
+    requests: int
+    usage: Usage
+
+
+class SessionFigures(_Shape, frozen=True, kw_only=True):
+    workspace_id: str
+    session_id: str
+    title: str | None
+    """Null: the session was deleted. What it used was used all the same."""
+    runs: int
+    """Those that asked a model."""
+    requests: int
+    usage: Usage
+
+
+class ToolFigures(_Shape, frozen=True, kw_only=True):
+    tool: str
+    calls: int
+    """Those that got a result."""
+    errors: int
+
+
+class Latency(_Shape, frozen=True, kw_only=True):
+    """Seconds: half, 90 % and 99 % of the runs took no longer than this. Null where there is no run."""
+
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    most: float | None
+
+
+class Stats(_Shape, frozen=True, kw_only=True):
+    """What was used and done since a day, in one workspace or in all. Imported runs are not counted."""
+
+    since: str
+    usage: Usage
+    """Of all days together."""
+    outcomes: tuple[OutcomeCount, ...]
+    """Of all finished runs together."""
+    days: tuple[DayFigures, ...]
+    """Oldest first."""
+    models: tuple[ModelFigures, ...]
+    """The dearest first, as are the sessions."""
+    sessions: tuple[SessionFigures, ...]
+    """At most 50."""
+    tools: tuple[ToolFigures, ...]
+    """The most used first."""
+    waiting: Latency
+    """From accepted to started, of runs that were started."""
+    working: Latency
+    """From started to finished."""
+    whole: Latency
+    """From accepted to finished."""

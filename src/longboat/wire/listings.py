@@ -1,0 +1,67 @@
+"""What faces draw of a workspace's files: a directory, names that match, and what a session changed."""
+
+from enum import StrEnum
+
+import msgspec
+
+from longboat.wire.events import Change
+
+
+class _Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of what the server sends: clients ignore fields they do not know."""
+
+
+class FileKind(StrEnum):
+    FILE = "file"
+    DIRECTORY = "directory"
+    LINK = "link"
+    """A symbolic link, whatever it leads to."""
+    OTHER = "other"
+    """A socket, a pipe, a device."""
+
+
+class FileEntry(_Shape, frozen=True, kw_only=True):
+    """`path` is relative to the workspace."""
+
+    name: str
+    path: str
+    kind: FileKind
+    size: int | None = None
+    """Bytes, of a file."""
+
+
+class FilePage(_Shape, frozen=True, kw_only=True):
+    """A directory, sorted by name; without hidden names and what `.gitignore` excludes, unless all was asked for."""
+
+    path: str
+    items: tuple[FileEntry, ...]
+    complete: bool
+    """False: there are more than are listed."""
+
+
+class FoundPage(_Shape, frozen=True, kw_only=True):
+    """Files whose path matches, the best first, relative to the workspace."""
+
+    items: tuple[str, ...]
+    complete: bool
+    """False: there are more than are listed, or not every file was looked at."""
+
+
+class FileDiff(_Shape, frozen=True, kw_only=True):
+    """What became of a file by what the agent's own tools did. Where somebody else changed it in between, it has
+    several."""
+
+    path: str
+    change: Change
+    additions: int
+    deletions: int
+    diff: str
+    """Unified, as `git apply` takes it; empty for what is no text."""
+    complete: bool = True
+    """False: the diff is too long and was cut."""
+
+
+class DiffPage(_Shape, frozen=True, kw_only=True):
+    items: tuple[FileDiff, ...]
+    complete: bool
+    """False: there are more files than are shown."""

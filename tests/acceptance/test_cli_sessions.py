@@ -1,0 +1,97 @@
+"""Sessions as things, and numbers, from the command line against a real server."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_home import Home, home_with, scripted_endpoint
+
+from longboat.testing import CallTool, Gate, Pause, Say, Use
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
+        yield found
+
+
+@pytest.fixture
+def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
+    return home.workspace(request.node.name)
+
+
+def test_a_session_goes_out_as_a_file_and_comes_in_again_elsewhere(home: Home, cwd: Path) -> None:
+    home.longboat("run", "hello", cwd=cwd)
+    session = json.loads(home.longboat("session", "list", "--format", "json", cwd=cwd).out)["id"]
+    export = home.longboat("session", "export", session, cwd=cwd).out
+    file = cwd / "session.json"
+    file.write_text(export)
+    elsewhere = home.workspace("elsewhere")
+    made = home.longboat("session", "import", str(file), cwd=elsewhere)
+    assert (made.code, made.out.split()[1:]) == (0, ["hello"]), made
+    shown = home.longboat("session", "show", made.out.split()[0], cwd=elsewhere).out
+    assert shown.split() == ["hello", "you", "hello", "agent", "echo:", "hello"]
+    assert home.longboat("session", "import", "-", cwd=elsewhere, given=export).code == 0
+    page = home.longboat("session", "export", "--markdown", session, cwd=cwd).out
+    assert page.splitlines()[0] == "# hello"
+    assert "echo: hello" in page
+    file.write_text(export[:100])
+    refused = home.longboat("session", "import", str(file), cwd=elsewhere)
+    assert (refused.code, refused.out) == (1, "")
+    assert "no whole export" in refused.err
+
+
+def test_a_fork_is_a_session_to_go_on_in(home: Home, cwd: Path) -> None:
+    home.longboat("run", "hello", cwd=cwd)
+    session = json.loads(home.longboat("session", "list", "--format", "json", cwd=cwd).out)["id"]
+    forked = home.longboat("session", "fork", session, cwd=cwd)
+    assert forked.out.split()[1:] == ["Fork", "of", "hello"]
+    assert home.longboat("run", "-s", forked.out.split()[0], "more", cwd=cwd).code == 0
+    assert "more" not in home.longboat("session", "show", session, cwd=cwd).out
+
+
+def test_the_sessions_of_sub_agents_are_listed_only_if_asked_for(home: Home, cwd: Path) -> None:
+    home.endpoint.script("sends", [CallTool("agent", {"prompt": "[[sent]]"})], [Say("Done.")])
+    home.endpoint.script("sent", [Say("seen")])
+    assert home.longboat("run", "--yolo", "[[sends]]", cwd=cwd).out == "Done.\n"
+    home.longboat("run", "later", cwd=cwd)
+    assert len(home.longboat("session", "list", "--format", "json", cwd=cwd).lines) == 2
+    found = [json.loads(line) for line in home.longboat("session", "list", "--all", "--format", "json", cwd=cwd).lines]
+    assert [each.get("parent_id") is None for each in found].count(False) == 1
+    assert len(home.longboat("session", "list", "--limit", "1", "--format", "json", cwd=cwd).lines) == 1
+
+
+def test_a7_a_session_is_summed_up_on_request(home: Home, cwd: Path) -> None:
+    home.longboat("run", "hello", cwd=cwd)
+    session = json.loads(home.longboat("session", "list", "--format", "json", cwd=cwd).out)["id"]
+    home.endpoint.script(None, [Say("They said hello.")])
+    done = home.longboat("session", "summarize", session, cwd=cwd)
+    assert (done.code, done.out) == (0, "They said hello.\n"), done.err
+
+
+def test_an_interrupted_answer_is_said_to_be_so_once(home: Home, cwd: Path) -> None:
+    home.endpoint.script("cut-short", [Say("so far"), Pause(Gate("never"))])
+    home.longboat("run", "--detach", "[[cut-short]]", cwd=cwd)
+    home.endpoint.wait_for_gate("never")
+    home.longboat("stop", "--force", cwd=cwd)
+    session = json.loads(home.longboat("session", "list", "--format", "json", cwd=cwd).out)["id"]
+    shown = home.longboat("session", "show", session, cwd=cwd).out
+    assert "[interrupted] The server stopped" in shown
+
+
+def test_stats_are_tables_for_people_and_json_for_programs(home: Home, cwd: Path) -> None:
+    assert "Nothing since" in home.longboat("stats", cwd=cwd).out
+    home.endpoint.script("costly", [Say("x"), Use(input_tokens=4000, output_tokens=20)])
+    home.longboat("run", "[[costly]]", cwd=cwd)
+    shown = home.longboat("stats", cwd=cwd).out
+    assert "4,000 tokens in, 20 out" in shown
+    for words in ("mine/m", "end_turn", "waiting", "█"):
+        assert words in shown
+    found = json.loads(home.longboat("stats", "--days", "2", "--format", "json", cwd=cwd).out)
+    assert found["models"][0]["usage"]["input_tokens"] == 4000
+    assert [each["runs"] for each in found["outcomes"]] == [1]
+    everywhere = json.loads(home.longboat("stats", "--all", "--format", "json", cwd=cwd).out)
+    assert everywhere["usage"]["input_tokens"] >= 4000

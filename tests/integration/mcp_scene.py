@@ -1,0 +1,123 @@
+"""A workspace's MCP servers for tests: every state they go through is kept and can be waited for."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from longboat.testing.kit import OpenKit
+from longboat.tools.mcp import McpServers, Phase, ServerState
+from longboat.tools.mcp.server import Patience
+
+HERE = Path(__file__).parent
+QUICK = Patience(tries=4, base_s=0.05, rest_s=30)
+
+
+class Scene:
+    def __init__(self, directory: Path, section: dict[str, Any], **options: Any) -> None:
+        self.directory = directory
+        self.states: list[ServerState] = []
+        self._told = asyncio.Event()
+        settings: dict[str, Any] = {"environ": os.environ, "child_environ": os.environ, "wait_s": 60, "patience": QUICK}
+        self.servers = McpServers(section, directory=directory, on_change=self._tell, **(settings | options))
+        self.kit = OpenKit(directory)
+
+    def _tell(self, state: ServerState) -> None:
+        self.states.append(state)
+        self._told.set()
+
+    async def until(self, wanted: Callable[[ServerState], object], *, since: int = 0) -> ServerState:
+        """The first state after the first `since` of which `wanted` is true."""
+        async with asyncio.timeout(60):
+            while True:
+                self._told.clear()
+                for state in self.states[since:]:
+                    if wanted(state):
+                        return state
+                await self._told.wait()
+
+    def names(self) -> list[str]:
+        return [tool.spec.name for tool in self.servers.tools()]
+
+    async def use(self, name: str, /, **arguments: Any) -> str:
+        tool = next(tool for tool in self.servers.tools() if tool.spec.name == name)
+        return (await self.kit.use(tool, **arguments)).content
+
+    def phases(self, name: str) -> list[Phase]:
+        return [state.phase for state in self.states if state.name == name]
+
+
+@asynccontextmanager
+async def opened(directory: Path, section: dict[str, Any], **options: Any) -> AsyncIterator[Scene]:
+    scene = Scene(directory, section, **options)
+    try:
+        await scene.servers.wait_connected()
+        yield scene
+    finally:
+        await scene.servers.aclose()
+
+
+def stdio(directory: Path, **settings: Any) -> dict[str, Any]:
+    """The entry of a server that we start, which writes to `directory`."""
+    script = str(HERE / "mcp_server.py")
+    return {"type": "stdio", "command": sys.executable, "args": [script, "stdio", str(directory)], **settings}
+
+
+def old(directory: Path, *more: str, **settings: Any) -> dict[str, Any]:
+    script = str(HERE / "mcp_old_server.py")
+    return {"command": sys.executable, "args": [script, str(directory), *more], **settings}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def running(port: int, script: str, *arguments: str) -> AsyncIterator["subprocess.Popen[bytes]"]:
+    """A server that somebody else started, listening on `port`."""
+    process = _start(script, *arguments)
+    try:
+        await looked_for(lambda: _listens(port))
+        yield process
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def _start(script: str, *arguments: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, str(HERE / script), *arguments], stdin=subprocess.DEVNULL)
+
+
+async def looked_for(condition: Callable[[], object], *, bound_s: float = 60) -> None:
+    """Nobody tells us of what other processes do: look until it is so."""
+    async with asyncio.timeout(bound_s):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def pid_in(directory: Path) -> int:
+    return int((directory / "pid").read_text())
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=0.2).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,175 @@
+"""The coding agent as a whole: tools, permissions, questions, undo; real files, real shells, a scripted model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from boat import TITLES_OFF, Boat, launch
+from checks import check_ends, check_requests
+from crash import RESUME, check_log, restarted
+
+from longboat.testing import CallTool, Say, ScriptedModel
+from longboat.wire.models import AskState, Outcome, Permission, PermissionAnswer, Question, ToolResultPart
+from longboat.wire.requests import AnswerPermission, AnswerQuestion, Approve
+
+
+def call(name: str, **arguments: Any) -> CallTool:
+    return CallTool(name, json.dumps(arguments))
+
+
+def results(boat: Boat) -> list[ToolResultPart]:
+    """The finished results of all calls, in order."""
+    last = {event.payload.id: event.payload for event in boat.watcher.events if event.type == "message"}
+    parts = [part for message in last.values() for part in message.parts]
+    return [part for part in parts if isinstance(part, ToolResultPart) and part.finished]
+
+
+async def asked(boat: Boat, nth: int = 1) -> Permission:
+    found: list[Permission] = []
+
+    def count(event: Any) -> bool:
+        if event.type == "permission_request" and event.payload not in found:
+            found.append(event.payload)
+        return len(found) >= nth
+
+    await boat.watcher.until(count)
+    return found[nth - 1]
+
+
+async def test_a_bug_is_found_fixed_tested_and_undone(tmp_path: Path) -> None:
+    """A1–A4: look, read, edit, run; then undo takes back exactly that, and redo brings it again."""
+    model = ScriptedModel(
+        [
+            [call("grep", pattern="def add"), call("view", path="sums.py")],
+            [call("edit", path="sums.py", old_text="a - b", new_text="a + b")],
+            [call("bash", command="python3 -c 'import sums; print(sums.add(2, 2))'")],
+            [Say("Fixed.")],
+        ],
+        context_window=100_000,
+    )
+    async with launch(tmp_path, model) as boat:
+        source = boat.workspace.directory / "sums.py"
+        source.write_text("def add(a, b):\n    return a - b\n")
+        await boat.submit("fix add", "r1", approve=Approve.ALL)
+        assert (await boat.completed("r1")).text == "Fixed."
+        assert source.read_text() == "def add(a, b):\n    return a + b\n"
+        assert [part.is_error for part in results(boat)] == [False] * 4, results(boat)
+        assert results(boat)[-1].content.startswith("4\n")
+        check_requests(model.requests)
+        (change,) = boat.watcher.of("file")
+        assert (change.path, change.additions, change.deletions) == ("sums.py", 1, 1)
+        await check_ends(boat)
+        undone = await boat.workspace.undo_turn(boat.session_id)
+        assert (undone.run_id, undone.files) == ("r1", ("sums.py",))
+        assert source.read_text() == "def add(a, b):\n    return a - b\n"
+        assert await boat.messages() == ()
+        await boat.workspace.redo_turn(boat.session_id)
+        assert source.read_text() == "def add(a, b):\n    return a + b\n"
+        assert len(await boat.messages()) == 8
+
+
+async def test_a_permission_is_asked_once_and_the_first_answer_counts(tmp_path: Path) -> None:
+    """A2."""
+    model = ScriptedModel([[call("bash", command="touch made")], [Say("ok")]], context_window=100_000)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("make it", "r1")
+        ask = await asked(boat)
+        assert (ask.tool, ask.argument, ask.state) == ("bash", "touch made", AskState.PENDING)
+        assert await boat.workspace.asks.permissions() == (ask,)
+        assert not (boat.workspace.directory / "made").exists()
+        await boat.workspace.asks.answer_permission(
+            ask.id, AnswerPermission(answer=PermissionAnswer.ONCE, client_id="ann")
+        )
+        await boat.completed("r1")
+        assert (boat.workspace.directory / "made").exists()
+        (told,) = boat.watcher.of("permission_notification")
+        assert (told.id, told.answer, told.answered_by) == (ask.id, PermissionAnswer.ONCE, "ann")
+        await check_ends(boat)
+
+
+async def test_a_refusal_reaches_the_model_with_its_reason(tmp_path: Path) -> None:
+    """A2."""
+    model = ScriptedModel([[call("bash", command="touch made")], [Say("then not")]], context_window=100_000)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("make it", "r1")
+        ask = await asked(boat)
+        await boat.workspace.asks.answer_permission(
+            ask.id, AnswerPermission(answer=PermissionAnswer.DENY, reason="not in my house")
+        )
+        assert (await boat.completed("r1")).outcome is Outcome.END_TURN
+        assert "not in my house" in results(boat)[0].content
+        assert not (boat.workspace.directory / "made").exists()
+        await check_ends(boat)
+
+
+async def test_a_cancel_withdraws_what_the_run_asked(tmp_path: Path) -> None:
+    """A2; opencode #20095: no permission dangles."""
+    model = ScriptedModel([[call("question", text="Red or blue?", choices=["red", "blue"])]], context_window=100_000)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("paint it", "r1")
+        question = (await boat.watcher.until(lambda event: event.type == "question_request")).payload
+        await boat.workspace.cancel_session(boat.session_id)
+        assert (await boat.completed("r1")).outcome is Outcome.CANCELED
+        (told,) = boat.watcher.of("question_notification")
+        assert (told.id, told.state) == (question.id, AskState.WITHDRAWN)
+        assert await boat.workspace.asks.questions() == ()
+        await check_ends(boat)
+
+
+async def test_a_question_outlives_a_restart_and_its_answer_is_heard(tmp_path: Path) -> None:
+    """A2, B6; opencode #2264: with on_restart resume it is the same question, asked once, and the turn goes on."""
+    model = ScriptedModel([[call("question", text="Red or blue?", choices=["red", "blue"])]], context_window=100_000)
+    after = ScriptedModel([[Say("Blue it is.")]], context_window=100_000)
+    async with launch(tmp_path, model, config=RESUME) as boat:
+        await boat.submit("paint it", "r1")
+        question: Question = (await boat.watcher.until(lambda event: event.type == "question_request")).payload
+        async with restarted(boat, after, config=RESUME) as again:
+            assert await again.workspace.asks.questions() == (question,)
+            await again.workspace.asks.answer_question(question.id, AnswerQuestion(answer=("blue",)))
+            assert (await again.workspace.run("r1", wait_s=60)).outcome is Outcome.END_TURN
+            (request,) = after.requests
+            assert "blue" in str(request.messages[-1].parts)
+            await check_log(again)
+        await boat.workspace.cancel_session(boat.session_id)
+        await boat.completed("r1")
+
+
+async def test_a_restart_that_interrupts_the_run_withdraws_its_question(tmp_path: Path) -> None:
+    """A2, B6."""
+    model = ScriptedModel([[call("question", text="Red or blue?")]], context_window=100_000)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("paint it", "r1")
+        await boat.watcher.until(lambda event: event.type == "question_request")
+        async with restarted(boat, ScriptedModel(), config=TITLES_OFF) as again:
+            assert (await again.workspace.run("r1", wait_s=60)).outcome is Outcome.INTERRUPTED
+            assert await again.workspace.asks.questions() == ()
+            reader = await check_log(again)
+            assert reader.of("question_notification")[0].state is AskState.WITHDRAWN
+        await boat.workspace.cancel_session(boat.session_id)
+        await boat.completed("r1")
+
+
+async def test_two_sub_agents_work_side_by_side_and_end_with_their_parent(tmp_path: Path) -> None:
+    """A1: visible on the stream with both sessions, canceled with the parent."""
+    from longboat.testing import Gate, Pause
+    from longboat.testing.scripted import last_prompt
+
+    gates = {"look left": Gate(), "look right": Gate()}
+
+    def answer(request: Any) -> Any:
+        prompt = last_prompt(request)
+        if prompt in gates:
+            return [Pause(gates[prompt]), Say(f"nothing when I {prompt}")]
+        return [call("agent", prompt="look left"), call("agent", prompt="look right")]
+
+    async with launch(tmp_path, ScriptedModel(answer, context_window=100_000)) as boat:
+        await boat.submit("look around", "r1")
+        for gate in gates.values():
+            await gate.reached()
+        children = [run for run in boat.watcher.of("run") if run.parent_run_id == "r1" and run.state == "active"]
+        assert {run.parent_session_id for run in children} == {boat.session_id}
+        assert len({run.session_id for run in children}) == 2
+        await boat.workspace.cancel_session(boat.session_id)
+        assert (await boat.completed("r1")).outcome is Outcome.CANCELED
+        for run in children:
+            assert (await boat.completed(run.run_id)).outcome is Outcome.CANCELED

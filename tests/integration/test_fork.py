@@ -1,0 +1,157 @@
+"""Forks: a second session that begins as the first one stands; and what goes with a session that is deleted."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boat import Boat, launch
+from checks import check_ends, check_requests, check_transcript, replayed
+
+from longboat.errors import NotFound, SessionNotFound
+from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Use
+from longboat.testing.scripted import last_prompt
+from longboat.wire.models import Message, Outcome, Role, ToolCallPart
+from longboat.wire.requests import Approve, Summarize
+
+BIG = 100_000
+
+
+def call(name: str, **arguments: Any) -> CallTool:
+    return CallTool(name, json.dumps(arguments))
+
+
+def said(messages: Any) -> list[tuple[Role, Any]]:
+    return [(message.role, message.parts) for message in messages]
+
+
+async def forked(boat: Boat, message_id: str | None = None) -> tuple[str, list[Message]]:
+    session = await boat.workspace.archive.fork(boat.session_id, message_id)
+    return session.id, list(await boat.messages(session.id))
+
+
+async def test_a_fork_goes_on_from_the_same_transcript_and_leaves_its_origin_alone(tmp_path: Path) -> None:
+    """The copies have ids of their own and the same order; the model is shown the same."""
+    model = ScriptedModel([[Say("one")], [Say("fork")], [Say("origin")]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("Mend the boat", "r1")
+        await boat.completed("r1")
+        before = await boat.messages()
+        session_id, messages = await forked(boat)
+        session = await boat.workspace.session(session_id)
+        assert (session.title, session.parent_id) == ("Fork of Mend the boat", None)
+        assert said(messages) == said(before)
+        assert [message.seq for message in messages] == [message.seq for message in before]
+        assert not {message.id for message in messages} & {message.id for message in before}
+        assert {message.run_id for message in messages}.isdisjoint({"r1"})
+        await boat.submit("go on", "r2", session_id=session_id)
+        await boat.completed("r2")
+        assert await boat.messages() == before
+        await boat.submit("go on too", "r3")
+        await boat.completed("r3")
+        assert said(model.requests[1].messages[:2]) == said(model.requests[2].messages[:2])
+        assert replayed(boat.watcher.events, session_id) == list(await boat.messages(session_id))
+        check_requests(model.requests)
+        await check_ends(boat)
+
+
+async def test_a_fork_leaves_out_the_turn_that_is_under_way(tmp_path: Path) -> None:
+    gate = Gate()
+    model = ScriptedModel([[Say("one")], [Say("half"), Pause(gate), Say(" done")]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("first", "r1")
+        await boat.completed("r1")
+        before = await boat.messages()
+        await boat.submit("second", "r2")
+        await gate.reached()
+        _, messages = await forked(boat)
+        assert said(messages) == said(before)
+        check_transcript(messages)
+        gate.open()
+        await boat.completed("r2")
+        await check_ends(boat)
+
+
+async def test_a_fork_at_a_message_takes_the_results_of_its_calls_along(tmp_path: Path) -> None:
+    """T3: no call is left without its result."""
+    model = ScriptedModel([[CallTool("look")], [Say("seen")], [Say("on")]], context_window=BIG)
+    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as boat:
+        await boat.submit("look", "r1")
+        await boat.completed("r1")
+        calling = next(m for m in await boat.messages() if any(isinstance(p, ToolCallPart) for p in m.parts))
+        session_id, messages = await forked(boat, calling.id)
+        assert [message.role for message in messages] == [Role.USER, Role.ASSISTANT, Role.TOOL]
+        await boat.submit("on", "r2", session_id=session_id)
+        assert (await boat.completed("r2")).text == "on"
+        check_requests(model.requests)
+        with pytest.raises(NotFound) as refused:
+            await boat.workspace.archive.fork(boat.session_id, "nope")
+        assert refused.value.code == "message_not_found"
+        with pytest.raises(SessionNotFound):
+            await boat.workspace.archive.fork("nope")
+
+
+async def test_a_fork_keeps_the_summary_and_the_plan_and_what_was_read_but_no_grant(tmp_path: Path) -> None:
+    """A2, A3, A7."""
+    model = ScriptedModel(
+        [
+            [call("view", path="a.txt"), call("todos", items=[{"text": "paint"}])],
+            [Say("ready"), Use(input_tokens=1)],
+            [Say("The sum.")],
+            [call("edit", path="a.txt", old_text="old", new_text="new")],
+            [Say("done")],
+        ],
+        context_window=BIG,
+    )
+    async with launch(tmp_path, model) as boat:
+        (boat.workspace.directory / "a.txt").write_text("old\n")
+        await boat.submit("read it", "r1", approve=Approve.ALL)
+        await boat.completed("r1")
+        await boat.workspace.summarize_session(boat.session_id, Summarize(run_id="s"))
+        await boat.completed("s")
+        session_id, _ = await forked(boat)
+        assert boat.watcher.of("todo")[-1].session_id == session_id
+        await boat.submit("change it", "r2", session_id=session_id, approve=Approve.ALL)
+        assert (await boat.completed("r2")).text == "done"
+        assert (boat.workspace.directory / "a.txt").read_text() == "new\n"
+        shown = model.requests[3].messages
+        assert "The sum." in str(shown[0].parts)
+        assert "paint" in str(shown[0].parts)
+        assert len(shown) == 2
+        grants = await boat.workspace.store.read(lambda reader: reader.fetch("grants_of", session_id=session_id))
+        assert grants == []
+
+
+async def test_undo_in_a_fork_takes_back_no_file_of_its_origin(tmp_path: Path) -> None:
+    """A4: other sessions' edits are never touched."""
+    model = ScriptedModel([[call("write", path="a.txt", content="mine\n")], [Say("ok")]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("write", "r1", approve=Approve.ALL)
+        await boat.completed("r1")
+        session_id, _ = await forked(boat)
+        undone = await boat.workspace.undo_turn(session_id)
+        assert undone.files == ()
+        assert (boat.workspace.directory / "a.txt").read_text() == "mine\n"
+        assert await boat.messages(session_id) == ()
+        assert len(await boat.messages()) == 4
+
+
+async def test_a_deleted_session_takes_its_sub_agents_sessions_along(tmp_path: Path) -> None:
+    """A1: also while they work; every run ends once."""
+    gate = Gate()
+
+    def answer(request: Any) -> Any:
+        return [Pause(gate)] if last_prompt(request) == "look" else [call("agent", prompt="look")]
+
+    async with launch(tmp_path, ScriptedModel(answer, context_window=BIG)) as boat:
+        await boat.submit("send somebody", "r1")
+        await gate.reached()
+        page = await boat.workspace.sessions(limit=10, after=None)
+        assert {session.parent_id for session in page.items} == {None, boat.session_id}
+        child = next(run for run in boat.watcher.of("run") if run.parent_run_id == "r1")
+        await boat.workspace.delete_session(boat.session_id)
+        assert (await boat.completed("r1")).outcome is Outcome.CANCELED
+        assert (await boat.completed(child.run_id)).outcome is Outcome.CANCELED
+        assert (await boat.workspace.sessions(limit=10, after=None)).items == ()
+        gone = [e.payload.id for e in boat.watcher.events if e.type == "session" and e.change == "deleted"]
+        assert gone == [child.session_id, boat.session_id]

@@ -1,0 +1,181 @@
+"""The tools of a language server against a real one: basedpyright, as the built-in default finds it on PATH."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from longboat.testing.kit import OpenKit
+from longboat.tools.definition import DefinitionTool
+from longboat.tools.diagnostics import DiagnosticsTool
+from longboat.tools.edit import EditTool
+from longboat.tools.lsp.berth import ServerState
+from longboat.tools.lsp.server import Patience
+from longboat.tools.lsp.servers import LanguageServers
+from longboat.tools.references import ReferencesTool
+from longboat.tools.rename import RenameTool
+from longboat.tools.symbols import SymbolsTool
+from longboat.tools.view import ViewTool
+
+SHAPES = '''"""Shapes."""
+
+
+class Square:
+    def __init__(self, side: int) -> None:
+        self.side = side
+
+    def area(self) -> int:
+        return self.side**2
+
+
+def total(squares: list[Square]) -> int:
+    return sum(square.area() for square in squares)
+'''
+REPORT = """from shapes import Square, total
+
+squares = [Square(2), Square(3)]
+print("😀 total", f"{total(squares)} 😀", squares[0].area())
+"""
+PATIENT = Patience(start_s=90.0, answer_s=60.0, diagnostics_s=60.0, first_diagnostics_s=90.0, doubt_s=20.0, idle_s=60.0)
+"""Two busy cores are shared with other tests."""
+
+
+class ServedKit(OpenKit):
+    """A kit that answers a change with what the servers say, as a workspace does."""
+
+    servers: LanguageServers
+
+    async def note_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
+        await super().note_change(path, before, after)
+        return await self.servers.diagnostics_after(path, (after or b"").decode())
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "shapes.py").write_text(SHAPES)
+    (tmp_path / "report.py").write_text(REPORT)
+    return tmp_path.resolve()
+
+
+@pytest.fixture
+def environ() -> dict[str, str]:
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+@pytest.fixture
+async def kit(project: Path, environ: dict[str, str]) -> AsyncIterator[ServedKit]:
+    kit = ServedKit(project, environ=environ)
+    kit.servers = LanguageServers(project, environ=environ, patience=PATIENT)
+    yield kit
+    await kit.servers.aclose()
+
+
+async def test_definitions_references_and_symbols_are_found_across_files(kit: ServedKit) -> None:
+    servers = kit.servers
+    defined = await kit.use(DefinitionTool(servers), path="report.py", symbol="squares[0].area", line=4)
+    assert defined.content.splitlines()[:2] == ["shapes.py:8", "     8\t    def area(self) -> int:"]
+
+    used = await kit.use(ReferencesTool(servers), path="shapes.py", symbol="area", line=8)
+    assert used.content.splitlines() == [
+        "3 lines in 2 files, the definition included:",
+        'report.py:4: print("😀 total", f"{total(squares)} 😀", squares[0].area())',
+        "shapes.py:8: def area(self) -> int:",
+        "shapes.py:13: return sum(square.area() for square in squares)",
+    ]
+
+    outline = await kit.use(SymbolsTool(servers), path="shapes.py")
+    assert outline.content.splitlines() == [
+        "shapes.py:",
+        "        4-9  class Square",
+        "        5-6    method __init__",
+        "          6    variable side",
+        "        8-9    method area",
+        "      12-13  function total",
+    ]
+
+    found = await kit.use(SymbolsTool(servers), query="squar")
+    assert "shapes.py:4: class Square" in found.content.splitlines()
+    assert [(status.name, status.state) for status in servers.statuses] == [("basedpyright", ServerState.READY)]
+
+
+async def test_an_edit_is_answered_with_what_it_broke_here_and_elsewhere(kit: ServedKit) -> None:
+    await kit.use(ViewTool(), path="shapes.py")
+    clean = await kit.use(DiagnosticsTool(kit.servers))
+    assert clean.content == "basedpyright: no errors or warnings."
+
+    old, new = (
+        "def area(self) -> int:\n        return self.side**2",
+        "def surface(self) -> str:\n        return self.side",
+    )
+    edited = await kit.use(EditTool(), path="shapes.py", old_text=old, new_text=new)
+    said = edited.content[edited.content.index("basedpyright on") :]
+    assert said.startswith("basedpyright on shapes.py: 2 errors.\nshapes.py:9:16: error: Type")
+    assert 'shapes.py:13:23: error: Cannot access attribute "area" for class "Square"' in said
+    assert "New errors in other files since the last change:\nreport.py:4:" in said
+
+    mended = await kit.use(EditTool(), path="shapes.py", old_text=new, new_text=old)
+    assert "basedpyright" not in mended.content
+    again = await kit.use(DiagnosticsTool(kit.servers), path="report.py")
+    assert again.content == "basedpyright: no errors or warnings."
+
+
+async def test_a_rename_reaches_every_file(kit: ServedKit, project: Path) -> None:
+    renamed = await kit.use(RenameTool(kit.servers), path="report.py", symbol="total", new_name="sum_of", line=1)
+    assert renamed.content.startswith("Renamed total to sum_of in report.py, shapes.py.\n\n--- a/report.py")
+    assert "error" not in renamed.content, "the servers saw all files change at once"
+    assert (project / "shapes.py").read_text() == SHAPES.replace("def total", "def sum_of")
+    expected = REPORT.replace("Square, total", "Square, sum_of").replace("{total(", "{sum_of(")
+    assert (project / "report.py").read_text() == expected
+    assert {change.path.name for change in kit.changes} == {"report.py", "shapes.py"}
+
+
+async def test_what_a_shell_changed_is_known(kit: ServedKit, project: Path) -> None:
+    await kit.use(DefinitionTool(kit.servers), path="report.py", symbol="total")
+    (project / "shapes.py").rename(project / "forms.py")
+    (project / "report.py").write_text(REPORT.replace("shapes", "forms"))
+    moved = await kit.use(DefinitionTool(kit.servers), path="report.py", symbol="total", line=4)
+    assert moved.content.startswith("forms.py:12\n")
+    assert (await kit.use(DiagnosticsTool(kit.servers))).content == "basedpyright: no errors or warnings."
+
+
+async def test_after_a_crash_it_is_started_again_and_closing_leaves_no_process(
+    kit: ServedKit, environ: dict[str, str]
+) -> None:
+    """B7."""
+    crashed, states = asyncio.Event(), []
+
+    def on_change(status: object) -> None:
+        states.append(status.state)  # type: ignore[attr-defined]
+        if states[-1] is ServerState.CRASHED:
+            crashed.set()
+
+    servers = LanguageServers(kit.directory, environ=environ, on_change=on_change, patience=PATIENT)
+    before = set(psutil.Process().children(recursive=True))
+    await kit.use(DefinitionTool(servers), path="report.py", symbol="total")
+    first = set(psutil.Process().children(recursive=True)) - before
+    assert first
+    for process in first:
+        process.kill()
+    await crashed.wait()
+    defined = await kit.use(DefinitionTool(servers), path="report.py", symbol="total")
+    assert defined.content.startswith("shapes.py:12\n")
+    second = set(psutil.Process().children(recursive=True)) - before
+    await servers.aclose()
+    assert not [process for process in first | second if process.is_running()]
+    ready = [ServerState.STARTING, ServerState.READY]
+    assert states == [*ready, ServerState.CRASHED, *ready, ServerState.STOPPED]
+
+
+async def test_a_canceled_call_ends_at_once_and_the_server_goes_on(kit: ServedKit) -> None:
+    await kit.use(DefinitionTool(kit.servers), path="report.py", symbol="total")
+    asking = asyncio.create_task(kit.use(ReferencesTool(kit.servers), path="shapes.py", symbol="area"))
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    used = await kit.use(ReferencesTool(kit.servers), path="shapes.py", symbol="total")
+    assert used.content.startswith("3 lines in 2 files")

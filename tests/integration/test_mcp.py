@@ -1,0 +1,311 @@
+"""MCP servers that we start (A1, B7): tools, results, cancel, changes, death, and the end of every process."""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import uvloop
+from mcp_scene import Scene, is_alive, looked_for, old, opened, pid_in, stdio
+
+from longboat.testing.kit import OpenKit
+from longboat.tools.kit import ToolError
+from longboat.tools.mcp import McpPrompt, McpServers, Phase
+from longboat.tools.mcp.server import Patience
+
+
+async def test_tools_are_namespaced_and_answer(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"t-1": stdio(tmp_path)}) as scene:
+        tools = {tool.spec.name: tool.spec for tool in scene.servers.tools()}
+        assert {"mcp__t-1__echo", "mcp__t-1__odd_name_of_a_tool", "mcp_resource"} <= tools.keys()
+        echo = tools["mcp__t-1__echo"]
+        assert (echo.description, echo.schema["type"]) == ("Say it again.", "object")
+        assert echo.schema["required"] == ["text"]
+        assert await scene.use("mcp__t-1__echo", text="äöü") == "äöü"
+        assert await scene.use("mcp__t-1__odd_name_of_a_tool") == "odd"
+        assert scene.servers.instructions() == {"t-1": "Echo before you shout."}
+    assert scene.phases("t-1") == [Phase.CONNECTING, Phase.READY, Phase.CLOSED]
+
+
+async def test_nothing_starts_before_somebody_asks(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, {"t": stdio(tmp_path), "off": stdio(tmp_path, enabled=False)})
+    assert [state.phase for state in scene.servers.states()] == [Phase.CLOSED, Phase.CLOSED]
+    assert scene.servers.tools() == []
+    await scene.servers.aclose()
+    assert not (tmp_path / "started").exists()
+
+
+async def test_a_person_sees_the_call_and_its_arguments_before_it_is_made(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
+        await scene.use("mcp__t__echo", text="hello")
+        (need,) = scene.kit.needs
+        assert (need.tool, need.action, need.argument) == ("mcp__t__echo", "call", '{"text":"hello"}')
+        assert need.title == "Call echo of the MCP server t"
+        assert json.loads(need.detail) == {"text": "hello"}
+        scene.kit = OpenKit(tmp_path, refuse=lambda _: True)
+        with pytest.raises(ToolError, match="Not allowed"):
+            await scene.use("mcp__t__hang")
+        assert not (tmp_path / "hanging").exists()
+
+
+async def test_results_are_text_and_bounded(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
+        assert await scene.use("mcp__t__picture") == (
+            "before\n[image, image/png, 8 bytes: cannot be shown as text]\nafter"
+        )
+        assert await scene.use("mcp__t__structured") == 'two things\n{\n  "things": [\n    1,\n    2\n  ]\n}'
+        much = await scene.use("mcp__t__much", count=1_000_000)
+        assert len(much) < 31_000
+        assert "970,000 characters left out" in much
+
+
+async def test_what_a_tool_raises_is_an_error_for_the_model(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
+        with pytest.raises(ToolError, match="no such harbour"):
+            await scene.use("mcp__t__fail", text="no such harbour")
+        with pytest.raises(ToolError, match="text"):
+            await scene.use("mcp__t__echo", wrong=1)
+
+
+async def test_a_call_has_its_time_limit(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"t": old(tmp_path, timeout_s=3)}) as scene:
+        with pytest.raises(ToolError, match=r"did not answer within 3 s \(mcp.t.timeout_s\)"):
+            await scene.use("mcp__t__hang")
+        await looked_for((tmp_path / "canceled").exists)
+
+
+async def test_a_canceled_call_is_canceled_at_the_server_at_once(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
+        call = asyncio.create_task(scene.use("mcp__t__hang"))
+        await looked_for((tmp_path / "hanging").exists)
+        call.cancel()
+        await asyncio.wait({call}, timeout=0.5)
+        assert call.cancelled()
+        await looked_for((tmp_path / "canceled").exists)
+        assert "".join(scene.kit.outputs) == "hanging\n"
+        assert await scene.use("mcp__t__echo", text="still here") == "still here"
+
+
+async def test_a_server_that_does_not_read_holds_up_no_cancel(tmp_path: Path) -> None:
+    """opencode #40829: abort waits for what is running."""
+    async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
+        os.kill(pid_in(tmp_path), 19)  # SIGSTOP: it takes nothing from its input any more
+        calls = [asyncio.create_task(scene.use("mcp__t__echo", text="x" * 100_000)) for _ in range(10)]
+        await looked_for(lambda: len(scene.kit.needs) == 10)
+        began = time.monotonic()
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        assert time.monotonic() - began < 1
+    assert not is_alive(pid_in(tmp_path))
+
+
+async def test_tools_that_appear_are_listed(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
+        before = len(scene.names())
+        assert await scene.use("mcp__t__grow", name="later") == "done"
+        await scene.until(lambda state: state.tools == before)  # mcp_resource is ours, later is new
+        assert "mcp__t__later" in scene.names()
+        assert await scene.use("mcp__t__later") == "grown"
+
+
+async def test_a_server_of_before_2026_is_spoken_to_in_its_own_way(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"t": old(tmp_path)}) as scene:
+        assert scene.names() == ["mcp__t__hang", "mcp__t__grow", "mcp__t__garble"]
+        assert scene.servers.tools()[0].spec.schema == {"type": "object", "properties": {}}
+        await scene.use("mcp__t__grow")
+        await scene.until(lambda state: state.tools == 4)
+        assert scene.names()[-1] == "mcp__t__grown3"
+        call = asyncio.create_task(scene.use("mcp__t__hang"))
+        await looked_for((tmp_path / "hanging").exists)
+        call.cancel()
+        await looked_for((tmp_path / "canceled").exists)
+        assert (tmp_path / "canceled").read_text() == (tmp_path / "hanging").read_text()
+        with pytest.raises(ToolError, match="does not follow the protocol"):
+            await scene.use("mcp__t__garble")
+        assert json.loads((tmp_path / "roots").read_text())["roots"][0]["uri"] == tmp_path.as_uri()
+
+
+async def test_a_server_that_dies_is_started_again_and_the_next_call_waits_for_it(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
+        with pytest.raises(ToolError, match="ended during the call: nobody knows how far it came"):
+            await scene.use("mcp__t__die")
+        assert "mcp__t__echo" in scene.names()
+        assert await scene.use("mcp__t__echo", text="back") == "back"
+        failed = await scene.until(lambda state: state.phase is Phase.FAILED)
+        assert failed.reason == "it ended; it wrote: my last words"
+        assert (tmp_path / "started").read_text() == "started\nstarted\n"
+    assert scene.phases("t")[:5] == [
+        *(Phase.CONNECTING, Phase.READY, Phase.FAILED, Phase.CONNECTING, Phase.READY),
+    ]
+
+
+async def test_a_server_that_keeps_dying_is_left_alone_until_somebody_asks(tmp_path: Path) -> None:
+    program = "import sys; print('no license', file=sys.stderr); open('starts', 'a').write('x'); sys.exit(1)"
+    section = {"t": {"command": sys.executable, "args": ["-c", program]}}
+    patience = Patience(tries=3, base_s=0.01, rest_s=1_000)
+    async with opened(tmp_path, section, patience=patience) as scene:
+        await scene.until(lambda _: scene.phases("t").count(Phase.FAILED) == 3)
+        (state,) = scene.servers.states()
+        assert state.reason == "it ended before it was ready; it wrote: no license"
+        await scene.servers.wait_connected()
+        assert (tmp_path / "starts").read_text() == "xxx"
+        scene.servers.reconnect("t")
+        await scene.until(lambda _: scene.phases("t").count(Phase.FAILED) == 6)
+        assert (tmp_path / "starts").read_text() == "xxxxxx"
+
+
+async def test_a_server_that_fails_or_hangs_never_blocks_a_prompt(tmp_path: Path) -> None:
+    section = {
+        "silent": {"command": sys.executable, "args": ["-c", "import time; time.sleep(600)"]},
+        "missing": {"command": "no-such-program"},
+        "unset": {"command": "true", "env": {"KEY": "$NOT_SET_ANYWHERE"}},
+        "wrong": {"command": "true", "colour": "blue"},
+        "good": stdio(tmp_path),
+    }
+    scene = Scene(tmp_path, section, wait_s=0.2)
+    began = time.monotonic()
+    await scene.servers.wait_connected()
+    assert time.monotonic() - began < 3
+    await scene.until(lambda state: state.name == "good" and state.phase is Phase.READY)
+    began = time.monotonic()
+    await scene.servers.wait_connected()
+    assert time.monotonic() - began < 0.1
+    assert await scene.use("mcp__good__echo", text="hi") == "hi"
+    states = {state.name: state for state in scene.servers.states()}
+    assert states["silent"].phase is Phase.CONNECTING
+    assert states["missing"].reason == "mcp.missing.command: 'no-such-program' is not a program that can be found here"
+    assert "NOT_SET_ANYWHERE is not set" in states["unset"].reason
+    assert states["wrong"].reason == "mcp.wrong: Object contains unknown field `colour`"
+    began = time.monotonic()
+    await scene.servers.aclose()
+    assert time.monotonic() - began < 5
+
+
+async def test_prompts_and_resources_are_listed_and_read(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
+        assert scene.servers.prompts() == [
+            McpPrompt(
+                server="t", name="review", description="Review a file.", arguments=("path", "tone"), required=("path",)
+            )
+        ]
+        assert await scene.servers.prompt("t", "review", {"path": "a.py"}) == "Review a.py in a kind tone."
+        with pytest.raises(ToolError, match="no MCP server 'u'"):
+            await scene.servers.prompt("u", "review", {})
+        assert [resource.uri for resource in scene.servers.resources()] == ["memo://today", "memo://day/{day}"]
+        assert await scene.use("mcp_resource") == (
+            "[t] memo://today memo (text/plain): What is on today.\n[t] memo://day/{day} memo_of (text/plain)"
+        )
+        assert scene.kit.needs == []
+        assert await scene.use("mcp_resource", uri="memo://today") == "buy rope"
+        assert await scene.use("mcp_resource", server="t", uri="memo://day/friday") == "nothing on friday"
+        assert [(need.tool, need.action, need.argument) for need in scene.kit.needs] == [
+            ("mcp_resource", "read", "t memo://today"),
+            ("mcp_resource", "read", "t memo://day/friday"),
+        ]
+        with pytest.raises(ToolError, match="The MCP server t failed"):
+            await scene.use("mcp_resource", uri="memo://nowhere/at/all")
+
+
+async def test_the_child_gets_what_it_is_configured_with_and_nothing_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_OURS", "hush hush")
+    section = {"t": stdio(tmp_path, env={"GIVEN": "<$SECRET_OF_OURS>"})}
+    async with opened(tmp_path, section, child_environ={"PATH": os.environ["PATH"]}) as scene:
+        assert await scene.use("mcp__t__environment", name="GIVEN") == "<hush hush>"
+        assert await scene.use("mcp__t__environment", name="SECRET_OF_OURS") == "(not set)"
+
+
+async def test_a_secret_is_in_no_state(tmp_path: Path) -> None:
+    program = "import os, sys; print('bad key', os.environ['API'], file=sys.stderr)"
+    section = {"t": {"command": sys.executable, "args": ["-c", program], "env": {"API": "$THE_KEY"}}}
+    environ = {"THE_KEY": "sk-123456789"}
+    async with opened(tmp_path, section, environ=environ, patience=Patience(tries=1)) as scene:
+        assert scene.servers.states()[0].reason.endswith("it wrote: bad key $THE_KEY")
+        assert "sk-123456789" not in repr(scene.states)
+
+
+async def test_closing_ends_every_process_and_touches_no_other_workspace(tmp_path: Path) -> None:
+    """B7: one workspace's servers are its own."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    async with opened(two, {"t": stdio(two)}) as other:
+        async with opened(one, {"t": stdio(one)}) as scene:
+            grandchild = int(await scene.use("mcp__t__child"))
+            assert is_alive(grandchild)
+            assert is_alive(pid_in(one))
+        assert not is_alive(grandchild)
+        assert not is_alive(pid_in(one))
+        assert await other.use("mcp__t__echo", text="untouched") == "untouched"
+        with pytest.raises(ToolError, match="There is no MCP server"):
+            await scene.servers.prompt("x", "review", {})
+        with pytest.raises(ToolError, match="The MCP server t is closed"):
+            await scene.servers.prompt("t", "review", {"path": "a"})
+
+
+async def test_what_a_dead_server_left_running_is_ended(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
+        grandchild = int(await scene.use("mcp__t__child"))
+        with pytest.raises(ToolError, match="ended during the call"):
+            await scene.use("mcp__t__die")
+        await scene.use("mcp__t__echo", text="back")
+        assert not is_alive(grandchild)
+
+
+def test_a_server_that_will_not_end_is_killed_on_uvloop_too(tmp_path: Path) -> None:
+    """The server runs on uvloop: what it starts must end there as well."""
+
+    async def life() -> None:
+        async with opened(tmp_path, {"t": old(tmp_path, "--deaf")}) as scene:
+            assert "mcp__t__hang" in scene.names()
+            call = asyncio.create_task(scene.use("mcp__t__hang"))
+            await looked_for((tmp_path / "hanging").exists)
+            began = time.monotonic()
+            await scene.servers.aclose()
+            assert time.monotonic() - began < 5
+            assert not is_alive(pid_in(tmp_path))
+            with pytest.raises(ToolError, match="ended during the call"):
+                await call
+
+    uvloop.run(life())
+
+
+async def test_closing_while_it_connects_leaves_nothing_behind(tmp_path: Path) -> None:
+    program = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
+    scene = Scene(tmp_path, {"t": {"command": sys.executable, "args": ["-c", program]}}, wait_s=0)
+    await scene.servers.wait_connected()
+    await looked_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    await scene.servers.aclose()
+    assert not is_alive(pid_in(tmp_path))
+    await scene.servers.wait_connected()
+    assert scene.phases("t") == [Phase.CONNECTING, Phase.CLOSED]
+
+
+async def test_a_published_server_works(tmp_path: Path) -> None:
+    """mcp-server-time from PyPI."""
+    section = {"time": {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}}
+    async with opened(tmp_path, section) as scene:
+        assert scene.names() == ["mcp__time__get_current_time", "mcp__time__convert_time"]
+        answer = await scene.use(
+            "mcp__time__convert_time", source_timezone="Asia/Tokyo", time="12:00", target_timezone="UTC"
+        )
+        assert "T03:00" in answer
+        with pytest.raises(ToolError, match="Nowhere"):
+            await scene.use("mcp__time__get_current_time", timezone="Nowhere/Land")
+
+
+async def test_a_callback_that_fails_stops_no_server(tmp_path: Path) -> None:
+    def broken(_: object) -> None:
+        raise ValueError("the hub is gone")
+
+    servers = McpServers(
+        {"t": stdio(tmp_path)}, directory=tmp_path, environ={}, child_environ=os.environ, on_change=broken, wait_s=60
+    )
+    await servers.wait_connected()
+    assert servers.states()[0].phase is Phase.READY
+    await servers.aclose()

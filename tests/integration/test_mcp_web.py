@@ -1,0 +1,121 @@
+"""MCP servers that somebody else runs, over streamable http and sse (A1)."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_scene import Scene, free_port, looked_for, opened, pid_in, running
+
+from longboat.tools.kit import ToolError
+from longboat.tools.mcp import Phase
+from longboat.tools.mcp.server import Patience
+
+WAYS = {"http": ("http", "/mcp"), "http of before 2026": ("http", "/mcp", "--old"), "sse": ("sse", "/sse")}
+
+
+@pytest.fixture(params=WAYS)
+async def web(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[dict[str, Any], list[str]]]:
+    """The entry of a server that runs, and how to start it again."""
+    kind, path, *more = WAYS[request.param]
+    port = free_port()
+    arguments = [kind, str(tmp_path), "--port", str(port), *more]
+    section = {"w": {"type": kind, "url": f"http://127.0.0.1:{port}{path}", "headers": {"x-key": "$THE_KEY"}}}
+    async with running(port, "mcp_server.py", *arguments):
+        yield section, arguments
+
+
+def at(web: tuple[dict[str, Any], list[str]], tmp_path: Path) -> Any:
+    patience = Patience(tries=50, base_s=0.05, rest_s=0.5)
+    return opened(tmp_path, web[0], environ={"THE_KEY": "sk-123456789"}, patience=patience)
+
+
+async def test_tools_answer_and_get_the_headers(web: tuple[dict[str, Any], list[str]], tmp_path: Path) -> None:
+    async with at(web, tmp_path) as scene:
+        assert await scene.use("mcp__w__echo", text="over the net") == "over the net"
+        assert await scene.use("mcp__w__header", name="x-key") == "sk-123456789"
+        assert await scene.use("mcp_resource", uri="memo://today") == "buy rope"
+        with pytest.raises(ToolError, match="no such harbour"):
+            await scene.use("mcp__w__fail", text="no such harbour")
+
+
+async def test_a_canceled_call_is_canceled_at_the_server(web: tuple[dict[str, Any], list[str]], tmp_path: Path) -> None:
+    async with at(web, tmp_path) as scene:
+        call = asyncio.create_task(scene.use("mcp__w__hang"))
+        await looked_for((tmp_path / "hanging").exists)
+        call.cancel()
+        await asyncio.wait({call}, timeout=0.5)
+        assert call.cancelled()
+        await looked_for((tmp_path / "canceled").exists)
+        assert await scene.use("mcp__w__echo", text="still here") == "still here"
+
+
+async def test_tools_that_appear_are_listed(web: tuple[dict[str, Any], list[str]], tmp_path: Path) -> None:
+    async with at(web, tmp_path) as scene:
+        count = scene.servers.states()[0].tools
+        await scene.use("mcp__w__grow", name="later")
+        await scene.until(lambda state: state.tools == count + 1)
+        assert await scene.use("mcp__w__later") == "grown"
+
+
+async def test_a_server_that_was_restarted_is_found_again(
+    web: tuple[dict[str, Any], list[str]], tmp_path: Path
+) -> None:
+    _, arguments = web
+    port = int(arguments[3])
+    async with at(web, tmp_path) as scene:
+        await scene.use("mcp__w__echo", text="before")
+        os.kill(pid_in(tmp_path), 9)
+        async with running(port, "mcp_server.py", *arguments):
+            assert await _echoed(scene) == "after"
+    assert Phase.FAILED in scene.phases("w")
+    assert "sk-123456789" not in repr(scene.states)
+
+
+async def _echoed(scene: Scene) -> str:
+    """A call that finds the old connection dead says so; the next one waits for the new."""
+    try:
+        return await scene.use("mcp__w__echo", text="after")
+    except ToolError as error:
+        assert "ended during the call" in str(error)  # noqa: PT017
+    return await scene.use("mcp__w__echo", text="after")
+
+
+async def test_a_server_that_is_not_there_says_so(tmp_path: Path) -> None:
+    section = {
+        "http": {"url": f"http://127.0.0.1:{free_port()}/mcp"},
+        "sse": {"type": "sse", "url": f"http://127.0.0.1:{free_port()}/sse"},
+    }
+    async with opened(tmp_path, section, patience=Patience(tries=1)) as scene:
+        for state in scene.servers.states():
+            assert (state.phase, state.reason) == (
+                Phase.FAILED,
+                "it cannot be reached: All connection attempts failed",
+            )
+        with pytest.raises(ToolError, match="The MCP server http cannot be used: it cannot be reached"):
+            await scene.servers.prompt("http", "review", {})
+
+
+async def test_a_wrong_address_and_a_refusal_say_what_to_do_and_no_secret(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("WARNING", "httpx2")  # as the server's own logs have it
+    caplog.set_level("INFO")
+    port = free_port()
+    async with running(port, "mcp_login_server.py", str(port), "3600"):
+        section = {
+            "path": {"url": f"http://127.0.0.1:{port}/wrong?key=sk-123456789"},
+            "sse": {"type": "sse", "url": f"http://127.0.0.1:{port}/wrong?key=sk-123456789"},
+            "key": {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"Authorization": "Bearer sk-123456789"}},
+        }
+        async with opened(tmp_path, section) as scene:
+            assert [state.reason for state in scene.servers.states()] == [
+                "it answered with HTTP 404: check mcp.path.url",
+                "it answered with HTTP 404: check mcp.sse.url",
+                "it answered with HTTP 401: put what it asks for, such as Authorization, into mcp.key.headers",
+            ]
+            assert "sk-123456789" not in repr(scene.states)
+    assert "it answered with HTTP 404" in caplog.text
+    assert "sk-123456789" not in caplog.text

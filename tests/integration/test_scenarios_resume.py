@@ -1,0 +1,68 @@
+"""A crash in the middle of a round of calls, with on_restart resume: what was done is not done again (A2, B6, T3)."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from crash import check_log, restarted
+from scenario import PLAIN, WINDOW, call, open_scenario
+from wire_rules import check_wires
+
+from longboat.testing import Gate, Say, ScriptedModel, ScriptedTool
+from longboat.wire.models import Message, Outcome, PermissionAnswer, ToolResultPart
+from longboat.wire.requests import AnswerPermission
+
+RESUME = {**PLAIN, "on_restart": "resume"}
+ROUND = [
+    call("write", path="a.txt", content="a\n"),
+    call("bash", command="mkdir b"),
+    call("write", path="c.txt", content="c\n"),
+]
+
+
+async def test_of_three_calls_one_done_one_asked_one_not_begun_the_last_two_are_made_after_the_restart(
+    tmp_path: Path,
+) -> None:
+    after = ScriptedModel([[Say("All three.")]], context_window=WINDOW)
+    config = {**RESUME, "permissions": {"allow": ["write"]}}
+    async with open_scenario(tmp_path, [ROUND], config=config) as scene:
+        await scene.start("make three", ask=True)
+        ask = await scene.asked()
+        assert ask.argument == "mkdir b"
+        async with restarted(scene.boat, after, config=json.dumps(config)) as again:
+            assert await again.workspace.asks.permissions() == (ask,)
+            once = AnswerPermission(answer=PermissionAnswer.ONCE)
+            await again.workspace.asks.answer_permission(ask.id, once)
+            run = await again.workspace.run("r1", wait_s=30)
+            assert run.outcome is Outcome.END_TURN, run
+            reader = await check_log(again)
+            assert len(reader.of("permission_request")) == 1
+            messages = await again.messages()
+            assert [part.is_error for part in results_in(messages)] == [False] * 3
+            await check_wires(messages, summary_seq=0)
+        assert (scene.read("a.txt"), (scene.path / "b").is_dir(), scene.read("c.txt")) == ("a\n", True, "c\n")
+        await scene.cancel()
+
+
+async def test_a_call_that_was_being_made_is_not_made_again(tmp_path: Path) -> None:
+    """B6: it may have had effects, and the model is told so; the calls behind it were not begun, which it can see."""
+    gate = Gate()
+    hold = ScriptedTool("hold", "held", gate=gate)
+    after = ScriptedModel([[Say("Gone on.")]], context_window=WINDOW)
+    async with open_scenario(tmp_path, [[call("hold"), ROUND[0]]], config=RESUME, tools=[hold]) as scene:
+        await scene.start("hold")
+        await gate.reached()
+        second = ScriptedTool("hold")
+        async with restarted(scene.boat, after, config=json.dumps(RESUME), tools=[second]) as again:
+            assert (await again.workspace.run("r1", wait_s=60)).outcome is Outcome.END_TURN
+            assert list(second.calls) == []
+            await check_log(again)
+            messages = await again.messages()
+            assert [part.is_error for part in results_in(messages)] == [True, True]
+            assert "may have had effects" in results_in(messages)[0].content
+            await check_wires(messages, summary_seq=0)
+        await scene.cancel()
+
+
+def results_in(messages: Sequence[Message]) -> list[ToolResultPart]:
+    return [part for message in messages for part in message.parts if isinstance(part, ToolResultPart)]

@@ -1,0 +1,186 @@
+"""What faces draw of a workspace's files: directories, names, diffs."""
+
+import asyncio
+import json
+import os
+import subprocess
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boat import Boat, launch
+
+from longboat.errors import BadInput, RunNotFound, SessionNotFound
+from longboat.runtime.netting import Stretch, net, unified
+from longboat.runtime.sights import MAX_ENTRIES, best_of
+from longboat.testing import CallTool, Say, ScriptedModel
+from longboat.wire.events import Change
+from longboat.wire.listings import FileKind
+from longboat.wire.requests import Approve
+
+BIG = 100_000
+
+
+def call(name: str, **arguments: Any) -> CallTool:
+    return CallTool(name, json.dumps(arguments))
+
+
+def make_tree(root: Path) -> None:
+    (root / "src").mkdir()
+    (root / "src" / "main.py").write_text("x = 1\n")
+    (root / "src" / "domain.py").write_text("")
+    (root / "build").mkdir()
+    (root / "build" / "out.o").write_text("")
+    (root / ".gitignore").write_text("build/\n")
+    (root / "away").symlink_to("/")
+
+
+async def test_a_directory_is_listed_without_what_git_ignores(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel()) as boat:
+        make_tree(boat.workspace.directory)
+        page = await boat.workspace.sights.files(".", everything=False)
+        assert (page.path, page.complete) == (".", True)
+        assert [(item.path, item.kind) for item in page.items] == [
+            ("away", FileKind.LINK),
+            ("longboat.json", FileKind.FILE),
+            ("src", FileKind.DIRECTORY),
+        ]
+        below = await boat.workspace.sights.files("src", everything=False)
+        assert [(item.name, item.path, item.size) for item in below.items] == [
+            ("domain.py", "src/domain.py", 0),
+            ("main.py", "src/main.py", 6),
+        ]
+        everything = await boat.workspace.sights.files(".", everything=True)
+        assert {".gitignore", "build"} <= {item.name for item in everything.items}
+
+
+async def test_a_large_directory_is_cut_and_says_so(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel()) as boat:
+        many = boat.workspace.directory / "many"
+        many.mkdir()
+        for number in range(MAX_ENTRIES + 1):
+            (many / f"{number:05}").touch()
+        page = await boat.workspace.sights.files("many", everything=False)
+        assert (len(page.items), page.complete) == (MAX_ENTRIES, False)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("..", "path_outside"),
+        ("/etc", "path_outside"),
+        ("~", "path_outside"),
+        ("away", "path_outside"),
+        ("src/../../..", "path_outside"),
+        ("nowhere", "path_not_found"),
+        ("src/main.py", "path_not_directory"),
+        ("", "bad_path"),
+        ("a\0b", "bad_path"),
+    ],
+)
+async def test_nothing_but_a_directory_of_the_workspace_is_listed(tmp_path: Path, path: str, code: str) -> None:
+    async with launch(tmp_path, ScriptedModel()) as boat:
+        make_tree(boat.workspace.directory)
+        with pytest.raises(BadInput) as refused:
+            await boat.workspace.sights.files(path, everything=True)
+        assert refused.value.code == code
+
+
+async def test_names_are_found_by_a_part_and_by_their_letters_the_best_first(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel()) as boat:
+        make_tree(boat.workspace.directory)
+        found = await boat.workspace.sights.search("main", limit=10)
+        assert (found.items, found.complete) == (("src/main.py", "src/domain.py"), True)
+        assert (await boat.workspace.sights.search("SRCDPY", limit=10)).items == ("src/domain.py",)
+        assert (await boat.workspace.sights.search("out.o", limit=10)).items == ()
+        cut = await boat.workspace.sights.search("", limit=1)
+        assert (len(cut.items), cut.complete) == (1, False)
+
+
+def test_a_whole_name_is_better_than_its_beginning_than_a_part_than_a_directory_than_letters() -> None:
+    paths = ["m/a/i/n.py", "main/x.py", "src/domain", "src/main.py", "deep/er/main"]
+    assert best_of("main", paths, 9) == ["deep/er/main", "src/main.py", "src/domain", "main/x.py", "m/a/i/n.py"]
+    assert best_of("main", paths, 2) == ["deep/er/main", "src/main.py"]
+
+
+async def changed(boat: Boat) -> Path:
+    source = boat.workspace.directory / "a.txt"
+    source.write_text("one\ntwo\n")
+    await boat.submit("change it", "r1", approve=Approve.ALL)
+    await boat.completed("r1")
+    return source
+
+
+def editing() -> ScriptedModel:
+    return ScriptedModel(
+        [
+            [call("view", path="a.txt"), call("write", path="b.txt", content="new\n")],
+            [call("edit", path="a.txt", old_text="one", new_text="1")],
+            [call("edit", path="a.txt", old_text="two", new_text="2")],
+            [Say("done")],
+            [Say("next")],
+        ],
+        context_window=BIG,
+    )
+
+
+async def test_the_diff_of_a_session_draws_the_changes_of_a_file_together_and_git_takes_it(tmp_path: Path) -> None:
+    async with launch(tmp_path, editing()) as boat:
+        source = await changed(boat)
+        page = await boat.workspace.sights.diff(session_id=boat.session_id, run_id=None)
+        assert [(item.path, item.change, item.additions, item.deletions) for item in page.items] == [
+            ("b.txt", Change.CREATED, 1, 0),
+            ("a.txt", Change.UPDATED, 2, 2),
+        ]
+        assert page == await boat.workspace.sights.diff(session_id=None, run_id="r1")
+        source.write_text("one\ntwo\n")
+        (source.parent / "b.txt").unlink()
+        patch = "".join(item.diff for item in page.items)
+        command = partial(subprocess.run, ["git", "apply"], input=patch, text=True, cwd=source.parent, check=True)
+        await asyncio.to_thread(command)
+        assert source.read_text() == "1\n2\n"
+        assert (source.parent / "b.txt").read_text() == "new\n"
+
+
+async def test_what_was_undone_is_in_no_diff_any_more_and_redo_brings_it_back(tmp_path: Path) -> None:
+    """A4."""
+    async with launch(tmp_path, editing()) as boat:
+        await changed(boat)
+        before = await boat.workspace.sights.diff(session_id=boat.session_id, run_id=None)
+        await boat.workspace.undo_turn(boat.session_id)
+        assert (await boat.workspace.sights.diff(session_id=boat.session_id, run_id=None)).items == ()
+        await boat.workspace.redo_turn(boat.session_id)
+        assert await boat.workspace.sights.diff(session_id=boat.session_id, run_id=None) == before
+        await boat.workspace.undo_turn(boat.session_id)
+        await boat.submit("something else", "r2")
+        await boat.completed("r2")
+        assert (await boat.workspace.sights.diff(session_id=boat.session_id, run_id=None)).items == ()
+
+
+async def test_a_diff_of_nothing_is_refused(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel()) as boat:
+        with pytest.raises(BadInput):
+            await boat.workspace.sights.diff(session_id=None, run_id=None)
+        with pytest.raises(SessionNotFound):
+            await boat.workspace.sights.diff(session_id="nope", run_id=None)
+        with pytest.raises(RunNotFound):
+            await boat.workspace.sights.diff(session_id=None, run_id="nope")
+
+
+def test_a_change_by_somebody_else_in_between_is_not_taken_for_ours() -> None:
+    changes = [("a", b"1", b"2"), ("b", None, b"x"), ("a", b"2", b"3"), ("a", b"foreign", b"4"), ("b", b"x", None)]
+    assert net(changes) == [
+        Stretch(path="a", before=b"1", after=b"3"),
+        Stretch(path="a", before=b"foreign", after=b"4"),
+    ]
+
+
+def test_a_deleted_file_and_one_that_is_no_text_have_their_diffs() -> None:
+    gone, whole = unified(Stretch(path="a", before=b"x\n", after=None), "a")
+    assert whole
+    assert gone.splitlines() == ["--- a/a", "+++ /dev/null", "@@ -1 +0,0 @@", "-x"]
+    assert unified(Stretch(path="a", before=None, after=os.fsencode("\0")), "a") == ("", True)
+    text, whole = unified(Stretch(path="a", before=None, after=b"line\n" * 1000), "a", 500)
+    assert not whole
+    assert len(text) < 600

@@ -1,0 +1,152 @@
+"""Statistics: tokens, cost, outcomes, tools and waiting times, as the store has them."""
+
+import sqlite3
+from pathlib import Path
+
+import msgspec
+from boat import Boat, launch
+
+from longboat.errors import ModelError
+from longboat.store.datadir import STORE_NAME
+from longboat.testing import CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Use
+from longboat.wire.figures import Latency, ModelFigures, OutcomeCount, Stats, ToolFigures
+from longboat.wire.models import Outcome, Usage
+
+BIG = 100_000
+
+
+async def stats(boat: Boat, *, everywhere: bool = False, days: int = 30) -> Stats:
+    return await boat.app.stats(None if everywhere else boat.workspace.id, days=days)
+
+
+async def test_what_a_run_used_is_counted_by_day_model_and_session(tmp_path: Path) -> None:
+    """A6."""
+    model = ScriptedModel(
+        [
+            [CallTool("look"), CallTool("nothing"), Use(input_tokens=100, output_tokens=10)],
+            [Say("ok"), Use(input_tokens=200, output_tokens=20)],
+            [Fail(ModelError("no"))],
+        ],
+        context_window=BIG,
+    )
+    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as boat:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        await boat.submit("two", "r2")
+        await boat.completed("r2")
+        found = await stats(boat)
+        used = Usage(input_tokens=300, output_tokens=30)
+        assert found.usage == used
+        assert found.models == (ModelFigures(model="scripted/scripted", requests=2, usage=used),)
+        assert found.tools == (
+            ToolFigures(tool="look", calls=1, errors=0),
+            ToolFigures(tool="nothing", calls=1, errors=1),
+        )
+        ended = (OutcomeCount(outcome=Outcome.END_TURN, runs=1), OutcomeCount(outcome=Outcome.ERROR, runs=1))
+        assert found.outcomes == ended
+        (day,) = found.days
+        assert (day.usage, day.outcomes) == (used, ended)
+        (session,) = found.sessions
+        assert (session.session_id, session.title, session.runs, session.requests) == (boat.session_id, "one", 1, 2)
+        assert session.usage == (await boat.workspace.session(boat.session_id)).usage
+        assert found.whole.p50 is not None
+
+
+async def test_money_that_was_spent_stays_spent_when_its_session_is_deleted(tmp_path: Path) -> None:
+    model = ScriptedModel([[Say("ok"), Use(input_tokens=7)]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        await boat.workspace.delete_session(boat.session_id)
+        found = await stats(boat)
+        assert found.usage == Usage(input_tokens=7)
+        assert [session.title for session in found.sessions] == [None]
+
+
+async def test_a_workspace_has_its_own_numbers_and_all_together_have_all(tmp_path: Path) -> None:
+    """B7."""
+    model = ScriptedModel([[Say("ok"), Use(input_tokens=7)]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        (tmp_path / "other").mkdir()
+        other, _ = await boat.app.join(str(tmp_path / "other"), None)
+        empty = await boat.app.stats(other.id, days=1)
+        nobody = Latency(p50=None, p90=None, p99=None, most=None)
+        assert empty == Stats(
+            since=empty.since,
+            usage=Usage(),
+            outcomes=(),
+            days=(),
+            models=(),
+            sessions=(),
+            tools=(),
+            waiting=nobody,
+            working=nobody,
+            whole=nobody,
+        )
+        assert (await stats(boat, everywhere=True)).usage == Usage(input_tokens=7)
+
+
+async def test_numbers_of_earlier_days_and_of_imported_runs_are_left_out(tmp_path: Path) -> None:
+    model = ScriptedModel([[Say("ok"), Use(input_tokens=7)]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        document = await boat.workspace.archive.export(boat.session_id)
+        await boat.workspace.archive.take(msgspec.json.encode(document))
+        found = await stats(boat)
+        assert found.usage == Usage(input_tokens=7)
+        assert found.outcomes == (OutcomeCount(outcome=Outcome.END_TURN, runs=1),)
+        _age(boat)
+        old = await stats(boat, days=5)
+        assert (old.days, old.usage, old.outcomes, old.whole.p50) == ((), Usage(), (), None)
+        (day,) = (await stats(boat, days=3_650)).days
+        assert day.day == "2020-02-02"
+
+
+def _age(boat: Boat) -> None:
+    """Make what is in the store old."""
+    store = sqlite3.connect(boat.app.settings.data_dir / STORE_NAME)
+    with store:
+        store.execute("UPDATE spendings SET day = '2020-02-02'")
+        store.execute("UPDATE runs SET accepted_at = '2020-02-02' || substr(accepted_at, 11)")
+    store.close()
+
+
+async def test_percentiles_are_those_of_the_nearest_rank(tmp_path: Path) -> None:
+    """accepted → started → finished; a run that never started has no times."""
+    model = ScriptedModel([[Say("ok")]] * 10, context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        for number in range(10):
+            await boat.submit("x", f"r{number}")
+            await boat.completed(f"r{number}")
+        store = sqlite3.connect(boat.app.settings.data_dir / STORE_NAME)
+        with store:
+            for number in range(10):
+                waited, worked = f"00:00:0{number}.500000Z", f"00:01:0{number}.500000Z"
+                day = "2099-01-01T"
+                store.execute(
+                    "UPDATE runs SET accepted_at = ?, started_at = ?, finished_at = ? WHERE run_id = ?",
+                    (f"{day}00:00:00.000000Z", day + waited, day + worked, f"r{number}"),
+                )
+        store.close()
+        found = await stats(boat)
+        assert found.waiting == Latency(p50=4.5, p90=8.5, p99=9.5, most=9.5)
+        assert found.working == Latency(p50=60.0, p90=60.0, p99=60.0, most=60.0)
+        assert found.whole == Latency(p50=64.5, p90=68.5, p99=69.5, most=69.5)
+
+
+async def test_a_run_that_was_canceled_in_the_queue_counts_and_has_no_times(tmp_path: Path) -> None:
+    gate = Gate()
+    async with launch(tmp_path, ScriptedModel([[Say("x"), Pause(gate)]], context_window=BIG)) as boat:
+        await boat.submit("one", "r1")
+        await gate.reached()
+        await boat.submit("two", "r2")
+        await boat.workspace.cancel_run("r2")
+        await boat.completed("r2")
+        found = await stats(boat)
+        assert found.outcomes == (OutcomeCount(outcome=Outcome.CANCELED, runs=1),)
+        assert found.waiting.p50 is None
+        gate.open()
+        await boat.completed("r1")

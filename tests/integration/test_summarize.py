@@ -1,0 +1,158 @@
+"""A summary on request (A7): a run like any other."""
+
+from pathlib import Path
+
+import pytest
+from boat import Boat, launch
+from checks import check_ends, check_requests
+from crash import RESUME, check_log, restarted
+
+from longboat.core.history import SUMMARY_LEAD
+from longboat.core.prompts import SUMMARIZE
+from longboat.errors import RunIdTaken, RunNotEditable, SessionNotFound
+from longboat.testing import Gate, Pause, Say, ScriptedModel
+from longboat.testing.scripted import last_prompt
+from longboat.wire.models import Outcome
+from longboat.wire.requests import EditRun, Summarize
+
+BIG = 100_000
+
+
+async def summarize(boat: Boat, run_id: str = "s") -> None:
+    accepted = await boat.workspace.summarize_session(boat.session_id, Summarize(run_id=run_id))
+    assert accepted.run_id == run_id
+
+
+async def test_a_summary_on_request_is_the_answer_of_its_run_and_what_the_model_goes_on_from(tmp_path: Path) -> None:
+    """A7, E1: one terminal event, whose text is the summary; nothing is left as a request to go on with."""
+    model = ScriptedModel([[Say("noted")], [Say("We spoke of boats.")], [Say("later")]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("Boats!", "r1")
+        await boat.completed("r1")
+        await summarize(boat)
+        complete = await boat.completed("s")
+        assert (complete.outcome, complete.text) == (Outcome.END_TURN, "We spoke of boats.")
+        assert last_prompt(model.requests[1]) == SUMMARIZE
+        assert len(model.requests[1].messages) == 3, "what people read as the prompt is not for the model"
+        prompt, summary = (await boat.messages())[2:]
+        assert "Summarize this conversation." in str(prompt.parts)
+        assert (summary.id, summary.summary) == (complete.message_id, True)
+        await boat.submit("And now?", "r2")
+        await boat.completed("r2")
+        first, second = model.requests[2].messages
+        assert f"{SUMMARY_LEAD}We spoke of boats." in str(first.parts).replace("\\n", "\n")
+        assert "And now?" in str(second.parts)
+        check_requests(model.requests)
+        await check_ends(boat)
+
+
+async def test_what_steers_while_a_summary_is_made_runs_after_it(tmp_path: Path) -> None:
+    """L10; crush #1422: neither lost nor swallowed by the summary."""
+    gate = Gate()
+    model = ScriptedModel([[Say("noted")], [Say("Sum."), Pause(gate)], [Say("answered")]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        await summarize(boat)
+        await gate.reached()
+        steer = (await boat.submit("two")).run_id
+        await boat.watcher.in_state(steer, "queued")
+        gate.open()
+        assert (await boat.completed("s")).text == "Sum."
+        complete = await boat.completed(steer)
+        assert (complete.text, complete.folded_into) == ("answered", None)
+        check_requests(model.requests)
+        await check_ends(boat)
+
+
+async def test_a_request_for_a_summary_waits_its_turn_cannot_be_edited_and_can_be_canceled(tmp_path: Path) -> None:
+    """L8, L12."""
+    gate = Gate()
+    model = ScriptedModel([[Say("x"), Pause(gate)], [Say("Sum.")]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("one", "r1")
+        await gate.reached()
+        await summarize(boat)
+        await summarize(boat)  # the same again is the same run
+        with pytest.raises(RunIdTaken):
+            await boat.submit("Summarize this conversation.", "s")
+        await boat.watcher.in_state("s", "queued")
+        with pytest.raises(RunNotEditable):
+            await boat.workspace.edit_run("s", EditRun(prompt="Sing"))
+        await summarize(boat, "s2")
+        await boat.workspace.cancel_run("s2")
+        assert (await boat.completed("s2")).outcome is Outcome.CANCELED
+        gate.open()
+        assert (await boat.completed("s")).text == "Sum."
+        await check_ends(boat)
+
+
+async def test_half_a_summary_that_was_canceled_is_withdrawn_and_the_model_sees_all_as_before(tmp_path: Path) -> None:
+    """T2, T3, T8."""
+    gate = Gate()
+    model = ScriptedModel([[Say("noted")], [Say("Ha"), Pause(gate)], [Say("still here")]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        await summarize(boat)
+        await gate.reached()
+        await boat.workspace.cancel_session(boat.session_id)
+        assert (await boat.completed("s")).outcome is Outcome.CANCELED
+        assert not any(message.summary for message in await boat.messages())
+        await boat.submit("two", "r2")
+        await boat.completed("r2")
+        assert "one" in str(model.requests[2].messages[0].parts)
+        check_requests(model.requests)
+        await check_ends(boat)
+
+
+async def test_nothing_to_summarize_ends_the_run_with_an_error_that_says_so(tmp_path: Path) -> None:
+    """E3: also right after a summary."""
+    model = ScriptedModel([[Say("noted")], [Say("Sum.")]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await summarize(boat, "empty")
+        assert (await boat.completed("empty")).error.startswith("Nothing to summarize")
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        await summarize(boat, "s1")
+        assert (await boat.completed("s1")).outcome is Outcome.END_TURN
+        await summarize(boat, "s2")
+        assert (await boat.completed("s2")).error.startswith("Nothing to summarize")
+        assert len(model.requests) == 2
+        await check_ends(boat)
+        with pytest.raises(SessionNotFound):
+            await boat.workspace.summarize_session("nope", Summarize())
+
+
+async def test_undoing_a_summary_shows_the_model_everything_again(tmp_path: Path) -> None:
+    """A4."""
+    model = ScriptedModel([[Say("noted")], [Say("Sum.")], [Say("all")]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        await summarize(boat)
+        await boat.completed("s")
+        assert (await boat.workspace.undo_turn(boat.session_id)).run_id == "s"
+        await boat.submit("two", "r2")
+        await boat.completed("r2")
+        assert "one" in str(model.requests[2].messages[0].parts)
+        check_requests(model.requests)
+
+
+async def test_a_summary_that_a_crash_cut_off_is_made_again(tmp_path: Path) -> None:
+    """B6: the run still knows that it is one for a summary."""
+    gate = Gate()
+    model = ScriptedModel([[Say("noted")], [Say("Ha"), Pause(gate)]], context_window=BIG)
+    after = ScriptedModel([[Say("Sum.")]], context_window=BIG)
+    async with launch(tmp_path, model, config=RESUME) as boat:
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        await summarize(boat)
+        await gate.reached()
+        async with restarted(boat, after, config=RESUME) as again:
+            assert (await again.workspace.run("s", wait_s=60)).outcome is Outcome.END_TURN
+            assert last_prompt(after.requests[0]) == SUMMARIZE
+            assert [message.summary for message in await again.messages()][-1]
+            await check_log(again)
+        await boat.workspace.cancel_session(boat.session_id)
+        await boat.completed("s")

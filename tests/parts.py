@@ -1,0 +1,39 @@
+"""System parts that some tests need: installed where that may be done, else named by the skipped tests.
+
+Run by `make test` before pytest. Tests say what they need with `pytest.mark.skipif(missing("rg"), reason=how("rg"))`.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+PACKAGES = {"rg": "ripgrep", "bwrap": "bubblewrap", "git": "git", "openssl": "openssl", "bash": "bash"}
+
+
+def missing(command: str) -> bool:
+    return shutil.which(command) is None
+
+
+def how(command: str) -> str:
+    """What to do for the tests that need it."""
+    return f"needs {PACKAGES[command]}: apt install {PACKAGES[command]}"
+
+
+def main() -> None:
+    wanted = [package for command, package in PACKAGES.items() if missing(command)]
+    if not wanted:
+        return
+    if os.geteuid() != 0 or missing("apt-get"):
+        print(f"==> Some tests will be skipped. To run them: apt install {' '.join(wanted)}", flush=True)
+        return
+    print(f"==> Installing what some tests need: {' '.join(wanted)}", flush=True)
+    environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", *wanted]):
+        if subprocess.run(["apt-get", *command], env=environ, stdout=subprocess.DEVNULL, check=False).returncode:
+            print("==> That failed: the tests that need them will be skipped.", file=sys.stderr, flush=True)
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""What a typed line answers, and how an ask reads (A2)."""
+
+from typing import Any
+
+import click
+import pytest
+
+from longboat.cli.asks import MAX_LINES, Word, choices_of, settled, shown, texts_of, word_of
+from longboat.cli.subject import subject_of
+from longboat.wire.models import (
+    AskState,
+    Permission,
+    PermissionAnswer,
+    PermissionNotification,
+    Question,
+)
+
+
+def permission(**changes: Any) -> Permission:
+    fields: dict[str, Any] = {
+        "id": "p",
+        "session_id": "s",
+        "run_id": "r",
+        "tool_call_id": "c",
+        "tool": "bash",
+        "action": "run",
+        "argument": "make",
+        "title": "Run make",
+        "detail": "make",
+        "why": "no rule allows it",
+        "grant": ("bash(make)",),
+        "wide": ("bash(make *)",),
+        "asked_at": "t",
+    }
+    return Permission(**fields | changes)
+
+
+def question(*choices: str, multiple: bool = False) -> Question:
+    return Question(
+        id="q",
+        session_id="s",
+        run_id="r",
+        tool_call_id="c",
+        text="Which?",
+        choices=choices,
+        multiple=multiple,
+        asked_at="t",
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("o", Word(answer=PermissionAnswer.ONCE)),
+        (" Once ", Word(answer=PermissionAnswer.ONCE)),
+        ("s", Word(answer=PermissionAnswer.SESSION)),
+        ("always", Word(answer=PermissionAnswer.ALWAYS)),
+        ("sw", Word(answer=PermissionAnswer.SESSION, wide=True)),
+        ("always wide", Word(answer=PermissionAnswer.ALWAYS, wide=True)),
+        ("d", Word(answer=PermissionAnswer.DENY)),
+        ("deny use the other one", Word(answer=PermissionAnswer.DENY, reason="use the other one")),
+        ("ow", None),
+        ("dw", None),
+        ("once more", None),
+        ("a lot", None),
+        ("y", None),
+        ("", None),
+    ],
+)
+def test_a2_a_line_is_an_answer_or_none(line: str, word: Word | None) -> None:
+    assert word_of(permission(), line) == word
+
+
+@pytest.mark.parametrize("line", ["s", "always", "sw"])
+def test_a2_what_cannot_be_granted_is_no_answer(line: str) -> None:
+    assert word_of(permission(grant=(), wide=()), line) is None
+    assert choices_of(permission(grant=(), wide=())) == "  [o]nce  [d]eny, with a reason if you like"
+
+
+def test_a2_where_only_the_wide_form_is_offered_only_that_is_an_answer() -> None:
+    ask = permission(grant=())
+    assert word_of(ask, "sw") == Word(answer=PermissionAnswer.SESSION, wide=True)
+    assert word_of(ask, "s") is None
+
+
+def test_a2_without_a_wide_form_the_keys_for_it_are_no_answer() -> None:
+    assert word_of(permission(wide=()), "aw") is None
+    assert word_of(permission(wide=()), "always wide") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "several", "texts"),
+    [
+        ("2", False, ("blue",)),
+        ("3", False, ("3",)),
+        ("0", False, ("0",)),
+        ("1,2", False, ("1,2",)),
+        ("1, 2,1", True, ("red", "blue")),
+        ("1, or so", True, ("1, or so",)),
+        ("٢", False, ("٢",)),
+    ],
+)
+def test_numbers_stand_for_choices_and_other_words_for_themselves(line: str, several: bool, texts: Any) -> None:
+    assert texts_of(question("red", "blue", multiple=several), line) == texts
+
+
+def lines(ask: Permission | Question, **how: bool) -> list[str]:
+    return [click.unstyle(line) for line in shown(ask, **how)]
+
+
+def test_a2_a_permission_shows_what_why_and_what_would_be_allowed() -> None:
+    assert lines(permission()) == [
+        "? Run make",
+        "    why: no rule allows it",
+        "    session, always: would allow bash(make)",
+        "    the wide form:   would allow bash(make *)",
+    ]
+
+
+def test_a2_a_long_one_says_that_there_is_more_and_can_be_seen_whole() -> None:
+    long = permission(title="Edit a.py", detail="\n".join(f"+{number}" for number in range(MAX_LINES + 5)))
+    assert "    … there is more: 5 lines" in lines(long)
+    assert "[v]iew all of it" in choices_of(long)
+    assert f"    +{MAX_LINES + 4}" in lines(long, whole=True)
+    assert "[v]iew" not in choices_of(permission())
+
+
+def test_a2_a_line_is_never_cut_short_and_never_moves_the_cursor() -> None:
+    command = "echo " + "x" * 3_000 + "\x1b[2K; rm -rf /"
+    assert lines(permission(title="Run echo …", detail=command))[1] == "    " + command.replace("\x1b", "")
+
+
+def test_how_it_ended_without_us() -> None:
+    told = PermissionNotification(
+        id="p",
+        session_id="s",
+        run_id="r",
+        state=AskState.ANSWERED,
+        answer=PermissionAnswer.DENY,
+        reason="no",
+        answered_by="bob",
+    )
+    assert settled(told) == "bob answered: deny (no)"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "text", "path"),
+    [
+        ("edit", '{"path": "src/a.py", "old_text": "x", "new_text": "y"}', "src/a.py", "src/a.py"),
+        ("grep", '{"pattern": "def ", "path": "src"}', "def  src", "src"),
+        ("mcp_thing", '{"number": 3, "place": "here"}', "here", ""),
+        ("agent", '{"prompt": "Look.", "agent": "critic"}', "Look. critic", ""),
+        (
+            "todos",
+            '{"items": [{"text": "a", "state": "completed"}, {"text": "b", "state": "in_progress"}]}',
+            "1 of 2 done: b",
+            "",
+        ),
+        ("todos", '{"items": 3}', "0 of 0 done", ""),
+        ("bash", "not json", "", ""),
+        ("bash", "", "", ""),
+        ("bash", "[" * 5_000, "", ""),
+    ],
+)
+def test_what_a_call_is_about(tool: str, arguments: str, text: str, path: str) -> None:
+    subject = subject_of(tool, arguments)
+    assert (subject.text, subject.path) == (text, path)

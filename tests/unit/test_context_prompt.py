@@ -1,0 +1,162 @@
+"""The system prompt: short, our own, with what the workspace adds (A5)."""
+
+import asyncio
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from longboat.context.agents import Agent
+from longboat.context.instructions import Instruction
+from longboat.context.library import Library
+from longboat.context.prompt import MAX_LIST, Surroundings, build, build_small, surroundings
+from longboat.context.skills import Skill
+
+ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
+AROUND = Surroundings(directory=Path("/w"), date="2026-11-15", platform="Linux x86_64", git="branch main\nclean")
+
+
+def git(directory: Path, *arguments: str) -> None:
+    identity = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
+    subprocess.run(["git", *arguments], cwd=directory, env=ENVIRON | identity, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-b", "trunk")
+    (tmp_path / "a.txt").write_text("a")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "first")
+    return tmp_path
+
+
+async def git_of(directory: Path, **environ: str) -> str | None:
+    return (await surroundings(directory, date="2026-11-15", environ=ENVIRON | environ)).git
+
+
+def skill(name: str, description: str = "d", path: str = "/w/.agents/skills/x/SKILL.md") -> Skill:
+    return Skill(name=name, description=description, path=Path(path), body="")
+
+
+def test_a_prompt_has_its_parts_in_order_the_changing_ones_last() -> None:
+    prompt = build(
+        AROUND,
+        instructions=[
+            Instruction(path=Path("/w/AGENTS.md"), text="Use tabs."),
+            Instruction(path=Path("/u.md"), text="x"),
+        ],
+        skills=[skill("pdf", "Fill in forms")],
+        agents=[
+            Agent(
+                name="reviewer",
+                description="Reviews",
+                tools=None,
+                model=None,
+                read_only=True,
+                path=Path("/x"),
+                prompt="p",
+            )
+        ],
+    )
+    base, rest = prompt.split("\n\n<instructions", 1)
+    assert base == build(AROUND).split("\n\nDirectory: ", 1)[0]
+    assert f"<instructions{rest}" == (
+        '<instructions file="AGENTS.md">\nUse tabs.\n</instructions>\n\n'
+        '<instructions file="/u.md">\nx\n</instructions>\n\n'
+        "Skills: guides for particular tasks. When a task fits one, read its file first.\n"
+        "- pdf: Fill in forms (.agents/skills/x/SKILL.md)\n\n"
+        "Sub-agents that you can hand a task to:\n- reviewer: Reviews\n\n"
+        "Directory: /w\nPlatform: Linux x86_64\nDate: 2026-11-15\nGit when this turn began:\nbranch main\nclean"
+    )
+
+
+def test_the_base_text_is_short() -> None:
+    """Every token of it is paid in every step."""
+    assert len(build(AROUND)) < 2_500
+
+
+def test_a_sub_agents_own_text_takes_the_place_of_ours() -> None:
+    prompt = build(AROUND, base="You review.")
+    assert prompt.startswith("You review.\n\nDirectory: /w")
+
+
+def test_the_local_model_is_told_almost_nothing() -> None:
+    prompt = build_small(AROUND)
+    assert len(prompt) < 200
+    assert "2026-11-15" in prompt
+
+
+def test_a_long_list_of_skills_is_bounded_and_said() -> None:
+    prompt = build(AROUND, skills=[skill(f"s{number}", "d" * 1_000) for number in range(40)])
+    listed = prompt.count("\n- s")
+    assert f"- … and {40 - listed} more\n" in prompt
+    assert len(prompt) < len(build(AROUND)) + MAX_LIST + 300
+
+
+def test_what_is_loaded_for_a_workspace_goes_into_its_prompt(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Be kind.")
+    context = Library(tmp_path, environ={}, user_dir=tmp_path / "home").load()
+    prompt = build(AROUND, instructions=context.instructions, skills=context.skills, agents=context.agents)
+    assert "Be kind." in prompt
+
+
+async def test_git_tells_the_branch_and_what_is_changed(repository: Path) -> None:
+    assert await git_of(repository) == "branch trunk\nclean"
+    (repository / "a.txt").write_text("changed")
+    (repository / "ünew.txt").write_text("")
+    assert await git_of(repository) == "branch trunk\n M a.txt\n?? ünew.txt"
+
+
+async def test_git_tells_only_of_the_workspace_by_its_own_paths(repository: Path) -> None:
+    below = repository / "below"
+    below.mkdir()
+    (repository / "outside.txt").write_text("")
+    (below / "inside.txt").write_text("")
+    git(below, "add", "inside.txt")
+    assert await git_of(below) == "branch trunk\nA  inside.txt"
+
+
+async def test_a_repository_without_commits_has_a_branch_too(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-b", "trunk")
+    assert await git_of(tmp_path) == "branch No commits yet on trunk\nclean"
+
+
+async def test_many_changes_are_bounded_and_counted(repository: Path) -> None:
+    for number in range(50):
+        (repository / f"new{number:02}").write_text("")
+    told = await git_of(repository)
+    assert told is not None
+    assert told.split("\n")[-2:] == ["?? new29", "… and 20 others"]
+
+
+async def test_outside_of_a_repository_or_without_git_there_is_none(tmp_path: Path, repository: Path) -> None:
+    assert await git_of(Path("/")) is None
+    assert await git_of(repository, PATH=str(tmp_path / "nothing")) is None
+    assert await git_of(repository / "gone") is None
+    assert "No git repository." in build(Surroundings(directory=tmp_path, date="d", platform="p", git=None))
+
+
+async def test_a_slow_git_is_given_up_on(repository: Path, tmp_path: Path) -> None:
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text("#!/bin/sh\nexec sleep 600\n")
+    slow.chmod(0o755)
+    async with asyncio.timeout(20):
+        told = await git_of(repository, PATH=f"{slow.parent}:{os.environ['PATH']}")
+    assert told == "(git status took longer than 2 s)"
+
+
+async def test_git_is_not_led_astray_by_its_environment_or_the_repositorys_config(repository: Path) -> None:
+    monitor = repository / "monitor.sh"
+    monitor.write_text(f"#!/bin/sh\ntouch '{repository}/ran'\n")
+    monitor.chmod(0o755)
+    git(repository, "config", "core.fsmonitor", str(monitor))
+    told = await git_of(repository, GIT_DIR="/nonexistent/.git")
+    assert told == "branch trunk\n?? monitor.sh"
+    assert not (repository / "ran").exists()

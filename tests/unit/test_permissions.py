@@ -1,0 +1,534 @@
+"""Permissions (A2): the order of the rules, what they match, what is asked, and what an answer would allow."""
+
+import shlex
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from shell_corpus import ALLOW, ALLOWED, ASKED, DENIED, DENY, DIRECTORY, PIECES
+
+from longboat.core.permissions import (
+    Allow,
+    Ask,
+    Deny,
+    Need,
+    Offer,
+    RuleInvalid,
+    Rules,
+    Verdict,
+    grant_for,
+    judge,
+    named_paths,
+    parse_rule,
+    parse_rules,
+)
+from longboat.core.shell import Word, parse
+
+CORPUS = Rules.parse(allow=ALLOW, deny=DENY)
+NONE = Rules()
+
+
+def bash(command: str, rules: Rules = CORPUS, *grants: str, paths: tuple[str, ...] = ()) -> Verdict:
+    need = Need(tool="bash", action="run", argument=command, paths=paths)
+    return judge(need, rules=rules, grants=parse_rules(grants), directory=DIRECTORY)
+
+
+def on(tool: str, path: str, rules: Rules = NONE, *grants: str) -> Verdict:
+    """The verdict on a file tool, with its path as the tool would give it."""
+    absolute = path if path.startswith("/") else f"{DIRECTORY}/{path}"
+    need = Need(tool=tool, action="touch", argument=path, paths=(absolute,))
+    return judge(need, rules=rules, grants=parse_rules(grants), directory=DIRECTORY)
+
+
+def web(tool: str, url: str, rules: Rules) -> Verdict:
+    return judge(Need(tool=tool, action="get", argument=url), rules=rules, directory=DIRECTORY)
+
+
+# The corpus.
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert len({*ALLOWED, *DENIED, *ASKED}) > 500
+
+
+@pytest.mark.parametrize("command", ALLOWED)
+def test_a_command_is_allowed_a2(command: str) -> None:
+    assert bash(command) == Allow()
+
+
+@pytest.mark.parametrize("command", DENIED)
+def test_a_command_with_a_denied_part_is_denied_a2(command: str) -> None:
+    assert isinstance(bash(command), Deny)
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_a_command_is_asked_a2(command: str) -> None:
+    assert isinstance(bash(command), Ask)
+
+
+# The order.
+
+
+def test_deny_goes_before_allow_and_grants_a2() -> None:
+    rules = Rules.parse(allow=["bash(rm *)", "bash"], deny=["bash(rm *)"])
+
+    assert bash("rm x", rules, "bash(rm x)", "bash") == Deny("bash(rm *)")
+
+
+def test_a_grant_allows_what_no_rule_does_a2() -> None:
+    assert isinstance(bash("make all", NONE), Ask)
+    assert bash("make all", NONE, "bash(make all)") == Allow()
+
+
+def test_rules_and_grants_add_up_within_one_command() -> None:
+    rules = Rules.parse(allow=["bash(make all)"])
+
+    assert bash("make all && npm ci", rules, "bash(npm ci)") == Allow()
+
+
+def test_the_whole_of_bash_allows_what_cannot_be_checked() -> None:
+    rules = Rules.parse(allow=["bash"])
+
+    assert [bash(each, rules) for each in ('eval "$x"', "$x", "cat /etc/passwd > /tmp/x", "npm test )")] == [
+        Allow()
+    ] * 4
+
+
+def test_no_pattern_allows_what_cannot_be_checked() -> None:
+    rules = Rules.parse(allow=["bash(*)", "bash(eval *)", "bash(bash *)"])
+
+    assert bash("anything at all", rules) == Allow()
+    assert isinstance(bash("eval ls", rules), Ask)
+    assert isinstance(bash("curl x | bash", rules), Ask)
+
+
+def test_what_may_be_denied_is_asked_even_if_the_whole_of_bash_is_allowed() -> None:
+    rules = Rules.parse(allow=["bash"], deny=["bash(git push *)", "edit(keys/**)"])
+
+    asked = ("git $x", "$x push", "git -C . push", "eval x", "xargs git", "echo x > $y", "cd a; cd ../keys; echo x > y")
+    assert all(isinstance(bash(command, rules), Ask) for command in asked)
+    assert [bash(command, rules) for command in ("git pull", "echo $x", "npm $x")] == [Allow()] * 3
+
+
+def test_a_bare_rule_denies_the_whole_tool() -> None:
+    assert bash("ls", Rules.parse(deny=["bash"])) == Deny("bash")
+    assert on("view", "a", Rules.parse(deny=["view"])) == Deny("view")
+
+
+def test_asking_says_why() -> None:
+    assert bash("make x", NONE) == Ask("No rule allows make x.")
+    assert bash("eval x", NONE) == Ask("This command cannot be checked: “eval” can run anything.")
+    assert bash("ls /etc", NONE) == Ask("/etc is, or may be, outside the workspace.")
+    assert bash("PATH=x ls", NONE) == Ask("It sets PATH for ls.")
+    assert bash("echo > a", NONE) == Ask("No rule allows write on a.")
+    assert on("view", "/etc/x") == Ask("/etc/x is outside the workspace.")
+    assert on("edit", ".git/config", Rules.parse(allow=["edit"])) == Ask(".git/config decides what may run here.")
+
+
+# Patterns of commands.
+
+
+@pytest.mark.parametrize(
+    ("rule", "fitting", "others"),
+    [
+        ("bash(make all)", ["make all", "'make' all"], ["make all x", "make", "make allx", "make all; make x"]),
+        ("bash(npm test *)", ["npm test", "npm test a b"], ["npm tests", "npm", "npm run test"]),
+        ("bash(npm run test:*)", ["npm run test:a"], ["npm run test", "npm run test:a b", "npm run test:$x"]),
+        ("bash(a * c)", ["a b c"], ["a c", "a b b c", "a $x c"]),
+        ("bash(a 'b c' *)", ["a 'b c'", "a b\\ c d"], ["a b c"]),
+        ("bash(a '*')", ["a '*'"], ["a *", "a b"]),
+        ('bash(a "x\\"y")', ["a 'x\"y'"], ["a xy"]),
+        ("bash(X=1 a *)", ["X=1 a", "a b", "CI=1 X=1 a"], ["X=2 a", "X=$y a", "Y=1 a", "X=1 Y=1 a"]),
+        ("bash(X=* a)", ["X=1 a", "X=$y a"], ["Y=1 a"]),
+        ("bash(a build/*)", ["a build/x"], ["a build/../x", "a buildx"]),
+        ("bash(./run *)", ["./run x"], ["run x", "/run x", "../run x"]),
+        ("bash(a /opt/*)", ["a /opt/x"], ["a /opt/../etc", "a /etc", "a /opt/x /etc"]),
+        ("bash(a --to=/opt/*)", ["a --to=/opt/x"], ["a --to=/etc/x"]),
+        ("bash(a *)", ["a b", "a $x", "a https://x.org/y", "a s/x/y/"], ["a /etc", "a ..", "a b=../c", "a file:///x"]),
+        ("bash(*)", ["a", "a b $c"], ["/opt/a", "a /etc", "$a"]),
+    ],
+)
+def test_what_a_pattern_of_a_command_fits(rule: str, fitting: list[str], others: list[str]) -> None:
+    rules = Rules.parse(allow=[rule])
+
+    assert {command: bash(command, rules) for command in fitting} == dict.fromkeys(fitting, Allow())
+    assert [command for command in others if bash(command, rules) == Allow()] == []
+
+
+def test_paths_given_with_a_command_are_asked_outside_the_workspace() -> None:
+    """A link can lead out: the caller resolves what `named_paths` lists."""
+    rules = Rules.parse(allow=["bash"])
+
+    assert isinstance(bash("cat link", rules, paths=("/etc/passwd",)), Ask)
+    assert bash("cat link", rules, "edit(/etc/passwd)", paths=("/etc/passwd",)) == Allow()
+    assert named_paths("cd a; cat link/x *.py d/*.c --f=y /etc/z < w", directory="/p") == (
+        *(
+            "/p/cd",
+            "/p/a/cd",
+            "/p/a",
+            "/p/a/a",
+            "/p/cat",
+            "/p/a/cat",
+            "/p/link/x",
+            "/p/a/link/x",
+            "/p",
+            "/p/d",
+            "/p/a/d",
+        ),
+        *("/p/--f", "/p/a/--f", "/p/y", "/p/a/y", "/p/w", "/p/a/w"),
+    )
+
+
+# Files, the web, other tools.
+
+
+def test_looking_needs_no_rule_inside_the_workspace_a2() -> None:
+    tools = ["view", "ls", "glob", "grep", "diagnostics", "references", "definition", "symbols"]
+    others = ["todos", "question", "job_output", "job_list", "longboat_info", "agent"]
+
+    assert [on(tool, "src/a") for tool in tools] == [Allow()] * len(tools)
+    assert [judge(Need(tool=tool, action="x"), rules=NONE, directory=DIRECTORY) for tool in others] == [Allow()] * 6
+    assert all(isinstance(on(tool, "/etc/passwd", Rules.parse(allow=[tool])), Ask) for tool in tools)
+
+
+@pytest.mark.parametrize("path", ["/etc/x", "/home/me", "/home/me/projects/x", "../x", "src/../../x"])
+def test_a_path_outside_the_workspace_is_asked_whatever_the_tool_is_allowed_a2(path: str) -> None:
+    rules = Rules.parse(allow=["view", "edit", "view(**)", "edit(**)"])
+
+    assert isinstance(on("view", path, rules), Ask)
+    assert isinstance(on("edit", path, rules), Ask)
+
+
+def test_a_rule_with_an_absolute_path_reaches_outside() -> None:
+    rules = Rules.parse(allow=["view(/opt/data/**)"])
+
+    assert on("view", "/opt/data/a/b", rules) == Allow()
+    assert isinstance(on("view", "/opt/other", rules), Ask)
+    assert isinstance(on("edit", "/opt/data/a", rules), Ask)
+    assert isinstance(on("view", "/opt/data/../x", rules), Ask)
+
+
+def test_a_link_out_of_an_allowed_directory_is_asked() -> None:
+    need = Need(tool="edit", action="edit", argument="src/link", paths=("/home/me/project/lib/real",))
+
+    assert isinstance(judge(need, rules=Rules.parse(allow=["edit(src/**)"]), directory=DIRECTORY), Ask)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fitting", "others"),
+    [
+        ("src/**", ["src/a", "src/a/b", "src"], ["srcx/a", "a/src/b", "lib/a"]),
+        ("src/", ["src/a/b"], ["lib"]),
+        ("./src/*", ["src/a"], ["src/a/b"]),
+        ("*.py", ["a.py"], ["a/b.py", "a.pyc"]),
+        ("**/*.py", ["a.py", "a/b/c.py"], ["a.pyc"]),
+        ("a/**/z", ["a/z", "a/b/c/z"], ["z", "a/zz"]),
+        ("a?c", ["abc"], ["a/c", "ac"]),
+        ("a\\*c", ["a*c"], ["abc"]),
+        ("a[b]", ["a[b]"], ["ab"]),
+        ("/home/me/project/lib/**", ["lib/a"], ["src/a"]),
+    ],
+)
+def test_what_a_pattern_of_paths_fits(pattern: str, fitting: list[str], others: list[str]) -> None:
+    rules = Rules.parse(allow=[f"edit({pattern})"])
+
+    assert [path for path in fitting if on("edit", path, rules) != Allow()] == []
+    assert [path for path in others if on("edit", path, rules) == Allow()] == []
+
+
+def test_a_rule_for_one_tool_that_changes_files_counts_for_all_of_them() -> None:
+    tools = ("edit", "write", "multiedit")
+
+    for named in tools:
+        for tool in tools:
+            assert on(tool, "src/a", Rules.parse(allow=[f"{named}(src/**)"])) == Allow()
+            assert on(tool, "src/a", Rules.parse(allow=[tool], deny=[f"{named}(src/**)"])) == Deny(f"{named}(src/**)")
+
+
+def test_a_rename_or_a_download_is_held_against_the_rules_for_files() -> None:
+    rules = Rules.parse(allow=["rename", "download(https://x.org/*)"], deny=["edit(keys/**)"])
+    rename = Need(tool="rename", action="rename", argument="a", paths=(f"{DIRECTORY}/a", f"{DIRECTORY}/keys/b"))
+    fetched = Need(tool="download", action="get", argument="https://x.org/a", paths=(f"{DIRECTORY}/keys/b",))
+    hook = Need(tool="download", action="get", argument="https://x.org/a", paths=(f"{DIRECTORY}/.git/hooks/x",))
+
+    assert judge(rename, rules=rules, directory=DIRECTORY) == Deny("edit(keys/**)")
+    assert judge(fetched, rules=rules, directory=DIRECTORY) == Deny("edit(keys/**)")
+    assert isinstance(judge(hook, rules=rules, directory=DIRECTORY), Ask)
+
+
+@pytest.mark.parametrize("path", [".git/config", "sub/.git/hooks/x", ".GIT/config", "longboat.json", "a/LONGBOAT.json"])
+def test_what_decides_what_may_run_is_written_only_by_a_rule_that_names_it(path: str) -> None:
+    """Else an allowed edit could allow everything else."""
+    assert isinstance(on("edit", path, Rules.parse(allow=["edit", "write(**)", "edit(sub/**)"])), Ask)
+    assert on("edit", path, Rules.parse(allow=[f"edit({path})"])) == Allow()
+    assert on("view", path) == Allow()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fitting", "others"),
+    [
+        (
+            "https://docs.python.org/*",
+            ["https://docs.python.org/3/a?b#c", "https://DOCS.python.org/", "https://docs.python.org"],
+            [
+                "http://docs.python.org/",
+                "https://docs.python.org.evil.com/",
+                "https://docs.python.org@evil.com/",
+                "https://docs.python.org\\@evil.com/",
+                "https://docs.python.org:8080/",
+                "https://evil.com/https://docs.python.org/",
+            ],
+        ),
+        (
+            "https://*.python.org/*",
+            ["https://docs.python.org/x"],
+            ["https://python.org/", "https://evil.com/.python.org/"],
+        ),
+        (
+            "https://x.org/a/*",
+            ["https://x.org/a/b"],
+            ["https://x.org/a/../b", "https://x.org/a/%2E%2e/b", "https://x.org/b"],
+        ),
+        ("https://x.org/a", ["https://x.org/a"], ["https://x.org/a/b", "https://x.org/a?b"]),
+    ],
+)
+def test_what_a_pattern_of_addresses_fits(pattern: str, fitting: list[str], others: list[str]) -> None:
+    rules = Rules.parse(allow=[f"fetch({pattern})"])
+
+    assert [url for url in fitting if web("fetch", url, rules) != Allow()] == []
+    assert [url for url in others if web("fetch", url, rules) == Allow()] == []
+    assert isinstance(web("download", fitting[0], rules), Ask)
+
+
+def test_a_star_in_the_name_of_an_mcp_tool() -> None:
+    rules = Rules.parse(allow=["mcp__github__*"], deny=["mcp__github__delete_*"])
+
+    assert web("mcp__github__list", "", rules) == Allow()
+    assert web("mcp__github__delete_repo", "", rules) == Deny("mcp__github__delete_*")
+    assert isinstance(web("mcp__gitlab__list", "", rules), Ask)
+
+
+@pytest.mark.parametrize(
+    ("rule", "part"),
+    [
+        ("", "it is no tool"),
+        ("Bash(ls)", "it is no tool"),
+        ("bash(ls", "it is no tool"),
+        ("bash ls", "it is no tool"),
+        ("bash()", "it is no tool"),
+        ("*", "it is no tool"),
+        ("bash( )", "the pattern is empty"),
+        ("mcp__x__*(y)", "a name with * takes no pattern"),
+        ("bash(ls; rm)", "';' has no place"),
+        ("bash(ls | cat)", "'|' has no place"),
+        ("bash(ls\nrm)", "has no place"),
+        ("bash(ls > x)", "'>' has no place"),
+        ("bash(ls $(x))", "'$' has no place"),
+        ('bash(ls "$x")', "has no place"),
+        ("bash(ls 'x)", "has no place"),
+        ("bash(rm:*)", "write a space and *"),
+        ("bash(A=1)", "it names no command"),
+        ("edit(~/x)", "write the absolute path"),
+        ("edit(../x)", "“..” has no place"),
+        ("fetch(docs.python.org)", "it is no URL"),
+        ("fetch(ftp://x.org/)", "it is no URL"),
+        ("fetch(https://x.org*)", "needs a / behind it"),
+        (7, "it is no tool"),
+    ],
+)
+def test_a_malformed_rule_is_refused_with_what_is_wrong(rule: str, part: str) -> None:
+    with pytest.raises(RuleInvalid) as caught:
+        parse_rule(rule)
+
+    assert isinstance(caught.value, ValueError)
+    assert repr(rule) in str(caught.value)
+    assert part in str(caught.value)
+
+
+# What an answer would allow.
+
+
+def offered(need: Need, rules: Rules = NONE) -> Offer:
+    return grant_for(need, rules=rules, directory=DIRECTORY)
+
+
+@pytest.mark.parametrize(
+    ("command", "narrow", "wide"),
+    [
+        ("make all", ["bash(make all)"], ["bash(make all *)"]),
+        ("pytest -q", ["bash(pytest -q)"], ["bash(pytest *)"]),
+        ("git commit -m 'a; b'", ["bash(git commit -m 'a; b')"], ["bash(git commit *)"]),
+        ("npm run build -- x", ["bash(npm run build -- x)"], ["bash(npm run build *)"]),
+        ("npm run", ["bash(npm run)"], []),
+        ("git -C x push", ["bash(git -C x push)"], []),
+        ("rm -rf x", ["bash(rm -rf x)"], []),
+        ("python -c 'x'", ["bash(python -c x)"], []),
+        ("python a.py b", ["bash(python a.py b)"], ["bash(python a.py *)"]),
+        ("make $x", [], []),
+        ("pytest $x", [], ["bash(pytest *)"]),
+        ("A=1 make all", ["bash(A=1 make all)"], []),
+        ("timeout 9 make all | head", ["bash(make all)"], ["bash(make all *)"]),
+        ("make a && make b", ["bash(make a)", "bash(make b)"], ["bash(make a *)", "bash(make b *)"]),
+        ("make a > out", ["write(out)", "bash(make a)"], ["write(*)", "bash(make a *)"]),
+        ("make a > /etc/x", ["write(/etc/x)", "bash(make a)"], ["write(/etc/x)", "bash(make a *)"]),
+        ("make /etc/x", ["bash(make /etc/x)"], []),
+        ("eval ls", [], []),
+        ("make a; $x", [], []),
+        ("export PATH=x; make a", [], []),
+        ("ls", [], []),
+    ],
+)
+def test_what_is_offered_for_a_command(command: str, narrow: list[str], wide: list[str]) -> None:
+    offer = offered(Need(tool="bash", action="run", argument=command))
+
+    assert offer == Offer(narrow=tuple(narrow), wide=tuple(wide))
+
+
+def test_what_is_offered_for_other_tools() -> None:
+    edit = Need(tool="edit", action="edit", argument="src/a", paths=(f"{DIRECTORY}/src/a",))
+    view = Need(tool="view", action="read", argument="/etc/x", paths=("/etc/x",))
+    fetch = Need(tool="fetch", action="get", argument="https://x.org/a?b=c")
+    mcp = Need(tool="mcp__x__y", action="call", argument="{}")
+
+    assert offered(edit) == Offer(narrow=("edit(src/a)",), wide=("edit(src/**)",))
+    assert offered(view) == Offer(narrow=("view(/etc/x)",))
+    assert offered(fetch) == Offer(narrow=("fetch(https://x.org/a?b=c)",), wide=("fetch(https://x.org/*)",))
+    assert offered(mcp) == Offer(narrow=("mcp__x__y",))
+
+
+def test_only_what_no_rule_allows_yet_is_offered() -> None:
+    rules = Rules.parse(allow=["bash(make a)"], deny=["bash(rm *)"])
+
+    assert offered(Need(tool="bash", action="run", argument="make a; make b"), rules).narrow == ("bash(make b)",)
+    assert offered(Need(tool="bash", action="run", argument="make b; rm x"), rules) == Offer()
+
+
+@pytest.mark.parametrize("command", [*ASKED, *DENIED])
+def test_what_is_offered_is_enough_and_never_covers_the_opaque(command: str) -> None:
+    need = Need(tool="bash", action="run", argument=command)
+    offer = offered(need)
+
+    for rules in filter(None, (offer.narrow, offer.wide)):
+        assert judge(need, rules=NONE, grants=parse_rules(rules), directory=DIRECTORY) == Allow()
+    if parse(command).opaque:
+        assert offer == Offer()
+
+
+@given(words=st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=8), min_size=1, max_size=5))
+def test_the_narrow_offer_is_for_exactly_those_words(words: list[str]) -> None:
+    command = shlex.join(["frob", *words])
+    assume(not parse(command).opaque)
+    (rule,) = offered(Need(tool="bash", action="run", argument=command)).narrow
+    rules = Rules.parse(allow=[rule])
+
+    assert bash(command, rules) == Allow()
+    assert isinstance(bash(command + " more", rules), Ask)
+    assert isinstance(bash(command + "x", rules), Ask)
+
+
+# Properties.
+
+HARMLESS = st.sampled_from(["git status", "npm test -- a", "ls -la", "echo 'a b'", "cat < a", "true", "make build"])
+REFUSED = st.sampled_from(["rm x", "rm -rf 'a b'", "\\rm x", "/bin/rm $y", "git push", "git 'push' -f", "curl x"])
+JOINTS = st.sampled_from([";", " ; ", "\n", " & ", " && ", " || ", " | ", " |& ", ";\n\n", " # x\n", " \\\n && "])
+WRAPPERS = st.sampled_from(
+    [
+        *(
+            "{0}",
+            "timeout 5 {0}",
+            "env A=B {0}",
+            "nice nohup {0}",
+            "command -p {0}",
+            "exec {0}",
+            "sudo {0}",
+            "xargs {0}",
+        ),
+        *("find . -exec {0} {{}} +", "A=B {0}", "> src/o {0}", "sudo -u x env -i timeout -k 1 5 {0}", "2>&1 {0} <a"),
+    ]
+)
+HIDINGS = st.sampled_from(
+    [
+        *(
+            "( {0} )",
+            "{{ {0}; }}",
+            "x=$({0})",
+            "echo $({0})",
+            'echo "a $({0}) b"',
+            "`{0}`",
+            "[[ -f $({0}) ]]",
+            "ls & {0}",
+        ),
+        *("cat <({0})", "true >({0})", "echo ${{x:-$({0})}}", "cat <<E\n$({0})\nE\n", "cat <<E\nx\nE\n{0}"),
+        *("cat <<< $({0})", "if {0}; then ls; fi", "if ls; then {0}; fi", "for i in a; do {0}; done", "A=$({0}) ls"),
+        *(
+            "while {0}; do ls; done",
+            "case a in a) {0};; esac",
+            "f() {{ {0}; }}; f",
+            "echo $(( 1 + $({0}) ))",
+            "ls | {0}",
+        ),
+    ]
+)
+
+
+@given(
+    around=st.tuples(HARMLESS, JOINTS, HARMLESS),
+    wrapper=WRAPPERS,
+    refused=REFUSED,
+    hidings=st.lists(HIDINGS, max_size=3),
+)
+def test_a_denied_command_is_never_allowed_wherever_it_stands(
+    around: tuple[str, str, str], wrapper: str, refused: str, hidings: list[str]
+) -> None:
+    before, joint, after = around
+    hidden = wrapper.format(refused)
+    for hiding in hidings:
+        hidden = hiding.format(hidden)
+    command = f"{before}{joint}{hidden}\n{after}"
+
+    assert bash(command) != Allow()
+    assert bash(command, Rules.parse(allow=["bash"], deny=DENY)) != Allow()
+
+
+@given(wrapper=WRAPPERS, refused=REFUSED, hidings=st.lists(HIDINGS, max_size=3))
+def test_a_denied_command_that_can_be_read_is_denied(wrapper: str, refused: str, hidings: list[str]) -> None:
+    command = wrapper.format(refused)
+    for hiding in hidings:
+        command = hiding.format(command)
+    assume(not parse(command).opaque)
+
+    assert isinstance(bash(command), Deny)
+
+
+NOISE = st.lists(st.sampled_from([*PIECES, " rm x ", "rm", "evil"]) | st.text(max_size=3), max_size=5).map("".join)
+
+
+@given(command=HARMLESS, place=st.integers(0, 20), noise=NOISE)
+def test_text_put_into_an_allowed_command_is_allowed_only_if_every_part_of_it_is(
+    command: str, place: int, noise: str
+) -> None:
+    """No unparsed part is ever allowed (A2): what is allowed was read to its end, each command an allowed one."""
+    text = command[:place] + noise + command[place:]
+    if bash(text) != Allow():
+        return
+    script = parse(text)
+    names = {command.words[0] for command in script.commands}
+
+    assert script.opaque == ""
+    assert names <= {Word(name) for name in ("git", "npm", "ls", "echo", "cat", "true", "make", "tr")}
+    assert all(each.target.text == "a" or not each.writes for each in script.redirections)
+
+
+@given(text=st.text(max_size=100) | NOISE)
+def test_judging_never_raises(text: str) -> None:
+    assert isinstance(bash(text), Allow | Deny | Ask)
+    assert isinstance(offered(Need(tool="bash", action="run", argument=text)), Offer)
+
+
+@given(text=st.text(max_size=40) | st.builds("{}({})".format, st.sampled_from(["bash", "edit", "fetch"]), NOISE))
+def test_a_rule_is_read_or_refused(text: str) -> None:
+    try:
+        rule = parse_rule(text)
+    except RuleInvalid:
+        return
+    assert rule.text == text.strip()

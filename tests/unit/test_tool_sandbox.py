@@ -1,0 +1,129 @@
+"""The sandbox (A8): `off`, `auto`, `required`, with the real bubblewrap where it works."""
+
+import asyncio
+import os
+import socket
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from longboat.testing.kit import OpenKit
+from longboat.tools import family
+from longboat.tools.bash import BashTool
+from longboat.tools.jobs import Jobs
+from longboat.tools.kit import ToolError
+from longboat.tools.sandbox import Boxed, SandboxMode, SandboxPolicy, wrap
+from parts import how
+
+
+def _box_works() -> bool:
+    trial = ["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-net", "--unshare-pid", "true"]
+    try:
+        return subprocess.run(trial, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+needs_box = pytest.mark.skipif(not _box_works(), reason=f"{how('bwrap')} (or it is not allowed here)")
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> OpenKit:
+    (tmp_path / "work").mkdir()
+    return OpenKit(tmp_path / "work")
+
+
+@pytest.fixture
+async def jobs(tmp_path: Path) -> AsyncIterator[Jobs]:
+    jobs = Jobs(tmp_path / "scratch")
+    yield jobs
+    await jobs.aclose()
+
+
+def policy(kit: OpenKit, mode: SandboxMode, *hidden: Path) -> SandboxPolicy:
+    return SandboxPolicy(mode=mode, workspace=kit.directory, temp=kit.directory.parent / "temp", hidden=hidden)
+
+
+async def test_off_leaves_the_command_as_it_is(kit: OpenKit) -> None:
+    assert await wrap(("true",), policy(kit, SandboxMode.OFF)) == Boxed(argv=("true",))
+
+
+@pytest.fixture(params=["missing", "broken"])
+def problem(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A system without a box, and what is said of it."""
+    if request.param == "missing":
+        monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+        return "is not installed"
+    # What a container without user namespaces has.
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "bwrap"
+    program.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    return "No permissions to create new namespace"
+
+
+async def test_where_there_is_no_box_auto_runs_without_and_says_so_and_required_refuses(
+    problem: str, kit: OpenKit, jobs: Jobs
+) -> None:
+    result = await kit.use(BashTool(jobs, sandbox=policy(kit, SandboxMode.AUTO)), command="echo ran")
+    assert result.content.startswith("ran\n")
+    assert "(not sandboxed: " in kit.needs[0].detail
+    assert problem in kit.needs[0].detail
+    with pytest.raises(ToolError, match=problem):
+        await kit.use(BashTool(jobs, sandbox=policy(kit, SandboxMode.REQUIRED)), command="touch ran")
+    assert not (kit.directory / "ran").exists()
+
+
+@needs_box
+async def test_a_boxed_command_writes_to_the_workspace_and_temp_alone(kit: OpenKit, jobs: Jobs) -> None:
+    bash = BashTool(jobs, sandbox=policy(kit, SandboxMode.REQUIRED))
+    with TemporaryDirectory(dir="/var/tmp") as outside:
+        command = f"echo in > inside && echo tmp > /tmp/kept && cat /etc/passwd && echo out > {outside}/file"
+        result = await kit.use(bash, command=command)
+        assert os.listdir(outside) == []
+    assert "Read-only file system\n[exit code 1 " in result.content
+    assert "It ran in a sandbox: no network" in result.content
+    assert "(in a sandbox)" in kit.needs[0].detail
+    assert (kit.directory / "inside").read_text() == "in\n"
+    again = await kit.use(bash, command="cat /tmp/kept")
+    assert again.content.startswith("tmp\n"), "temp is kept from command to command"
+
+
+@needs_box
+async def test_a_boxed_command_reaches_no_network_and_no_socket_of_ours(
+    kit: OpenKit, jobs: Jobs, tmp_path: Path
+) -> None:
+    (tmp_path / "run").mkdir()
+    reach = "import socket, sys; s = socket.socket({}); s.connect({!r}); print('reached')"
+    with (
+        socket.create_server(("127.0.0.1", 0)) as inet,
+        socket.socket(socket.AF_UNIX) as unix,
+    ):
+        unix.bind(str(tmp_path / "run" / "sock"))
+        unix.listen()
+        connects = [
+            reach.format("socket.AF_INET", inet.getsockname()),
+            reach.format("socket.AF_UNIX", str(tmp_path / "run" / "sock")),
+        ]
+        for mode, count in ((SandboxMode.OFF, 2), (SandboxMode.REQUIRED, 0)):
+            bash = BashTool(jobs, sandbox=policy(kit, mode, tmp_path / "run"))
+            results = [await kit.use(bash, command=f'python3 -c "{connect}"') for connect in connects]
+            assert sum("reached" in result.content for result in results) == count
+
+
+@needs_box
+async def test_a_canceled_boxed_command_is_gone_with_all_that_it_started(kit: OpenKit, jobs: Jobs) -> None:
+    bash = BashTool(jobs, sandbox=policy(kit, SandboxMode.REQUIRED))
+    command = "trap '' TERM; (setsid sleep 1000 &); touch begun; while :; do sleep 0.1; done"
+    running = asyncio.create_task(kit.use(bash, command=command))
+    async with asyncio.timeout(20):
+        while not (kit.directory / "begun").exists():  # noqa: ASYNC110  # nobody tells us of what it does
+            await asyncio.sleep(0.005)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert family.find(None, f"{jobs.token}/") == set()
