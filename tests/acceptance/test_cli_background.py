@@ -134,7 +134,8 @@ def test_a_background_server_outlives_the_terminal_that_started_it(home: Home, c
     assert finished(process).code == 0
     server = home.discovery().pid
     assert os.getsid(server) == server
-    assert os.readlink(f"/proc/{server}/cwd") == str(home.path / "data")
+    if os.geteuid() == 0:  # the server keeps others out, even those that run as the same user
+        assert os.readlink(f"/proc/{server}/cwd") == str(home.path / "data")
 
 
 class _OldServer(BaseHTTPRequestHandler):

@@ -23,8 +23,10 @@ from longboat.wire.models import Accepted, Attachment, Delivery, FilePart, Outco
 from longboat.wire.requests import CreateSession, EditRun
 
 
-def attached(text: str | None = None, data: str | None = None) -> tuple[Attachment, ...]:
-    return (Attachment(name="notes.txt", media_type="text/plain", text=text, data=data),)
+def attached(
+    text: str | None = None, data: str | None = None, media_type: str = "text/plain"
+) -> tuple[Attachment, ...]:
+    return (Attachment(name="notes.txt", media_type=media_type, text=text, data=data),)
 
 
 async def log_end(boat: Boat) -> int:
@@ -43,6 +45,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"prompt": "x", "attachments": attached()}, BadInput, "bad_attachment"),
     ({"prompt": "x", "attachments": attached(text="a", data="aGk=")}, BadInput, "bad_attachment"),
     ({"prompt": "x", "attachments": attached(data="not base64!")}, BadInput, "bad_attachment"),
+    ({"prompt": "x", "attachments": attached(data="iVBORw0KGgo=", media_type="image/png")}, BadInput, "bad_attachment"),
     ({"prompt": "x", "run_id": ""}, BadInput, "bad_run_id"),
     ({"prompt": "x", "run_id": "has space"}, BadInput, "bad_run_id"),
     ({"prompt": "x", "run_id": "r" * 129}, BadInput, "bad_run_id"),

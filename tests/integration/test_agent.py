@@ -1,9 +1,11 @@
 """The coding agent as a whole: tools, permissions, questions, undo; real files, real shells, a scripted model."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from boat import TITLES_OFF, Boat, launch
 from checks import check_ends, check_requests
 from crash import RESUME, check_log, restarted
@@ -173,3 +175,42 @@ async def test_two_sub_agents_work_side_by_side_and_end_with_their_parent(tmp_pa
         assert (await boat.completed("r1")).outcome is Outcome.CANCELED
         for run in children:
             assert (await boat.completed(run.run_id)).outcome is Outcome.CANCELED
+
+
+async def test_undo_takes_the_directories_along_that_it_empties(tmp_path: Path) -> None:
+    """A4: and leaves those in which something else is."""
+    model = ScriptedModel(
+        [
+            [call("write", path="pkg/sub/new.py", content="x = 1\n"), call("write", path="kept/new.py", content="")],
+            [Say("")],
+        ],
+        context_window=100_000,
+    )
+    async with launch(tmp_path, model) as boat:
+        kept = boat.workspace.directory / "kept" / "mine.py"
+        kept.parent.mkdir()
+        kept.write_text("mine")
+        await boat.submit("write it", "r1", approve=Approve.ALL)
+        await boat.completed("r1")
+        assert (boat.workspace.directory / "pkg" / "sub" / "new.py").exists()
+        await boat.workspace.undo_turn(boat.session_id)
+        assert not (boat.workspace.directory / "pkg").exists()
+        assert [path.name for path in kept.parent.iterdir()] == ["mine.py"]
+        await boat.workspace.redo_turn(boat.session_id)
+        assert (boat.workspace.directory / "pkg" / "sub" / "new.py").exists()
+
+
+@pytest.mark.parametrize("command", ["git push", "X=push; git $X", "eval 'git push'", "git -C . push"])
+async def test_a_run_that_was_approved_does_not_do_what_may_be_denied(tmp_path: Path, command: str) -> None:
+    """A2: nobody looks at it, so what cannot be told apart from a denied command is not done; the rest is."""
+    steps = [[call("bash", command=command), call("bash", command="echo $HOME > made")], [Say("")]]
+    config = TITLES_OFF.replace("{", '{"permissions": {"deny": ["bash(git push *)", "bash(git push)"]}, ', 1)
+    model = ScriptedModel(steps, context_window=100_000)
+    async with launch(tmp_path, model) as boat:
+        user = Path(os.environ["XDG_CONFIG_HOME"]) / "longboat" / "longboat.json"
+        user.parent.mkdir(parents=True)
+        user.write_text(config)
+        await boat.submit("push it", "r1", approve=Approve.ALL)
+        await boat.completed("r1")
+        assert [part.is_error for part in results(boat)] == [True, False]
+        assert "Do not look for a way around it" in results(boat)[0].content

@@ -176,6 +176,8 @@ def _with(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 DROP = object()
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+FILE = {"type": "file", "name": "a", "media_type": "application/pdf"}
 
 BROKEN = {
     "another format": _with("format", "tarball"),
@@ -195,6 +197,16 @@ BROKEN = {
     "a content that is nothing": _with("changes.0.after", {}),
     "a content that is no base64": _with("changes.0.after", {"data": "*"}),
     "a path that is none": _with("changes.0.path", "a\0b"),
+    "a path too long to be": _with("changes.0.path", "a" * 5_000),
+    "a title too long": _with("session.title", "t" * 501),
+    "too many todos": _with("todos", [{"text": "t"}] * 101),
+    "an empty todo": _with("todos.0.text", ""),
+    "a todo too long": _with("todos.0.text", "t" * 501),
+    "a broken image": _with("messages.2.parts.0.images", [{"media_type": "image/png", "data": "iVBORw0KGgo="}]),
+    "an image of another kind": _with("messages.2.parts.0.images", [{"media_type": "text/html", "data": DOT}]),
+    "a broken picture in a prompt": _with("messages.0.parts", [{**FILE, "media_type": "image/png", "data": "aGk="}]),
+    "a file that is no base64": _with("messages.0.parts", [{**FILE, "data": "*"}]),
+    "a file that is nothing": _with("messages.0.parts", [FILE]),
     "an unknown part": _with("messages.0.parts.0.type", "dance"),
 }
 
@@ -223,6 +235,18 @@ async def _refused(boat: Boat, raw: bytes) -> str:
     with pytest.raises(BadInput) as refused:
         await boat.workspace.archive.take(raw)
     return refused.value.code
+
+
+async def test_whole_images_and_a_title_with_control_characters_come_through(tmp_path: Path) -> None:
+    """A title may be a prompt's first line. What would move a terminal's cursor becomes a space."""
+    async with launch(tmp_path, story()) as boat:
+        document = json.loads(msgspec.json.encode(await told(boat)))
+        document["session"]["title"] = "a\tb\x1b[31m\nc"
+        document["messages"][2]["parts"][0]["images"] = [{"media_type": "image/png", "data": DOT}]
+        document["messages"][0]["parts"].append({**FILE, "media_type": "image/png", "data": DOT})
+        session = await boat.workspace.archive.take(json.dumps(document).encode())
+        assert session.title == "a b [31m c"
+        assert str(await boat.messages(session.id)).count(DOT) == 2
 
 
 async def test_an_import_that_the_store_refuses_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -239,14 +239,14 @@ async def test_an_accepted_run_is_edited_before_it_enters(tmp_path: Path) -> Non
 
 
 async def test_an_edit_cannot_make_a_prompt_that_accept_would_refuse(tmp_path: Path) -> None:
-    """T1: a picture alone is no prompt; a text attachment is."""
+    """T1: a document alone is no prompt; a text attachment is."""
     gate = Gate()
-    picture = Attachment(name="a.png", media_type="image/png", data="aGk=")
+    document = Attachment(name="a.pdf", media_type="application/pdf", data="aGk=")
     notes = Attachment(name="a.txt", media_type="text/plain", text="do this")
     async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("a")], [Say("b")], [Say("c")]])) as boat:
         await boat.submit("A", "a")
         await gate.reached()
-        await boat.submit("B", "b", attachments=(picture,))
+        await boat.submit("B", "b", attachments=(document,))
         await boat.submit("C", "c", attachments=(notes,))
         with pytest.raises(EmptyPrompt):
             await boat.workspace.edit_run("b", EditRun(prompt=""))

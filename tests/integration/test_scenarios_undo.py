@@ -1,14 +1,22 @@
 """Undo and redo after real tasks (A4): a run's own changes and nothing else. opencode #33940, #49732."""
 
+import asyncio
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from boat import launch, unprivileged
+from crash import crashed, restarted
 from scenario import Parts, call, open_scenario
 
 from longboat.errors import NothingToUndo, UndoConflict
-from longboat.testing import Say
+from longboat.testing import Say, ScriptedModel
+from longboat.tools.files import REPLACING
+from longboat.tools.restore import Restore, content_of, put_back
 from longboat.wire.models import Outcome
 from longboat.wire.requests import CreateSession
 
@@ -170,3 +178,164 @@ async def test_undo_of_a_canceled_run_takes_back_what_it_had_done(tmp_path: Path
         await scene.check()
         assert (await scene.workspace.undo_turn(scene.boat.session_id)).files == ("a.txt",)
         assert scene.git("status", "--porcelain") == ""
+
+
+async def test_undo_refuses_where_a_person_changed_a_file_between_two_edits_of_the_turn(tmp_path: Path) -> None:
+    """A4: what was theirs cannot be told from what was ours, so all of it stays."""
+    steps: list[list[Any]] = [
+        [*edit("a.txt", "one", "two"), *edit("b.txt", "one", "two")],
+        [call("bash", command="echo by hand >> a.txt")],
+        edit("a.txt", "two", "three"),
+        [Say("done")],
+    ]
+    async with open_scenario(tmp_path, steps, files=FILES) as scene:
+        await scene.turn("edit twice")
+        scene.fine()
+        with pytest.raises(UndoConflict, match=r"midst of the turn.*: a\.txt\."):
+            await scene.workspace.undo_turn(scene.boat.session_id)
+        assert (scene.read("a.txt"), scene.read("b.txt")) == ("three\nby hand\n", "two\n")
+        assert len(await scene.boat.messages()) == 8
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def _huge(path: Path) -> None:
+    os.truncate(path, 6 << 30)
+
+
+def _parent_link(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("moved"))
+    path.parent.symlink_to("moved")
+
+
+def _parent_file(path: Path) -> None:
+    path.unlink()
+    path.parent.rmdir()
+    path.parent.write_text("a file now")
+
+
+@pytest.mark.parametrize("become", [_pipe, _directory, _link, _huge, _parent_link, _parent_file])
+async def test_undo_refuses_a_path_that_became_something_else_and_never_waits_for_it(
+    tmp_path: Path, become: Callable[[Path], None]
+) -> None:
+    """A4: also through a symlink nothing elsewhere is touched. The session goes on."""
+    steps: list[list[Any]] = [
+        [*edit("a.txt", "one", "two"), call("write", path="new/n.txt", content="new\n")],
+        [Say("done")],
+        [Say("again")],
+    ]
+    async with open_scenario(tmp_path, steps, files=FILES) as scene:
+        await scene.turn("edit", "r1")
+        become(scene.path / "new/n.txt")
+        before = scene.git("status", "--porcelain", "--untracked-files=all")
+        with pytest.raises(UndoConflict, match=r": new/n\.txt\."):
+            await scene.workspace.undo_turn(scene.boat.session_id)
+        assert scene.read("a.txt") == "two\n"
+        assert scene.git("status", "--porcelain", "--untracked-files=all") == before
+        assert (await scene.turn("again", "r2")).text == "again"
+
+
+async def test_a_file_that_a_person_writes_while_undo_works_stays_and_all_others_come_back(tmp_path: Path) -> None:
+    """A4: each file is looked at again right before it is replaced; all or nothing."""
+    steps: list[list[Any]] = [[*edit("a.txt", "one", "two"), *edit("b.txt", "one", "two")], [Say("done")]]
+    async with open_scenario(tmp_path, steps, files=FILES) as scene:
+        await scene.turn("edit both")
+        with REPLACING:
+            undo = asyncio.create_task(scene.workspace.undo_turn(scene.boat.session_id))
+            await _about_to_replace(scene.path)
+            (scene.path / "b.txt").write_text("by hand\n")
+        with pytest.raises(UndoConflict, match=r": b\.txt\."):
+            await undo
+        assert (scene.read("a.txt"), scene.read("b.txt")) == ("two\n", "by hand\n")
+        assert len(await scene.boat.messages()) == 4
+        assert not list(scene.path.glob(".longboat-*"))
+
+
+def test_where_the_disk_does_not_take_one_file_the_others_stay_as_they_were_too() -> None:
+    """A4: all or nothing."""
+    with TemporaryDirectory() as name:
+        place = Path(name).resolve()
+        (place / "shut").mkdir()
+        files = [place / "a.txt", place / "new.txt", place / "shut" / "b.txt"]
+        for path in files:
+            path.write_text("two\n")
+        place.chmod(0o777)
+        (place / "shut").chmod(0o555)
+        contents = [b"one\n", None, b"one\n"]
+        wanted = [Restore(path=path, now=b"two\n", then=then) for path, then in zip(files, contents, strict=True)]
+        with unprivileged(), pytest.raises(PermissionError):
+            put_back(wanted)
+        assert [path.read_text() for path in files] == ["two\n"] * 3
+        (place / "shut").chmod(0o777)
+        put_back(wanted)
+        assert [content_of(path, limit=9) for path in files] == contents
+        assert sorted(os.listdir(place)) == ["a.txt", "shut"]
+
+
+async def _about_to_replace(path: Path) -> None:
+    """A new content is written beside its file: all that is missing is the lock, which the test holds."""
+    await asyncio.to_thread(_until_written, path, time.monotonic() + 20)
+
+
+def _until_written(path: Path, deadline: float) -> None:
+    while not list(path.glob(".longboat-*")):
+        assert time.monotonic() < deadline
+        os.sched_yield()
+
+
+async def test_a_crash_right_before_a_change_leaves_nothing_to_undo(tmp_path: Path) -> None:
+    """A4: the change is on record and was never made."""
+    async with open_scenario(tmp_path, [edit("a.txt", "one", "two"), [Say("done")]], files=FILES) as scene:
+        with REPLACING:
+            await scene.start("edit")
+            await _about_to_replace(scene.path)
+            async with restarted(scene.boat, ScriptedModel([])) as again:
+                page = await again.workspace.sights.diff(session_id=again.session_id, run_id=None)
+                assert page.items == ()
+                assert (await again.workspace.undo_turn(again.session_id)).files == ()
+                assert scene.watcher.of("file") == []
+        await scene.boat.completed("r1")
+        assert scene.read("a.txt") == "two\n"
+
+
+async def test_a_crash_right_after_a_change_does_not_hide_it_from_undo(tmp_path: Path) -> None:
+    """A4: the file is replaced, and nobody came to say so."""
+    async with open_scenario(tmp_path, [edit("a.txt", "one", "two"), [Say("done")]], files=FILES) as scene:
+        with REPLACING:
+            await scene.start("edit")
+            await _about_to_replace(scene.path)
+            left = await crashed(scene.boat)
+        await scene.boat.completed("r1")
+        async with launch(left, ScriptedModel([]), session_id=scene.boat.session_id) as again:
+            assert (await again.workspace.undo_turn(again.session_id)).files == ("a.txt",)
+            assert scene.read("a.txt") == "one\n"
+            assert (await again.workspace.redo_turn(again.session_id)).files == ("a.txt",)
+            assert scene.read("a.txt") == "two\n"
+
+
+async def test_a_change_that_could_not_be_made_leaves_no_record(tmp_path: Path) -> None:
+    """A person is faster: the agent reads why, views again and succeeds, and undo takes back its own change."""
+    again = edit("a.txt", "by hand", "two")
+    steps: list[list[Any]] = [edit("a.txt", "one", "two"), again, [Say("done")]]
+    async with open_scenario(tmp_path, steps, files=FILES) as scene:
+        with REPLACING:
+            await scene.start("edit")
+            await _about_to_replace(scene.path)
+            (scene.path / "a.txt").write_text("by hand\n")
+        await scene.boat.completed("r1")
+        assert [result.is_error for result in scene.results()] == [False, True, False, False]
+        await scene.workspace.undo_turn(scene.boat.session_id)
+        assert scene.read("a.txt") == "by hand\n"

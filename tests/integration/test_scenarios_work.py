@@ -110,6 +110,7 @@ async def test_a_name_is_changed_across_files_by_a_language_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A1: `rename` through a real basedpyright; strings and names that look alike stay; undo takes it all back."""
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)  # else ours is taken out of the PATH again
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
     steps: list[list[Any]] = [
         [call("rename", path="shop/prices.py", symbol="calc", new_name="add_up", line=1)],

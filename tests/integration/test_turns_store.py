@@ -37,7 +37,7 @@ async def test_a_turn_outlives_a_store_that_fails_while_it_streams(tmp_path: Pat
             begun.open()
             await middle.reached()
             with pytest.raises(StoreUnavailable):
-                await boat.submit("me too", "r2", attachments=())
+                await boat.submit("me too" * 20_000, "r2")  # more than the pages that are there have room for
             assert boat.app.health().status == "degraded"
             assert "".join(delta.text for delta in boat.watcher.of("message_delta")) == "before. "
             assert (await boat.workspace.run("r1")).state is RunState.ACTIVE

@@ -1,6 +1,5 @@
 """The system prompt: short, our own, with what the workspace adds (A5)."""
 
-import asyncio
 import os
 import subprocess
 from pathlib import Path
@@ -14,7 +13,7 @@ from longboat.context.prompt import MAX_LIST, Surroundings, build, build_small, 
 from longboat.context.skills import Skill
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-AROUND = Surroundings(directory=Path("/w"), date="2026-11-15", platform="Linux x86_64", git="branch main\nclean")
+AROUND = Surroundings(directory=Path("/w"), date="2026-11-15", platform="Linux x86_64", git="branch main")
 
 
 def git(directory: Path, *arguments: str) -> None:
@@ -36,8 +35,8 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def git_of(directory: Path, **environ: str) -> str | None:
-    return (await surroundings(directory, date="2026-11-15", environ=ENVIRON | environ)).git
+async def git_of(directory: Path) -> str | None:
+    return (await surroundings(directory, date="2026-11-15")).git
 
 
 def skill(name: str, description: str = "d", path: str = "/w/.agents/skills/x/SKILL.md") -> Skill:
@@ -72,7 +71,7 @@ def test_a_prompt_has_its_parts_in_order_the_changing_ones_last() -> None:
         "Skills: guides for particular tasks. When a task fits one, read its file first.\n"
         "- pdf: Fill in forms (.agents/skills/x/SKILL.md)\n\n"
         "Sub-agents that you can hand a task to:\n- reviewer: Reviews\n\n"
-        "Directory: /w\nPlatform: Linux x86_64\nDate: 2026-11-15\nGit when this turn began:\nbranch main\nclean"
+        "Directory: /w\nPlatform: Linux x86_64\nDate: 2026-11-15\nGit when this turn began: branch main"
     )
 
 
@@ -106,57 +105,45 @@ def test_what_is_loaded_for_a_workspace_goes_into_its_prompt(tmp_path: Path) -> 
     assert "Be kind." in prompt
 
 
-async def test_git_tells_the_branch_and_what_is_changed(repository: Path) -> None:
-    assert await git_of(repository) == "branch trunk\nclean"
-    (repository / "a.txt").write_text("changed")
-    (repository / "ünew.txt").write_text("")
-    assert await git_of(repository) == "branch trunk\n M a.txt\n?? ünew.txt"
+async def test_git_tells_the_branch(repository: Path) -> None:
+    assert await git_of(repository) == "branch trunk"
+    (repository / "below").mkdir()
+    assert await git_of(repository / "below") == "branch trunk"
+    git(repository, "checkout", "-b", "feature/x")
+    assert await git_of(repository) == "branch feature/x"
 
 
-async def test_git_tells_only_of_the_workspace_by_its_own_paths(repository: Path) -> None:
-    below = repository / "below"
-    below.mkdir()
-    (repository / "outside.txt").write_text("")
-    (below / "inside.txt").write_text("")
-    git(below, "add", "inside.txt")
-    assert await git_of(below) == "branch trunk\nA  inside.txt"
+async def test_a_detached_head_and_a_worktree_are_told_too(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tree = tmp_path_factory.mktemp("trees") / "second"
+    git(repository, "worktree", "add", "-b", "other", str(tree))
+    assert await git_of(tree) == "branch other"
+    git(repository, "checkout", "--detach")
+    told = await git_of(repository)
+    assert told is not None
+    assert told.startswith("at ")
+    assert len(told) == len("at ") + 12
 
 
 async def test_a_repository_without_commits_has_a_branch_too(tmp_path: Path) -> None:
     git(tmp_path, "init", "-b", "trunk")
-    assert await git_of(tmp_path) == "branch No commits yet on trunk\nclean"
+    assert await git_of(tmp_path) == "branch trunk"
 
 
-async def test_many_changes_are_bounded_and_counted(repository: Path) -> None:
-    for number in range(50):
-        (repository / f"new{number:02}").write_text("")
-    told = await git_of(repository)
-    assert told is not None
-    assert told.split("\n")[-2:] == ["?? new29", "… and 20 others"]
-
-
-async def test_outside_of_a_repository_or_without_git_there_is_none(tmp_path: Path, repository: Path) -> None:
+async def test_outside_of_a_repository_there_is_none(tmp_path: Path) -> None:
     assert await git_of(Path("/")) is None
-    assert await git_of(repository, PATH=str(tmp_path / "nothing")) is None
-    assert await git_of(repository / "gone") is None
+    (tmp_path / ".git").write_bytes(b"\xff")
+    assert await git_of(tmp_path) is None
     assert "No git repository." in build(Surroundings(directory=tmp_path, date="d", platform="p", git=None))
 
 
-async def test_a_slow_git_is_given_up_on(repository: Path, tmp_path: Path) -> None:
-    slow = tmp_path / "bin" / "git"
-    slow.parent.mkdir()
-    slow.write_text("#!/bin/sh\nexec sleep 600\n")
-    slow.chmod(0o755)
-    async with asyncio.timeout(20):
-        told = await git_of(repository, PATH=f"{slow.parent}:{os.environ['PATH']}")
-    assert told == "(git status took longer than 2 s)"
-
-
-async def test_git_is_not_led_astray_by_its_environment_or_the_repositorys_config(repository: Path) -> None:
-    monitor = repository / "monitor.sh"
-    monitor.write_text(f"#!/bin/sh\ntouch '{repository}/ran'\n")
-    monitor.chmod(0o755)
-    git(repository, "config", "core.fsmonitor", str(monitor))
-    told = await git_of(repository, GIT_DIR="/nonexistent/.git")
-    assert told == "branch trunk\n?? monitor.sh"
+async def test_nothing_that_a_repository_names_is_run(repository: Path) -> None:
+    """A2: a filter, a monitor or a pager of its configuration would be a program that nobody was asked about."""
+    program = f"sh -c 'touch {repository}/ran; cat'"
+    git(repository, "config", "filter.evil.clean", program)
+    git(repository, "config", "core.fsmonitor", program)
+    (repository / ".gitattributes").write_text("*.txt filter=evil\n")
+    (repository / "a.txt").write_text("changed")
+    assert await git_of(repository) == "branch trunk"
     assert not (repository / "ran").exists()

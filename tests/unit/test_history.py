@@ -159,6 +159,19 @@ def test_a_results_message_that_was_just_begun_is_finished() -> None:
     assert (changes[1][0].parts, changes[1][0].finished_at) == ((result("c1"),), LATER)
 
 
+def test_of_a_long_output_that_was_broken_off_its_two_ends_are_kept() -> None:
+    """A1: a model reads 30,000 characters at once."""
+    said = message(Role.ASSISTANT, call("c1"))
+    for shown, kept in (("a" * 30_000, 30_000), ("a" * 500_000 + "b" * 500_000, 30_100)):
+        half = ToolResultPart(tool_call_id="c1", content=shown, finished=False)
+        _, changes = close(said, message(Role.TOOL, half, seq=2, finished=False))
+        (part,) = changes[1][0].parts
+        assert isinstance(part, ToolResultPart)
+        content = part.content.removesuffix(f"\n{lost('c1').content}")
+        assert len(shown[:30_000]) <= len(content) <= kept
+        assert (content[:15_000], content[-15_000:]) == (shown[:15_000], shown[-15_000:])
+
+
 streamed = st.lists(
     st.one_of(
         st.builds(TextPart, text=st.text(max_size=5)),

@@ -17,6 +17,7 @@ from longboat.core.permissions import (
     Rules,
     Verdict,
     grant_for,
+    hidden_by,
     judge,
     named_paths,
     parse_rule,
@@ -110,6 +111,14 @@ def test_what_may_be_denied_is_asked_even_if_the_whole_of_bash_is_allowed() -> N
     assert [bash(command, rules) for command in ("git pull", "echo $x", "npm $x")] == [Allow()] * 3
 
 
+def test_what_is_only_printed_may_be_unknown() -> None:
+    rules = Rules.parse(allow=["bash(echo *)", "bash(printf *)", "bash(cat *)"])
+
+    assert [bash(each, rules) for each in ("echo $x", "printf '%s' \"$x\" ~/a {a,b}")] == [Allow()] * 2
+    assert isinstance(bash("cat $x", rules), Ask)
+    assert isinstance(bash("echo $(cat $x)", rules), Ask)
+
+
 def test_a_bare_rule_denies_the_whole_tool() -> None:
     assert bash("ls", Rules.parse(deny=["bash"])) == Deny("bash")
     assert on("view", "a", Rules.parse(deny=["view"])) == Deny("view")
@@ -144,8 +153,8 @@ def test_asking_says_why() -> None:
         ("bash(./run *)", ["./run x"], ["run x", "/run x", "../run x"]),
         ("bash(a /opt/*)", ["a /opt/x"], ["a /opt/../etc", "a /etc", "a /opt/x /etc"]),
         ("bash(a --to=/opt/*)", ["a --to=/opt/x"], ["a --to=/etc/x"]),
-        ("bash(a *)", ["a b", "a $x", "a https://x.org/y", "a s/x/y/"], ["a /etc", "a ..", "a b=../c", "a file:///x"]),
-        ("bash(*)", ["a", "a b $c"], ["/opt/a", "a /etc", "$a"]),
+        ("bash(a *)", ["a b", "a https://x.org/y", "a s/x/y/"], ["a $x", "a /etc", "a ..", "a b=../c", "a file:///x"]),
+        ("bash(*)", ["a", "a b c"], ["/opt/a", "a /etc", "$a", "a b $c"]),
     ],
 )
 def test_what_a_pattern_of_a_command_fits(rule: str, fitting: list[str], others: list[str]) -> None:
@@ -161,22 +170,122 @@ def test_paths_given_with_a_command_are_asked_outside_the_workspace() -> None:
 
     assert isinstance(bash("cat link", rules, paths=("/etc/passwd",)), Ask)
     assert bash("cat link", rules, "edit(/etc/passwd)", paths=("/etc/passwd",)) == Allow()
-    assert named_paths("cd a; cat link/x *.py d/*.c --f=y /etc/z < w", directory="/p") == (
-        *(
-            "/p/cd",
-            "/p/a/cd",
-            "/p/a",
-            "/p/a/a",
-            "/p/cat",
-            "/p/a/cat",
-            "/p/link/x",
-            "/p/a/link/x",
-            "/p",
-            "/p/d",
-            "/p/a/d",
-        ),
-        *("/p/--f", "/p/a/--f", "/p/y", "/p/a/y", "/p/w", "/p/a/w"),
+
+
+def test_the_paths_that_a_command_may_name_are_listed_for_whoever_looks_at_the_disk() -> None:
+    named = named_paths("cp link/x d/*.c --f=y /etc/z > w; cat v", directory="/p", start="/p/s")
+
+    assert {(each.path, each.glob, each.looks) for each in named} >= {
+        ("/p/s/link/x", False, False),
+        ("/p/s/d/*.c", True, False),
+        ("/p/s/y", False, False),
+        ("/p/s/w", False, False),
+        ("/p/s/v", False, True),
+    }
+    assert not any(each.path == "/etc/z" for each in named)
+    assert {each.path for each in named_paths("cd a; cat b", directory="/p")} >= {"/p/b", "/p/a/b"}
+
+
+@pytest.mark.parametrize(
+    ("command", "directory", "verdict"),
+    [
+        ("cat key.pem", "secrets", Ask),
+        ("cat ../README.md", "secrets", Allow),
+        ("cat ../../x", "secrets", Ask),
+        ("cat secrets/key.pem", "src", Allow),
+        ("cat < key.pem", "secrets", Deny),
+        ("echo x > config", ".git", Ask),
+        ("echo gone > 001.sql", "migrations", Deny),
+        ("echo gone > ../src/a", "migrations", Allow),
+        ("cd sub && echo gone > 001.sql", "migrations", Deny),
+        ("git status", "src", Ask),
+        ("git status", "", Allow),
+        ("ls *", "src", Ask),
+        ("make build", "src", Allow),
+    ],
+)
+def test_a_command_is_judged_from_the_directory_that_it_runs_in_a2(
+    command: str, directory: str, verdict: type[Verdict]
+) -> None:
+    rules = Rules.parse(allow=["edit", "bash(make build)"], deny=["view(secrets/**)", "edit(migrations/**)"])
+    need = Need(tool="bash", action="run", argument=command, directory=f"{DIRECTORY}/{directory}" if directory else "")
+
+    assert isinstance(judge(need, rules=rules, directory=DIRECTORY), verdict)
+
+
+def test_an_argument_that_decides_what_may_run_needs_a_rule_that_names_it_a2() -> None:
+    command = "cp c .git/config"
+
+    assert isinstance(bash(command, NONE, "bash(cp *)", "edit"), Ask)
+    assert bash(command, NONE, "bash(cp *)", "edit(.git/config)") == Allow()
+    assert bash(command, NONE, "bash(cp c .git/*)") == Allow()
+    assert bash(command, NONE, "bash(cp c .git/config)") == Allow()
+    assert isinstance(bash("cp c .git/config longboat.json", NONE, "bash(cp c .git/config *)"), Ask)
+    assert bash(command, NONE, "bash") == Allow()
+
+
+def test_a_link_to_what_is_guarded_or_denied_is_asked_a2() -> None:
+    hook, key = f"{DIRECTORY}/.git/hooks/pre-commit", f"{DIRECTORY}/secrets/key"
+    rules = Rules.parse(allow=["edit", "bash(cp *)"], deny=["view(secrets/**)"])
+
+    assert isinstance(bash("echo x > hooks/pre-commit", rules, paths=(hook,)), Ask)
+    assert isinstance(bash("cp x hooks/pre-commit", rules, paths=(hook,)), Ask)
+    assert bash("cp x hooks/pre-commit", rules, "edit(.git/hooks/*)", paths=(hook,)) == Allow()
+    assert isinstance(bash("echo x > src/link", NONE, "edit(src/**)", paths=(f"{DIRECTORY}/other",)), Ask)
+    assert bash("echo x > src/link", NONE, "edit(src/**)", "edit(other)", paths=(f"{DIRECTORY}/other",)) == Allow()
+    assert bash("cat link > /dev/null", NONE, paths=(f"{DIRECTORY}/other",)) == Allow()
+    assert isinstance(bash("cat link", rules, paths=(key,)), Ask)
+    assert isinstance(bash("cat link", rules, "bash", paths=(key,)), Ask)
+    assert bash("cat link", rules, paths=(f"{DIRECTORY}/a",)) == Allow()
+
+
+def test_a_look_at_a_repository_that_may_run_something_is_asked_unless_a_rule_allows_it_a2() -> None:
+    need = Need(tool="bash", action="run", argument="git status", doubt=".git/config sets core.fsmonitor")
+
+    assert judge(need, rules=NONE, directory=DIRECTORY) == Ask(
+        "git status may do more than look: .git/config sets core.fsmonitor."
     )
+    assert judge(need, rules=Rules.parse(allow=["bash(git status *)"]), directory=DIRECTORY) == Allow()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "grep -r x .",
+            "grep -rn x",
+            "grep --recursive x secrets",
+            "grep -d recurse x .",
+            "rg x",
+            "rg x .",
+            "rg -u x",
+        ),
+        *("rg x secrets/deep", "git show HEAD:secrets/key", "cat secrets/key", "cat s*/key", "cd secrets && cat key"),
+    ],
+)
+def test_what_may_show_a_file_that_nobody_is_to_view_is_asked_a2(command: str) -> None:
+    assert isinstance(bash(command, Rules.parse(deny=["view(secrets/**)"])), Ask)
+    assert isinstance(bash(command, Rules.parse(deny=["view(**/key)"])), Ask)
+
+
+@pytest.mark.parametrize("command", ["grep -r x src", "rg x src", "rg --files", "grep x a", "ls -R src", "git status"])
+def test_what_cannot_show_it_is_not_asked(command: str) -> None:
+    assert bash(command, Rules.parse(deny=["view(secrets/**)", "view(.env)"])) == Allow()
+
+
+def test_a_denied_view_denies_the_search_of_it_too_a2() -> None:
+    rules = Rules.parse(deny=["view(secrets/**)"])
+
+    assert on("grep", "secrets/key", rules) == on("ls", "secrets", rules) == Deny("view(secrets/**)")
+    assert on("grep", ".", rules) == on("ls", ".", rules) == Allow()
+    assert on("grep", "a", Rules.parse(deny=["view"])) == Deny("view")
+    assert on("ls", ".", Rules.parse(deny=["view"])) == Allow()
+
+
+def test_tools_that_show_many_files_can_leave_out_what_nobody_is_to_view() -> None:
+    hidden = hidden_by(Rules.parse(deny=["view(secrets/**)", "view(/etc/x)", "view"]), directory=DIRECTORY)
+
+    assert [hidden(path) for path in (f"{DIRECTORY}/secrets/a/b", "/etc/x", f"{DIRECTORY}/a")] == [True, True, False]
 
 
 # Files, the web, other tools.
@@ -365,13 +474,30 @@ def offered(need: Need, rules: Rules = NONE) -> Offer:
         ("python -c 'x'", ["bash(python -c x)"], []),
         ("python a.py b", ["bash(python a.py b)"], ["bash(python a.py *)"]),
         ("make $x", [], []),
-        ("pytest $x", [], ["bash(pytest *)"]),
+        ("pytest $x", [], []),
         ("A=1 make all", ["bash(A=1 make all)"], []),
         ("timeout 9 make all | head", ["bash(make all)"], ["bash(make all *)"]),
         ("make a && make b", ["bash(make a)", "bash(make b)"], ["bash(make a *)", "bash(make b *)"]),
         ("make a > out", ["write(out)", "bash(make a)"], ["write(*)", "bash(make a *)"]),
         ("make a > /etc/x", ["write(/etc/x)", "bash(make a)"], ["write(/etc/x)", "bash(make a *)"]),
         ("make /etc/x", ["bash(make /etc/x)"], []),
+        ("cp a .git/config", ["bash(cp a .git/config)"], []),
+        ("make longboat.json", ["bash(make longboat.json)"], []),
+        ("cd .git && make all", ["edit(.git)", "bash(make all)"], []),
+        ("busybox vi x", ["bash(busybox vi x)"], []),
+        ("flock l make all", ["bash(flock l make all)"], []),
+        ("strace make", ["bash(strace make)"], []),
+        ("script out", ["bash(script out)"], []),
+        ("gdb a", ["bash(gdb a)"], []),
+        ("ionice make", ["bash(ionice make)"], []),
+        ("java -jar a", ["bash(java -jar a)"], []),
+        ("uv run pytest -q", ["bash(uv run pytest -q)"], ["bash(uv run pytest *)"]),
+        ("uv run python -c x", ["bash(uv run python -c x)"], []),
+        ("uv tool run x", ["bash(uv tool run x)"], []),
+        ("npx sh x", ["bash(npx sh x)"], []),
+        ("poetry run nice x", ["bash(poetry run nice x)"], []),
+        ("docker run ubuntu x", ["bash(docker run ubuntu x)"], ["bash(docker run ubuntu *)"]),
+        ("git rm x", ["bash(git rm x)"], ["bash(git rm *)"]),
         ("eval ls", [], []),
         ("make a; $x", [], []),
         ("export PATH=x; make a", [], []),

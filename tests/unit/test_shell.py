@@ -214,7 +214,11 @@ def test_deep_nesting_is_opaque() -> None:
 # its words. Scripts have no slash, and loops none but over given words, so nothing real runs and everything ends.
 
 RECORDER = r"""
-command_not_found_handle() { printf '%s\037' "$@" $'\036' >&9; }
+command_not_found_handle() {
+  # Bash writes line by line: with a newline in it, a note would mix with those of the rest of a pipeline.
+  printf '%s\037' "${@//$'\n'/$'\035'}" $'\036' >&9
+  case "$#$1" in 1cat) printf '%s\n' "$(</dev/stdin)" ;; esac
+}
 exec 2>/dev/null </dev/null >/dev/null
 PATH=/nonexistent
 builtins=$(compgen -b)
@@ -249,7 +253,7 @@ def run_by_bash(scripts: list[str], place: Path) -> list[tuple[list[list[str]], 
                 os.killpg(shell.pid, signal.SIGKILL)
     results = []
     for n in range(1, len(scripts) + 1):
-        noted = (place / f"{n}.log").read_bytes().decode(errors="replace").split("\x1e\x1f")[:-1]
+        noted = (place / f"{n}.log").read_bytes().decode(errors="replace").replace("\x1d", "\n").split("\x1e\x1f")[:-1]
         results.append(([note.split("\x1f")[:-1] for note in noted], sorted(os.listdir(place / str(n)))))
     return results
 

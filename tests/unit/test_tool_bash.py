@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -317,3 +318,76 @@ async def test_a_link_that_leads_out_of_the_workspace_is_told_to_whoever_permits
     (kit.directory / "link").symlink_to("/etc/hostname")
     await kit.use(bash, command="cat inside link")
     assert kit.needs[0].paths == ("/etc/hostname",)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["cat li*", "cat dir/[l]*", "head -1 d*/li?k", "cat ../link", "cd dir; cat link", "ls etc/../hostname"],
+)
+async def test_a_pattern_or_a_way_up_that_leads_out_through_a_link_is_told_too(
+    kit: OpenKit, bash: BashTool, command: str
+) -> None:
+    """A2: what a pattern stands for is looked up; behind a link `..` leads elsewhere."""
+    (kit.directory / "dir").mkdir()
+    (kit.directory / "link").symlink_to("/etc/hostname")
+    (kit.directory / "dir" / "link").symlink_to("/etc/hostname")
+    (kit.directory / "etc").symlink_to("/etc/apt")
+    cwd = "dir" if ".." in command and "etc" not in command else None
+    await kit.use(bash, command=command, cwd=cwd)
+    assert "/etc/hostname" in kit.needs[0].paths
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("echo x > hooks/a", ".git/hooks/a"),
+        ("true hooks; cp a hooks/b", ".git/hooks/b"),
+        ("touch *.json", "longboat.json"),
+        ("cat hook*/x", ".git/hooks/x"),
+    ],
+)
+async def test_a_link_or_a_pattern_that_stands_for_what_decides_what_may_run_is_told(
+    kit: OpenKit, bash: BashTool, command: str, path: str
+) -> None:
+    """A2: the rules see names alone."""
+    (kit.directory / ".git" / "hooks").mkdir(parents=True)
+    (kit.directory / ".git" / "hooks" / "x").touch()
+    (kit.directory / "hooks").symlink_to(".git/hooks")
+    (kit.directory / "longboat.json").touch()
+    await kit.use(bash, command=command)
+    assert f"{kit.directory}/{path}" in kit.needs[0].paths
+
+
+async def test_a_pattern_that_is_only_looked_at_is_no_matter(kit: OpenKit, bash: BashTool) -> None:
+    (kit.directory / "longboat.json").touch()
+    await kit.use(bash, command="cat long*")
+    assert kit.needs[0].paths == ()
+
+
+async def test_a_command_is_permitted_for_the_directory_that_it_runs_in(kit: OpenKit, bash: BashTool) -> None:
+    """A2: `cat key` means another file in another directory."""
+    (kit.directory / "sub").mkdir()
+    await kit.use(bash, command="pwd", cwd="sub")
+    await kit.use(bash, command="pwd")
+    assert [need.directory for need in kit.needs] == [f"{kit.directory}/sub", ""]
+
+
+def begin_repository(directory: Path) -> None:
+    for words in (["init", "-q"], ["config", "core.fsmonitor", "touch ran #"]):
+        subprocess.run(["git", *words], cwd=directory, check=True)
+
+
+async def test_what_a_repository_names_is_told_and_not_run(kit: OpenKit, bash: BashTool) -> None:
+    """A2: `git status` runs what `core.fsmonitor` names."""
+    begin_repository(kit.directory)
+    result = await kit.use(bash, command="git status")
+    assert "core.fsmonitor" in kit.needs[0].doubt
+    assert not (kit.directory / "ran").exists()
+    assert not result.is_error
+
+
+async def test_what_the_user_sets_for_git_stays(jobs: Jobs, tmp_path: Path) -> None:
+    mine = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "Me"}
+    kit = OpenKit(tmp_path, environ={"PATH": os.environ["PATH"], **mine})
+    result = await kit.use(BashTool(jobs), command="git config user.name; git config core.pager")
+    assert result.content.startswith("Me\ncat\n")

@@ -2,6 +2,8 @@
 
 import base64
 import os
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -109,16 +111,28 @@ async def test_binary_files_are_refused_by_their_kind_and_not_noted(tmp_path: Pa
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+PNG_START = b"\x89PNG\r\n\x1a\n"
+GIF = b"GIF89a\x01\0\x01\0\x80\0\0" + b"\0" * 6 + b"\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0\x3b"
+WEBP = b"RIFF\x1a\0\0\0WEBPVP8L\x0e\0\0\0\x2f\0\0\0\0\x07\x10\xfd\x8f\xfe\x07\x22\xa2\xff\x01\0"
+
+
+def chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def png(width: int, height: int) -> bytes:
+    header = struct.pack(">II", width, height) + b"\x08\x00\x00\x00\x00"
+    return PNG_START + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b"")
+
+
+def jpeg(width: int, height: int) -> bytes:
+    start = b"\xff\xd8\xff\xe1\0\x06Exif\xff\xff\xc0\0\x0b\x08" + struct.pack(">HH", height, width)
+    return start + b"\x01\x01\x11\0" + b"\xff\xda\0\x08\x01\x01\0\0\x3f\0" + b"\x7f\xff\0" + b"\xff\xd9"
 
 
 @pytest.mark.parametrize(
     ("content", "kind"),
-    [
-        (PNG, "png"),
-        (b"\xff\xd8\xff\xe0" + b"\0" * 24 + b"\xff\xd9", "jpeg"),
-        (b"GIF89a\x01\0\x01\0" + b"\0" * 17 + b"\x3b", "gif"),
-        (b"RIFF\x10\0\0\0WEBP" + b"\0" * 12, "webp"),
-    ],
+    [(PNG, "png"), (png(8000, 8000), "png"), (jpeg(8000, 1), "jpeg"), (GIF, "gif"), (WEBP, "webp")],
 )
 async def test_an_image_is_shown_as_what_its_content_says(tmp_path: Path, content: bytes, kind: str) -> None:
     """A1, A6"""
@@ -132,9 +146,22 @@ async def test_an_image_is_shown_as_what_its_content_says(tmp_path: Path, conten
     ("content", "why"),
     [
         (PNG[:-20], "it is damaged"),
-        (b"\x89PNG\r\n\x1a\n", "it is damaged"),
+        (PNG_START, "it is damaged"),
+        (PNG_START + b"\0\0\0\rIHDRIEND", "it is damaged"),
+        (PNG_START + b"\0\0\0\rIHDR" + b"\0\0\0\1" * 2 + b"rubbish" * 5 + b"IEND\xaeB`\x82", "it is damaged"),
+        (PNG[:45] + b"x" + PNG[46:], "it is damaged"),
+        (png(0, 1), "it is damaged"),
+        (b"\xff\xd8\xff\xe0rubbish\xff\xd9", "it is damaged"),
+        (b"\xff\xd8\xff\xc0\0\x11\x08\xff\xff\xff\xff\x03\xff\xd9", "it is damaged"),
+        (jpeg(1, 1)[:-2], "it is damaged"),
+        (b"\xff\xd8\xff\xd9", "it is damaged"),
+        (GIF[:-4], "it is damaged"),
+        (b"GIF89a\x01\0\x01\0\0\0\0;", "it is damaged"),
+        (b"RIFF\x04\0\0\0WEBP", "it is damaged"),
         (b"RIFF\xff\0\0\0WEBP" + b"\0" * 16, "it is damaged"),
-        (PNG[:16] + (8001).to_bytes(4) + PNG[20:], "more than 8,000 pixels a side are not shown"),
+        (WEBP.replace(b"\x2f", b"x"), "it is damaged"),
+        (png(8001, 1), "more than 8,000 pixels a side are not shown"),
+        (jpeg(65_535, 65_535), "more than 8,000 pixels a side are not shown"),
         (PNG + b"\0" * (5 * 2**20), "more than 5 MB are not shown"),
         (PNG + b"\0" * (21 * 2**20), "more than 5 MB are not shown"),
     ],

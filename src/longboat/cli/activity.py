@@ -38,7 +38,7 @@ QUICK = frozenset(
     }
 )
 """Told of when they are done, on one line. Whatever may take long is told of when it begins."""
-MAX_LINES = 200
+MAX_LINES = 40
 """Of one call's live output."""
 MAX_CHANGED = 10
 """Lines of a diff."""
@@ -173,7 +173,9 @@ def _width() -> int:
 def _parted(call: _Call, part: ToolResultPart) -> tuple[str, str]:
     """The output of a command, and what is said of how it ended; of other tools, nothing and the first line."""
     content = part.content.rstrip()
-    if call.name != "bash" or not content.endswith("]"):
+    if call.name == "bash" and not content.endswith("]"):
+        return "", content.rpartition("\n")[2]  # broken off: what it had printed, then why
+    if call.name != "bash":
         return "", content.split("\n", 1)[0]
     output, _, said = content.rpartition("\n[")
     return output, said.removeprefix("[").removesuffix("]").removeprefix("no output; ")

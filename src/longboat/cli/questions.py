@@ -37,9 +37,10 @@ def list_questions(style: str, cwd: str) -> None:
 @click.argument("answer", metavar="TEXT…", nargs=-1, required=True)
 @cwd_option
 def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None:
-    """Answer a question, in the words of a choice or in your own; with several texts, if it takes several.
+    """Answer a question: with the number of a choice, or in words; with several, if it takes several.
 
     \b
+    longboat questions answer 0198c2f4-… 2
     longboat questions answer 0198c2f4-… red blue
     """
     from longboat.cli.background import ensure_server
@@ -53,7 +54,11 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
     workspace_id = connection.join(cwd).id
     pending = {ask.id: ask for ask in connection.send(calls.questions(workspace_id)).items}
     meant = ask_meant("questions", question_id, pending)
-    request = AnswerQuestion(answer=answer, client_id=own_name())
+    choices = (
+        {str(number): choice for number, choice in enumerate(pending[meant].choices, 1)} if meant in pending else {}
+    )
+    words = tuple(choices.get(text, text) for text in answer)
+    request = AnswerQuestion(answer=words, client_id=own_name())
     ask = connection.send(calls.answer_question(workspace_id, meant, request))
     click.echo(f"{ask.id} {safe(', '.join(ask.answer))}")
 

@@ -35,3 +35,8 @@ def referred(value: str) -> str | None:
     """The variable that the value is nothing but a reference to."""
     match = REFERENCE.fullmatch(value)
     return (match["braced"] or match["bare"]) if match else None
+
+
+def names_in(value: str) -> set[str]:
+    """All variables that the value refers to."""
+    return {name for match in REFERENCE.finditer(value) if (name := match["braced"] or match["bare"]) is not None}

@@ -1,5 +1,6 @@
 """Adding a rule to a project's `longboat.json` without disturbing what a person wrote there, comments included."""
 
+import hashlib
 import json
 import os
 import re
@@ -19,40 +20,49 @@ _EMPTY = "{\n}\n"
 
 def remember(directory: Path, rules: Sequence[str], *, environ: Mapping[str, str], user_dir: Path) -> None:
     """Allow these from now on in the project's own file. A file that was as good as trusted stays so: it was the user
-    who said “always”."""
+    who said “always”. Trusted is what is written here, never what somebody else may write at the same time."""
+    file = directory / FILE_NAME
     before = review(directory, environ=environ, user_dir=user_dir)
-    add_allow_rules(directory / FILE_NAME, rules)
+    content = file.read_bytes() if file.exists() else b""
+    if content and hashlib.sha256(content).hexdigest() != before.digest:
+        raise ConfigInvalid(f"{file} is being changed just now: nothing was added to it.")
+    changed = with_rules(file, content.decode() or _EMPTY, rules).encode()
     if before.standing in (Standing.TRUSTED, Standing.HARMLESS):
-        after = review(directory, environ=environ, user_dir=user_dir)
-        record(trusted_file(user_config_file(environ, user_dir)), directory, after.digest)
+        trusted = trusted_file(user_config_file(environ, user_dir))
+        record(trusted, directory, hashlib.sha256(changed).hexdigest())
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_bytes(changed)
+    draft.replace(file)
 
 
-def add_allow_rules(file: Path, rules: Sequence[str]) -> None:
-    """Allow these from now on. Rules that are there already stay once."""
-    text = file.read_text("utf-8") if file.exists() else _EMPTY
+def with_rules(file: Path, text: str, rules: Sequence[str]) -> str:
+    """The file's text with these allowed. Rules that are there already stay once."""
     value = jsonc.parse(text)
     known = value.get("permissions", {}).get("allow", [])
     new = [rule for rule in dict.fromkeys(rules) if rule not in known]
     if not new:
-        return
+        return text
     changed = _inserted(text, new)
     sayable = all(rule.isprintable() for rule in new)
     if changed is None or not sayable or jsonc.parse(changed) != _expected(value, new):
         raise ConfigInvalid(f"{file}: could not add {', '.join(new)} to permissions.allow: add it by hand.")
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_text(changed, "utf-8")
-    draft.replace(file)
+    return changed
 
 
 def _inserted(text: str, rules: Sequence[str]) -> str | None:
-    """The text with the rules at the front of the list. A comma too many is allowed in this file."""
+    """The text with the rules at the front of the list; a comma only where something follows."""
     items = ", ".join(json.dumps(rule, ensure_ascii=False) for rule in rules)
     if section := _SECTION.search(text):
         if allow := _ALLOW.search(text, section.end()):
-            return f"{text[: allow.end()]}{items}, {text[allow.end() :]}"
-        return f'{text[: section.end()]}\n    "allow": [{items}],{text[section.end() :]}'
+            return _put(text, allow.end(), items, "]", space=" ")
+        return _put(text, section.end(), f'\n    "allow": [{items}]', "}")
     start = text.find("{") + 1
-    return f'{text[:start]}\n  "permissions": {{"allow": [{items}]}},{text[start:]}' if start else None
+    return _put(text, start, f'\n  "permissions": {{"allow": [{items}]}}', "}") if start else None
+
+
+def _put(text: str, at: int, item: str, closing: str, *, space: str = "") -> str:
+    is_last = text[at:].lstrip().startswith(closing)
+    return f"{text[:at]}{item}{'' if is_last else ',' + space}{text[at:]}"
 
 
 def _expected(value: dict[str, Any], rules: Sequence[str]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ LOOKING = names(
 
 _CHANGE_PATHS = CHANGES | {"rename"}
 """Every path of theirs needs a rule."""
+_SHOWING = frozenset({"glob", "grep", "ls"})
 _WRITERS = _CHANGE_PATHS | {"bash", "download"}
 
 
@@ -46,8 +47,13 @@ class Claim:
         for rule in self.rules.deny:
             named = rule.concerns(self.tool) and self._meets(rule)
             changed = self.tool in _WRITERS and rule.concerns("edit")
-            if named or (changed and any(self.on_path(rule, path) for path in self._places())):
+            read = self.tool in _SHOWING and rule.concerns("view") and self._shows(rule)
+            if named or read or (changed and any(self.on_path(rule, path) for path in self._places())):
                 yield rule
+
+    def _shows(self, rule: Rule) -> bool:
+        """Whether it shows what nobody is to view. Where that is everything, names alone may still be seen."""
+        return self._meets(rule) and (rule.pattern is not None or self.tool == "grep")
 
     def gaps(self) -> Iterator[Gap]:
         """What no rule allows."""
@@ -56,9 +62,6 @@ class Claim:
         if self.tool in LOOKING | _CHANGE_PATHS or any(map(self._meets, self.allowing(self.tool))):
             return
         yield self._gap()
-
-    def named(self) -> tuple[str, ...]:
-        return self._places()
 
     def _places(self) -> tuple[str, ...]:
         """The paths that it touches: as resolved, and as named."""

@@ -20,6 +20,8 @@ from longboat.wire.models import (
     ToolResultPart,
 )
 
+KEPT = 15_000
+"""Characters of the beginning and of the end of what a broken-off tool had shown (A1)."""
 SUMMARY_LEAD = "This conversation was longer. Its summary so far:\n\n"
 
 
@@ -102,12 +104,19 @@ def close_turn(
 def with_results(message: Message, results: Sequence[ToolResultPart], at: str | None) -> Message:
     """The message with these results; what a tool that was broken off had shown stays before its own."""
     results_so_far = [part for part in message.parts if isinstance(part, ToolResultPart)]
-    shown = {part.tool_call_id: f"{part.content}\n" for part in results_so_far if not part.finished and part.content}
+    open_parts = [part for part in results_so_far if not part.finished and part.content]
+    shown = {part.tool_call_id: f"{_ends(part.content)}\n" for part in open_parts}
     whole: list[Part] = [part for part in results_so_far if part.finished]
     for result in results:
         text = shown.get(result.tool_call_id, "") + result.content
         whole.append(msgspec.structs.replace(result, content=text))
     return msgspec.structs.replace(message, parts=tuple(whole), finished_at=at)
+
+
+def _ends(text: str) -> str:
+    """What a model reads at once of a long output: its beginning and its end."""
+    left_out = len(text) - 2 * KEPT
+    return text if left_out <= 0 else f"{text[:KEPT]}\n[… {left_out:,} characters left out …]\n{text[-KEPT:]}"
 
 
 def for_model(messages: Sequence[Message], summary_seq: int) -> tuple[Message, ...]:

@@ -12,6 +12,8 @@ from longboat.core.shell import Command, Kind, Word, plain_name
 from longboat.core.shell_words import names
 
 _SED_PRINT = re.compile(r"[0-9]+(?:,(?:[0-9]+|\$))?p(?:;[0-9]+(?:,(?:[0-9]+|\$))?p)*")
+_INTO_DIRECTORIES = re.compile(r"-[A-Za-z0-9]*[rd]|--(?:r|di)")
+_FOLLOWS = re.compile(r"-[A-Za-z0-9]*R|--d")
 _GLOB_OF_FILES = re.compile(r"(?:\./)?[A-Za-z0-9_]")
 _PATTERN_IN_OPTION = re.compile(r"-[A-Za-z0-9]*[ef]|--(?:reg|f|type-list)")
 
@@ -91,7 +93,7 @@ _GIT = {
     ),
 }
 _OPTIONS = {
-    "diff": _options("abBdEiNpqrsuwyZ", "UC", "brief minimal no-color recursive unified", "color unified"),
+    "diff": _options("abBdEiNpqsuwyZ", "UC", "brief minimal no-color unified", "color unified"),
     "du": _options("abcDhHkLlmsSx0", "d", "all apparent-size human-readable summarize total", "max-depth"),
     "file": _options("bihL", "", "brief mime mime-encoding mime-type"),
     "sort": _options("bcCdfghiMmnRrsuVz", "kt", "ignore-case numeric-sort reverse unique version-sort"),
@@ -100,7 +102,7 @@ _OPTIONS = {
     "wc": _options("cmlLw", "", "bytes chars lines max-line-length words"),
 }
 _RG = _options(
-    "acFHhIiLlNnoPpqSsUuvwx0",
+    "acFHhIilNnoPpqSsUuvwx0",
     "ABCegmtTrjdM",
     """case-sensitive column count count-matches files files-with-matches files-without-match fixed-strings heading
     hidden ignore-case invert-match json line-number line-regexp max-columns-preview multiline no-filename
@@ -131,6 +133,17 @@ def only_looks(command: Command) -> tuple[Word, ...] | None:
         return _operands(options, words)
     special = _SPECIAL.get(name)
     return special(words) if special else None
+
+
+def searches(command: Command) -> bool:
+    """Whether it reads all the files of a directory."""
+    texts = [word.text for word in command.words[1:]]
+    match plain_name(command.words[0]):
+        case "grep" | "egrep" | "fgrep":
+            return any(_INTO_DIRECTORIES.match(text) for text in texts)
+        case "rg":
+            return "--files" not in texts
+    return False
 
 
 def _known(word: Word) -> bool:
@@ -182,8 +195,9 @@ def _git(words: Sequence[Word]) -> tuple[Word, ...] | None:
     return _operands(_GIT[texts[0]], words[1:])
 
 
-def _grep(words: Sequence[Word]) -> tuple[Word, ...]:
-    return _without_pattern(words, words)  # Any option is harmless.
+def _grep(words: Sequence[Word]) -> tuple[Word, ...] | None:
+    """Any option is harmless, but those that follow links out of the workspace."""
+    return None if any(_FOLLOWS.match(word.text) for word in words) else _without_pattern(words, words)
 
 
 def _rg(words: Sequence[Word]) -> tuple[Word, ...] | None:

@@ -5,17 +5,19 @@ asked, nor look at the disk.
 """
 
 import posixpath
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from longboat.core.claims import Claim
-from longboat.core.rules import Rule, RuleInvalid, Rules, parse_rule, parse_rules
+from longboat.core.claims import Claim, is_guarded
+from longboat.core.rules import PathPattern, Rule, RuleInvalid, Rules, parse_rule, parse_rules
 from longboat.core.shell import parse
-from longboat.core.shell_claims import ShellClaim, moves_of
+from longboat.core.shell_claims import NamedPath, ShellClaim, moves_of
 
 __all__ = [
     "Allow",
     "Ask",
     "Deny",
+    "NamedPath",
     "Need",
     "Offer",
     "Rule",
@@ -23,6 +25,8 @@ __all__ = [
     "Rules",
     "Verdict",
     "grant_for",
+    "hidden_by",
+    "is_guarded",
     "judge",
     "named_paths",
     "parse_rule",
@@ -35,14 +39,17 @@ class Need:
     """What a tool call is about to do, for the rules and for the person who is asked.
 
     `argument` is what rules match: a path relative to the workspace (absolute outside it) for file tools, a URL for the
-    web, the command text for bash. `paths` are all absolute paths it touches. `detail` is shown to the person: a diff,
-    the whole command.
+    web, the command text for bash. `paths` are all absolute paths it touches. `directory` is where a command runs, if
+    not in the root of the workspace; `doubt` says why even a look at the git repository may run something. `detail` is
+    shown to the person: a diff, the whole command.
     """
 
     tool: str
     action: str
     argument: str = ""
     paths: tuple[str, ...] = ()
+    directory: str = ""
+    doubt: str = ""
     title: str = ""
     detail: str = ""
 
@@ -99,24 +106,36 @@ def grant_for(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), direct
     return Offer(narrow=() if "" in narrow else narrow, wide=() if "" in wide or wide == narrow else wide)
 
 
-def named_paths(command: str, *, directory: str) -> tuple[str, ...]:
-    """The paths inside the workspace that a shell command may name. Whoever can look at the disk resolves them and puts
-    those that lead out through a link into `Need.paths`, so that they are asked."""
-    claim = _claim(Need(tool="bash", action="run", argument=command), Rules(), (), directory)
-    return claim.named()
+def named_paths(command: str, *, directory: str, start: str = "") -> tuple[NamedPath, ...]:
+    """The paths inside the workspace that a shell command may name, if it runs in `start`. Whoever can look at the disk
+    resolves them and puts those that lead out through a link into `Need.paths`, so that they are asked."""
+    return _shell_claim(
+        Need(tool="bash", action="run", argument=command, directory=start), Rules(), (), directory
+    ).named()
+
+
+def hidden_by(rules: Rules, *, directory: str) -> Callable[[str], bool]:
+    """What says of an absolute path whether a rule denies the view of it: for tools that show many files at once."""
+    root = posixpath.normpath(directory)
+    patterns = [rule.pattern for rule in rules.deny if rule.concerns("view") and isinstance(rule.pattern, PathPattern)]
+    return lambda path: any(pattern.fits(path, root) for pattern in patterns)
 
 
 def _claim(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -> Claim:
+    if need.tool == "bash":
+        return _shell_claim(need, rules, grants, directory)
+    return Claim(
+        tool=need.tool,
+        argument=need.argument,
+        paths=need.paths,
+        rules=rules,
+        grants=grants,
+        directory=posixpath.normpath(directory),
+    )
+
+
+def _shell_claim(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -> ShellClaim:
     root = posixpath.normpath(directory)
-    if need.tool != "bash":
-        return Claim(
-            tool=need.tool,
-            argument=need.argument,
-            paths=need.paths,
-            rules=rules,
-            grants=grants,
-            directory=root,
-        )
     script = parse(need.argument)
     return ShellClaim(
         tool=need.tool,
@@ -126,5 +145,7 @@ def _claim(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -
         grants=grants,
         directory=root,
         script=script,
+        start=posixpath.normpath(posixpath.join(root, need.directory)),
         moves=moves_of(script),
+        doubt=need.doubt,
     )

@@ -16,7 +16,7 @@ from itertools import pairwise
 from longboat.core.shell_grammar import Grammar
 from longboat.core.shell_words import MAX_DEPTH, Assignment, Command, Kind, NotUnderstood, Redirection, Word, names
 
-__all__ = ["MAX_LENGTH", "Assignment", "Command", "Kind", "Redirection", "Script", "Word", "parse"]
+__all__ = ["MAX_LENGTH", "RUNNERS", "Assignment", "Command", "Kind", "Redirection", "Script", "Word", "parse"]
 
 MAX_LENGTH = 100_000
 
@@ -33,6 +33,16 @@ _EVALUATING = names(
     readarray readonly shopt source trap typeset unalias unset"""
 )
 _OTHER_SHELLS = frozenset({"ash", "csh", "fish", "ksh", "mksh", "rbash", "tcsh", "zsh"})
+RUNNERS = names(
+    """busybox caffeinate chrt cpulimit dbus-run-session entr faketime fakeroot firejail flock gdb ionice linux32
+    lldb ltrace nice nohup nsenter numactl parallel perf prlimit proot proxychains rlwrap script setarch setpriv setsid
+    softlimit ssh-agent stdbuf strace systemd-run taskset time timeout toybox unbuffer valgrind watch xvfb-run"""
+)
+"""They run what their words name. Those that are not looked through are allowed by a rule of their own alone; what they
+run is seen for refusals."""
+_RUNNING_NEXT = RUNNERS | names("bun bunx bundle npm npx pdm pipx pixi pnpm poetry rye uv uvx yarn")
+_MAX_RUN = 12
+"""So far into the words of a runner the name of what it runs is looked for."""
 _ARGUMENTS = Word("{…}", Kind.DYNAMIC)
 """What `xargs` and `find` put in."""
 
@@ -167,6 +177,10 @@ class _Reading:
             case _:
                 _check_builtin(name, command)
                 found.append(command)
+                if name in _RUNNING_NEXT:
+                    # Which of the words begins what it runs is not known: each may.
+                    rest = command.words[1:]
+                    self.shadows += [Command(rest[at:]) for at, word in enumerate(rest[:_MAX_RUN]) if word.literal]
 
     def _wrapped(self, name: str, command: Command, found: list[Command], depth: int) -> None:
         inner = _inside(name, command)

@@ -7,14 +7,14 @@ turn out to be what is denied.
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
 
-from longboat.core.claims import Claim, Gap
-from longboat.core.looking import only_looks
+from longboat.core.claims import Claim, Gap, is_guarded
+from longboat.core.looking import only_looks, searches
 from longboat.core.rules import CommandPattern, PathPattern, Rule, below
-from longboat.core.shell import Command, Kind, Redirection, Script, Word, plain_name
+from longboat.core.shell import RUNNERS, Command, Kind, Redirection, Script, Word, plain_name
 from longboat.core.shell_words import names
 
 HARMLESS_NAMES = names(
@@ -24,28 +24,53 @@ HARMLESS_NAMES = names(
 """What a command may set without a rule that says so: none of these makes a program load or run anything."""
 
 _NEVER_WIDE = names(
-    """awk chmod chown cp curl dd doas env find kill ln mv rm rmdir rsync scp sed set ssh sudo tar tee truncate wget
-    xargs"""
+    """at awk batch chmod chown chroot cp curl dd doas ed emacs env ex expect find kill ln mv nc nsenter osascript rm
+    rmdir rsync scp screen sed set socat ssh su sudo tar tclsh tee tmux truncate unshare vi vim watch wget xargs"""
 )
 """“… and anything after it” is not offered for these."""
 _WIDE_BY_SECOND_WORD = names(
-    """apt bash brew cargo dash docker gh git go kubectl make node npm npx perl php pip pnpm podman python python3 ruby
-    sh systemctl uv uvx yarn"""
+    """apt bash brew bun bunx bundle cargo conda dash deno docker dotnet gh git go gradle hatch java julia kubectl lua
+    make mvn nix node npm npx pdm perl php pip pipx pixi pnpm podman poetry python python3 rake rye Rscript ruby sh
+    systemctl tox uv uvx yarn"""
 )
 """For these only behind a subcommand or a file."""
+
+_BY_TOPIC = frozenset({"apt", "brew", "gh", "git", "make", "systemctl"})
+"""Their second word is a command of their own or a thing, and no program that they run."""
+_RUN_NEXT = frozenset({"dlx", "exec", "run", "shell", "tool", "x"})
+
+_PRINTING = names(": echo printf true false seq sleep")
+"""What these are given they print, and no file is read or written."""
 
 _DEVICES = frozenset({"/dev/null", "/dev/stderr", "/dev/stdin", "/dev/stdout"})
 _LOCAL_NAME = re.compile(r"(?!npm_)[a-z][a-z0-9_]*(?<!_proxy)")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_:./@-]*")
 _WEB_ADDRESS = re.compile(r"\b(?:https?|ssh|git)://[^\s,]*")
 _HIDDEN_GLOB = re.compile(r"(?:\A|/)\.[^/]*[*?\[]")
+_GLOB_SIGN = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPath:
+    """A path that a command may name, absolute. Not normalized: behind a link `..` leads elsewhere."""
+
+    path: str
+    _: KW_ONLY
+    glob: bool = False
+    """It is a pattern, and stands for whatever fits it."""
+    looks: bool = False
+    """It is named by what does nothing but look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellClaim(Claim):
     script: Script
+    start: str
+    """Where it runs: the root of the workspace, or a directory below."""
     moves: tuple[str, ...]
     """Where it changes its directory to."""
+    doubt: str
+    """Why a look at the git repository may run something."""
 
     def denials(self) -> Iterator[Rule]:
         for rule in self.rules.deny:
@@ -69,26 +94,47 @@ class ShellClaim(Claim):
         return any(self.on_path(rule, path) for path in self._places_of(redirection.target))
 
     def gaps(self) -> Iterator[Gap]:
-        for path in self.paths:
-            yield from self.path_gaps("bash", posixpath.normpath(path))
+        whole = any(rule.pattern is None for rule in self.allowing("bash"))
+        for path in map(posixpath.normpath, self.paths):
+            inside = below(path, self.directory) is not None
+            if not (inside and whole):
+                yield from self.path_gaps("write" if inside and self._writes else "bash", path)
         yield from self._doubts()
-        if any(rule.pattern is None for rule in self.allowing("bash")):
+        if whole:
             return  # The whole of bash was allowed, in so many words.
         if self.script.opaque:
             yield Gap(why=f"This command cannot be checked: {self.script.opaque}.")
         yield from self._settings()
         for redirection in self.script.redirections:
             yield from self._redirection_gaps(redirection)
+        if any(only_looks(command) is None for command in self.script.commands):
+            for base in filter(is_guarded, self._bases()):
+                yield from self.path_gaps("bash", base)
         for command in self.script.commands:
             yield from self._command_gaps(command)
 
-    def named(self) -> tuple[str, ...]:
+    def named(self) -> tuple[NamedPath, ...]:
         """The paths inside the workspace that its words and redirections may name."""
-        words = [word for command in self.script.commands for word in command.words if word.kind is not Kind.DYNAMIC]
-        texts = [part for word in words for part in _possible_paths(_before_glob(word))]
-        texts += [each.target.text for each in self.script.redirections if each.target.literal]
-        paths = (posixpath.normpath(posixpath.join(base, text)) for text in texts for base in self._bases())
-        return tuple(dict.fromkeys(path for path in paths if below(path, self.directory) is not None))
+        found = [
+            self._named(word, looks=only_looks(each) is not None)
+            for each in self.script.commands
+            for word in each.words
+        ]
+        found += [self._named(each.target, looks=not each.writes) for each in self.script.redirections]
+        return tuple(
+            dict.fromkeys(
+                path
+                for paths in found
+                for path in paths
+                if below(posixpath.normpath(path.path), self.directory) is not None
+            )
+        )
+
+    def _named(self, word: Word, *, looks: bool) -> Iterator[NamedPath]:
+        for text in () if word.kind is Kind.DYNAMIC else _possible_paths(word.text):
+            glob = word.kind is Kind.GLOB and bool(_GLOB_SIGN.search(text))
+            for base in self._bases():
+                yield NamedPath(posixpath.join(base, text), glob=glob, looks=looks)
 
     def _doubts(self) -> Iterator[Gap]:
         """What a deny rule may turn out to meet. Not even a rule for the whole of bash helps here."""
@@ -99,6 +145,10 @@ class ShellClaim(Claim):
                 each.writes and (lost or not each.target.literal) for each in script.redirections
             ):
                 yield Gap(why=f"It may write what {rule.text} denies: the place is only known when it runs.")
+            if (rule.concerns("edit") or rule.concerns("view")) and (
+                path := next((path for path in self.paths if self.on_path(rule, path)), None)
+            ):
+                yield Gap(why=f"It leads to {path}, and {rule.text} is denied.")
             if not rule.concerns("bash") or not isinstance(rule.pattern, CommandPattern):
                 continue
             if script.opaque:
@@ -116,12 +166,23 @@ class ShellClaim(Claim):
 
     def _bases(self) -> tuple[str, ...]:
         """Where relative paths may begin: here, and where it goes. If it goes on from there, it is asked anyway."""
-        return (self.directory, *map(self.absolute, self.moves[:1]))
+        return (self.start, *(posixpath.normpath(posixpath.join(self.start, move)) for move in self.moves[:1]))
+
+    @property
+    def _elsewhere(self) -> bool:
+        return bool(self.moves) or self.start != self.directory
 
     def _places_of(self, target: Word) -> tuple[str, ...]:
         if not target.literal or target.text in _DEVICES:
             return ()
-        return tuple(dict.fromkeys(posixpath.normpath(posixpath.join(base, target.text)) for base in self._bases()))
+        return tuple(dict.fromkeys(self._from_bases(target.text)))
+
+    @property
+    def _writes(self) -> bool:
+        return any(each.writes and self._places_of(each.target) for each in self.script.redirections)
+
+    def _from_bases(self, text: str) -> Iterator[str]:
+        return (posixpath.normpath(posixpath.join(base, text)) for base in self._bases())
 
     def _redirection_gaps(self, redirection: Redirection) -> Iterator[Gap]:
         target = redirection.target
@@ -134,31 +195,48 @@ class ShellClaim(Claim):
         patterns = [rule.pattern for rule in self.allowing("bash") if isinstance(rule.pattern, CommandPattern)]
         if self._only_looks_inside(command) or any(self._allowed(pattern, command) for pattern in patterns):
             return
-        stray = next((word for word in command.words[1:] if self._strays(word)), None)
+        stray = next((word for word in command.words[1:] if self._strays(word) and not _is_text(command, word)), None)
+        guarded = next((word for word in command.words[1:] if self._guarded(word)), None)
         shown = shlex.join(word.text for word in command.words)[:200]
         settings = [each for each in command.assignments if each.name not in HARMLESS_NAMES]
         if stray:
-            why = f"{stray.text} is, or may be, outside the workspace."
+            why = f"{stray.text[:200]} is, or may be, outside the workspace."
+        elif guarded:
+            why = f"{guarded.text} decides what may run here."
         elif settings:
             why = f"It sets {settings[0].name} for {shown}."
+        elif self.doubt and only_looks(command) is not None and plain_name(command.words[0]) == "git":
+            why = f"{shown} may do more than look: {self.doubt}."
         else:
             why = f"No rule allows {shown}."
-        yield Gap(why=why, narrow=_narrow(command), wide="" if stray or settings else _wide(command))
+        yield Gap(why=why, narrow=_narrow(command), wide="" if stray or guarded or settings else _wide(command))
 
     def _only_looks_inside(self, command: Command) -> bool:
         paths = only_looks(command)
         if paths is None or any(each.name not in HARMLESS_NAMES for each in command.assignments):
             return False
-        if self.moves and plain_name(command.words[0]) == "git":
+        if (self._elsewhere or self.doubt) and plain_name(command.words[0]) == "git":
             return False  # Another directory can bring its own git configuration, and that runs commands.
+        if self._searches_hidden(command, paths):
+            return False
         return not any(self._strays(word) or self._hidden(word) for word in paths)
 
     def _hidden(self, word: Word) -> bool:
         """Whether a rule denies the view of this file, or may deny one of these files."""
         denials = [rule for rule in self.rules.deny if rule.concerns("view")]
         if word.kind is Kind.GLOB:
-            return bool(denials and self.moves) or any(_may_name(word.text, rule) for rule in denials)
-        return any(self.on_path(rule, path) for rule in denials for path in self._places_of(word))
+            return bool(denials and self._elsewhere) or any(_may_name(word.text, rule) for rule in denials)
+        paths = [path for text in _possible_paths(word.text) for path in self._from_bases(text)]
+        return any(self.on_path(rule, path) for rule in denials for path in paths)
+
+    def _searches_hidden(self, command: Command, paths: Sequence[Word]) -> bool:
+        """Whether it reads all that is in a directory, and a rule may deny the view of some of that."""
+        if not searches(command):
+            return False
+        texts = [word.text for word in paths if not word.text.startswith("-")] or ["."]
+        places = [path for text in texts for path in self._from_bases(text)]
+        denials = [rule for rule in self.rules.deny if rule.concerns("view")]
+        return any(_may_hold(place, rule, self.directory) for rule in denials for place in places)
 
     def _allowed(self, pattern: CommandPattern, command: Command) -> bool:
         """Whether the pattern fits, and names whatever is outside the workspace."""
@@ -166,16 +244,28 @@ class ShellClaim(Claim):
             return False
         for at, word in enumerate(command.words):
             named = at < len(pattern.words) and (
-                pattern.words[at].exact or self._strays(Word(pattern.words[at].pieces[0]))
+                pattern.words[at].exact
+                or self._strays(start := Word(pattern.words[at].pieces[0]))
+                or is_guarded(start.text)
             )
-            if not named and (at > 0 or plain_name(word) == word.text) and self._strays(word):
+            if named or _is_text(command, word) or (at == 0 and plain_name(word) != word.text):
+                continue
+            if self._strays(word) or self._guarded(word):
                 return False
         return True
+
+    def _guarded(self, word: Word) -> bool:
+        """Whether a word may be a path that decides what may run, and that no rule names."""
+        return any(
+            is_guarded(path) and any(self.path_gaps("bash", path))
+            for text in (() if word.kind is Kind.DYNAMIC else _possible_paths(word.text))
+            for path in self._from_bases(text)
+        )
 
     def _strays(self, word: Word) -> bool:
         """Whether a word may be a path that leads out of the workspace."""
         if word.kind is Kind.DYNAMIC:
-            return False  # Nothing is known: only an open end of a rule takes it.
+            return True
         if word.kind is Kind.GLOB and _HIDDEN_GLOB.search(word.text):
             return True
         return any(self._outside(path) for path in _possible_paths(word.text))
@@ -185,14 +275,17 @@ class ShellClaim(Claim):
             return True
         if path in _DEVICES:
             return False
-        return any(
-            below(posixpath.normpath(posixpath.join(base, path)), self.directory) is None for base in self._bases()
-        )
+        return any(below(each, self.directory) is None for each in self._from_bases(path))
 
 
 def moves_of(script: Script) -> tuple[str, ...]:
     moves = (command.words for command in script.commands if plain_name(command.words[0]) in ("cd", "pushd"))
     return tuple(words[1].text for words in moves if len(words) > 1)
+
+
+def _is_text(command: Command, word: Word) -> bool:
+    """Whether this word is no path, whatever it becomes."""
+    return word.kind is Kind.DYNAMIC and plain_name(command.words[0]) in _PRINTING
 
 
 def _may_name(glob: str, rule: Rule) -> bool:
@@ -202,8 +295,12 @@ def _may_name(glob: str, rule: Rule) -> bool:
     return fnmatchcase(rule.pattern.source, glob.removeprefix("./"))
 
 
-def _before_glob(word: Word) -> str:
-    return word.text if word.literal else re.split(r"[^/]*[*?\[]", word.text, maxsplit=1)[0]
+def _may_hold(place: str, rule: Rule, directory: str) -> bool:
+    """Whether what the rule names may be in this directory."""
+    if not isinstance(rule.pattern, PathPattern):
+        return True
+    known = re.split(r"[*?\\]", posixpath.join(directory, rule.pattern.source), maxsplit=1)[0]
+    return known.startswith(place.rstrip("/") + "/") or place.startswith(known)
 
 
 def _possible_paths(text: str) -> Iterator[str]:
@@ -232,15 +329,17 @@ def _narrow(command: Command) -> str:
 def _wide(command: Command) -> str:
     """The rule for this command, its subcommand and anything after it."""
     name = plain_name(command.words[0])
-    if not _PLAIN_WORD.fullmatch(name) or name in _NEVER_WIDE:
+    if not _PLAIN_WORD.fullmatch(name) or name in _NEVER_WIDE | RUNNERS:
         return ""
     words = [name]
     for word in command.words[1:3]:
         if not word.literal or not _PLAIN_WORD.fullmatch(word.text):
             break
+        if word.text in _NEVER_WIDE | RUNNERS | _WIDE_BY_SECOND_WORD and name not in _BY_TOPIC:
+            return ""  # It runs what runs anything.
         words.append(word.text)
-        if word.text not in ("run", "exec"):
+        if word.text not in _RUN_NEXT:
             break
     if len(words) == 1 and name in _WIDE_BY_SECOND_WORD:
         return ""
-    return "" if words[-1] in ("run", "exec") else f"bash({' '.join(words)} *)"
+    return "" if words[-1] in _RUN_NEXT else f"bash({' '.join(words)} *)"

@@ -22,6 +22,8 @@ _PARAMETER = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
 _BRACED = re.compile(r"\$\{(?:#?[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])\}")
 _CUT = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::[0-9]+(?::[0-9]+)?|\^\^?|,,?)\}")
 _DEFAULTED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*|[0-9]+)(:?[-+?=]|%%?|##?|//?)")
+_HEREDOC_TEXT = re.compile(r"\$\(cat[ \t]+<<[ \t]*'([A-Za-z_]+)'\n")
+_CLOSING = re.compile(r"[ \t\n]*\)")
 _BRACKETS = re.compile(r"""\[[^][\s;|&()<>'"\\$`]+\]""")
 _TILDE = re.compile(r"^~|[=:]~")
 _NUMERIC = re.compile(r"[0-9+\-*/% ]")
@@ -261,6 +263,8 @@ class Scanner:
         start = self.pos
         sign = self.char(1)
         if sign == "(":
+            if quoted and (text := self._quoted_heredoc()) is not None:
+                return text, Kind.LITERAL
             return self._arithmetic() if self.char(2) == "(" else self._substituted()
         if sign == "{":
             self.deeper(self._braced)
@@ -275,6 +279,21 @@ class Scanner:
             raise NotUnderstood("it has a dollar sign of an unusual kind")
         source = self.text[start : self.pos]
         return source, Kind.STATUS if source == "$?" else Kind.DYNAMIC
+
+    def _quoted_heredoc(self) -> str | None:
+        """The text of `$(cat <<'EOF' …)`, the usual way to write a long message: all of it is known."""
+        found = _HEREDOC_TEXT.match(self.text, self.pos)
+        if not found:
+            return None
+        body = found.end() - 1
+        end = self.text.find(f"\n{found.group(1)}\n", body)
+        closed = _CLOSING.match(self.text, end + len(found.group(1)) + 2) if end >= 0 else None
+        if not closed:
+            return None
+        self._count()
+        self.found.commands.append(Command((Word("cat"),)))
+        self.pos = closed.end()
+        return self.text[body + 1 : end].rstrip("\n") if end > body else ""
 
     def _ansi_c(self) -> tuple[str, Kind]:
         found = _ANSI_C.match(self.text, self.pos)

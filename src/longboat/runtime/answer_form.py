@@ -4,13 +4,17 @@ Owns the check and how often a model may try again. The validator's regular expr
 nothing: a schema is a stranger's text that every client's server runs. Must not know turns.
 """
 
-import re
+import asyncio
+import os
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
 from longboat.errors import BadInput, ModelError
+from longboat.runtime import answer_check
+from longboat.runtime.answer_check import MAX_COMPLAINT, Task
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
@@ -18,11 +22,7 @@ if TYPE_CHECKING:
 MAX_SCHEMA = 64 * 1024
 """Bytes."""
 MAX_REPAIRS = 2
-MAX_COMPLAINTS = 5
-MAX_COMPLAINT = 500
-"""Characters of one: a validator quotes what it complains of."""
-
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
+CHECK_S = 10.0
 
 
 class AnswerForm:
@@ -31,7 +31,6 @@ class AnswerForm:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema = schema
         self.answer: str | None = None
-        self._validator = compiled(schema)
         self._repairs = 0
 
     @property
@@ -43,13 +42,14 @@ class AnswerForm:
             f"nothing else: no words around it, no code fence.\n{written}"
         )
 
-    def complaint(self, text: str) -> str | None:
+    async def complaint(self, text: str) -> str | None:
         """What to tell the model of an answer that does not fit, or None if it does. Raises when it had its tries."""
-        found, problems = self._read(text)
+        found = _unfenced(text).strip()
+        problems = await self._problems(found)
         if not problems:
             self.answer = found
             return None
-        told = "\n".join(f"- {problem[:MAX_COMPLAINT]}" for problem in problems)
+        told = "\n".join(f"- {problem}" for problem in problems)
         if self._repairs == MAX_REPAIRS:
             raise ModelError(
                 f"{MAX_REPAIRS + 1} tries, and the last one is wrong:\n{told}",
@@ -59,21 +59,45 @@ class AnswerForm:
         self._repairs += 1
         return f"That answer does not fit the JSON Schema:\n{told}\nAnswer again, with the corrected JSON alone."
 
-    def _read(self, text: str) -> tuple[str, list[str]]:
-        """The JSON of an answer, and what is wrong with it."""
-        fenced = _FENCED.search(text)
-        found = (fenced[1] if fenced else text).strip()
+    async def _problems(self, found: str) -> list[str]:
         try:
             value = msgspec.json.decode(found)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            return found, [f"It is not JSON: {error}."]
-        problems: list[str] = []
-        for fault in self._validator.iter_errors(value):
-            place = "/".join(str(step) for step in fault.instance_path)
-            problems.append(f"{'at ' + place if place else 'the whole'}: {fault.message}")
-            if len(problems) == MAX_COMPLAINTS:
-                break
-        return found, problems
+            return [f"It is not JSON: {error}."]
+        task = msgspec.json.encode(Task(schema=dict(self.schema), value=value))
+        environ = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME") if name in os.environ}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", answer_check.__name__),
+            cwd="/",
+            env=environ,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            async with asyncio.timeout(CHECK_S):
+                said, _ = await process.communicate(task)
+        except TimeoutError:
+            said = b""
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        try:
+            return msgspec.json.decode(said, type=list[str])
+        except msgspec.DecodeError:
+            raise ModelError(
+                "Checking the answer took more time or memory than it may. Send a simpler schema.",
+                title="The schema is too much work",
+                code="schema_too_complex",
+            ) from None
+
+
+def _unfenced(text: str) -> str:
+    """What stands in a code fence, if the answer has one."""
+    start = text.find("```")
+    first, last = text.find("\n", start), text.rfind("\n```")
+    return text[first + 1 : last] if 0 <= start < first <= last else text
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:

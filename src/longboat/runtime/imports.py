@@ -18,13 +18,17 @@ import msgspec
 
 from longboat.core.history import calls_of, is_object
 from longboat.errors import BadInput
-from longboat.runtime.transcript import Transcript, copied, inscribe, new_session
+from longboat.runtime.transcript import TITLE_LENGTH, Transcript, copied, inscribe, new_session
 from longboat.store.protocol import Store, Unit, Write
 from longboat.store.rows import import_run
+from longboat.tools.pictures import MEDIA_TYPES, flaw
+from longboat.tools.todos import MAX_ITEMS, MAX_TEXT
 from longboat.wire.archive import FORMAT, FORMAT_VERSION, FileContent, SessionExport
 from longboat.wire.ids import new_id
-from longboat.wire.models import Message, Role, Run, RunState, Session, ToolResultPart, Usage
+from longboat.wire.models import FilePart, Message, Role, Run, RunState, Session, TodoItem, ToolResultPart, Usage
 
+MAX_PATH = 4_096
+"""Bytes. No system takes a longer one."""
 MOST = 2**53
 """No count is larger: beyond it JSON loses the last digits."""
 
@@ -65,7 +69,9 @@ async def import_session(store: Store, workspace_id: str, directory: Path, raw: 
 
 
 def _made(store: Store, workspace_id: str, directory: Path, document: SessionExport) -> tuple[Session, Unit]:
-    session = new_session(workspace_id, document.session.title)
+    # A title may come from a prompt, and so may have a tab in it: that is no reason to refuse.
+    title = "".join(char if char.isprintable() else " " for char in document.session.title)
+    session = new_session(workspace_id, title)
     session = msgspec.structs.replace(session, usage=document.session.usage)
     run_of: defaultdict[str, str] = defaultdict(new_id)
     places = {message.seq: place for place, message in enumerate(document.messages, 1)}
@@ -133,7 +139,11 @@ def _check(document: SessionExport) -> None:
         raise _Broken("its messages are not in order")
     if document.summary_seq != 0 and document.summary_seq not in seqs:
         raise _Broken("summary_seq names no message")
+    if len(document.session.title) > TITLE_LENGTH:
+        raise _Broken(f"its title has more than {TITLE_LENGTH} characters")
+    _check_todos(document.todos)
     _check_usage(document.session.usage)
+    _check_files(document.messages)
     _check_calls(document.messages)
     for run in document.runs:
         _check_run(run)
@@ -141,6 +151,42 @@ def _check(document: SessionExport) -> None:
         raise _Broken("a run is in it twice")
     for change in document.changes:
         _check_change(change.path, change.before, change.after)
+
+
+def _check_todos(todos: Sequence[TodoItem]) -> None:
+    """What the todos tool takes too."""
+    if len(todos) > MAX_ITEMS:
+        raise _Broken(f"it has more than {MAX_ITEMS} todos")
+    if not all(0 < len(item.text) <= MAX_TEXT for item in todos):
+        raise _Broken(f"a todo is empty or has more than {MAX_TEXT} characters")
+
+
+def _check_files(messages: Sequence[Message]) -> None:
+    """A provider refuses every request with a broken image in it."""
+    for part in (part for message in messages for part in message.parts):
+        match part:
+            case ToolResultPart():
+                wrong = next((wrong for image in part.images if (wrong := flaw(image.media_type, image.data))), None)
+            case FilePart():
+                wrong = _flaw_of(part)
+            case _:
+                wrong = None
+        if wrong is not None:
+            raise _Broken(f"a file or image in it cannot be shown to a model: {wrong}")
+
+
+def _flaw_of(part: FilePart) -> str | None:
+    if (part.text is None) == (part.data is None):
+        return "it is neither text nor data"
+    if part.data is None:
+        return None
+    if part.media_type in MEDIA_TYPES:
+        return flaw(part.media_type, part.data)
+    try:
+        base64.b64decode(part.data, validate=True)
+    except ValueError:
+        return "it is not base64"
+    return None
 
 
 def _check_usage(usage: Usage) -> None:
@@ -185,8 +231,8 @@ def _check_instants(*instants: str | None) -> None:
 
 
 def _check_change(path: str, *contents: FileContent | None) -> None:
-    if not path or "\0" in path:
-        raise _Broken("a file change has no path")
+    if not path or "\0" in path or len(path.encode()) > MAX_PATH:
+        raise _Broken("a file change has no path, or one that cannot be")
     for content in contents:
         if content is not None and (content.text is None) == (content.data is None):
             raise _Broken(f"the content of {path!r} is neither text nor data")

@@ -14,6 +14,7 @@ from longboat.errors import BadInput, EmptyPrompt, SessionMissing
 from longboat.runtime.answer_form import check_schema
 from longboat.runtime.clock import now
 from longboat.store.rows import RunOptions, RunRecord
+from longboat.tools.pictures import MEDIA_TYPES, flaw
 from longboat.wire.ids import check_own_id, new_id
 from longboat.wire.models import Attachment, Delivery, Run, RunState
 from longboat.wire.requests import Submit, Summarize
@@ -117,6 +118,9 @@ def _check_attachment(file: Attachment) -> None:
     except ValueError as error:
         message = f"The data of attachment {file.name!r} is not base64: {error}."
         raise BadInput(message, code="bad_attachment") from None
+    if file.data is not None and file.media_type in MEDIA_TYPES and (wrong := flaw(file.media_type, file.data)):
+        # The transcript would keep it, and a provider refuse every request from then on.
+        raise BadInput(f"Attachment {file.name!r} cannot be shown to a model: {wrong}.", code="bad_attachment")
 
 
 def _fingerprint(request: Submit) -> str:

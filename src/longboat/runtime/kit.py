@@ -1,11 +1,12 @@
 """The kit that a workspace lends a tool for one call (longboat.tools.kit.Kit): permission, files, live output."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from longboat.core.permissions import Allow, Deny, Need, Rule, Rules, grant_for, judge, parse_rules
+from longboat.core.permissions import Allow, Ask, Deny, Need, Rule, Rules, grant_for, hidden_by, judge, parse_rules
 from longboat.errors import ConfigInvalid
 from longboat.runtime.clock import now
 from longboat.runtime.home import Home
@@ -16,6 +17,8 @@ from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import new_id
 from longboat.wire.models import Permission, PermissionAnswer, Question, TodoItem, Todos
 from longboat.wire.requests import Approve
+
+NO_WAY_AROUND = "Do not look for a way around it: go on without it, or say that you cannot."
 
 
 class WorkKit:
@@ -35,6 +38,7 @@ class WorkKit:
         self._call_id = call_id
         self._told = told
         self._approved = approved or record.approve is Approve.ALL
+        self._expected: dict[Path, str] = {}
         self.output = output
         self.instructions: list[str] = []
         """What files below the workspace say of what the call has read."""
@@ -57,7 +61,9 @@ class WorkKit:
             case Allow():
                 return
             case Deny():
-                raise ToolError(f"A rule denies this ({verdict.rule}). Do it another way, or say that you cannot.")
+                raise ToolError(f"A rule denies this ({verdict.rule}). {NO_WAY_AROUND}")
+        if self._approved:
+            self._check_denials(need, rules)
         if self._approved or self._is_readable(need):
             return
         offer = grant_for(need, rules=rules, grants=grants, directory=str(self.directory))
@@ -79,6 +85,18 @@ class WorkKit:
             parent_session_id=run.parent_session_id,
         )
         await self._heed(await self._home.asks.permission(ask))
+
+    def _check_denials(self, need: Need, rules: Rules) -> None:
+        """Nobody looks at what an approved run does: what may turn out to be denied is not done then."""
+        if need.tool != "bash" or not rules.deny:
+            return
+        open_to_all = replace(rules, allow=parse_rules([need.tool]))
+        verdict = judge(need, rules=open_to_all, directory=str(self.directory))
+        if isinstance(verdict, Ask):
+            raise ToolError(f"It cannot be told whether a rule denies this: {verdict.why} {NO_WAY_AROUND}")
+
+    def hidden(self) -> Callable[[str], bool]:
+        return hidden_by(self._rules(), directory=str(self.directory))
 
     async def _heed(self, answered: Permission) -> None:
         match answered.answer:
@@ -123,8 +141,14 @@ class WorkKit:
     async def check_read(self, path: Path, content: bytes) -> None:
         await self._home.files.check_read(self._record.run.session_id, path, content)
 
+    async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> None:
+        self._expected[path] = await self._home.files.expect_change(self._record, path, before, after)
+
+    async def forget_change(self, path: Path) -> None:
+        await self._home.files.forget_change(self._expected.pop(path))
+
     async def note_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
-        await self._home.files.note_change(self._record, path, before, after)
+        await self._home.files.note_change(self._record, self._expected.pop(path), path, before, after)
         return await self._home.bench.diagnostics_after(path, after)
 
     async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:

@@ -18,15 +18,24 @@ class Stretch:
     after: bytes | None
 
 
-def net(changes: Iterable[tuple[str, bytes | None, bytes | None]]) -> list[Stretch]:
-    """The changes of each file drawn together, in the order of the files' first change; what came to nothing is
-    left out."""
+Changes = Iterable[tuple[str, bytes | None, bytes | None]]
+"""Path, before, after."""
+
+
+def drawn(changes: Changes) -> dict[str, list[Stretch]]:
+    """The changes of each file drawn together, in the order of the files' first change. A file with more than one
+    stretch was changed by somebody else in between."""
     files: dict[str, list[Stretch]] = {}
     for path, before, after in changes:
         stretches = files.setdefault(path, [])
         first = stretches.pop().before if stretches and stretches[-1].after == before else before
         stretches.append(Stretch(path=path, before=first, after=after))
-    return [each for stretches in files.values() for each in stretches if each.before != each.after]
+    return files
+
+
+def net(changes: Changes) -> list[Stretch]:
+    """All stretches; what came to nothing is left out."""
+    return [each for stretches in drawn(changes).values() for each in stretches if each.before != each.after]
 
 
 def unified(stretch: Stretch, name: str, limit: int = MAX_DIFF) -> tuple[str, bool]:

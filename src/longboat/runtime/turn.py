@@ -191,15 +191,15 @@ class Turn:
             await self._make_room(model)
             await self._host.send_step(self.run_id)
             reason, calls = await self._step(model)
-            if reason is not None and not self._send_back():
+            if reason is not None and not await self._send_back():
                 return reason
             await self._run_tools(calls)
 
-    def _send_back(self) -> bool:
+    async def _send_back(self) -> bool:
         """Whether the answer does not fit the schema that the prompt came with, and the model is to try again."""
         if self._outfit.form is None or self._draft is None:
             return False
-        complaint = self._outfit.form.complaint(text_of(self._draft.message()))
+        complaint = await self._outfit.form.complaint(text_of(self._draft.message()))
         if complaint is None:
             return False
         answer = close_message(self._draft.message(), None, at=now())

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from longboat.errors import NothingToUndo, UndoConflict
 from longboat.runtime.files import FileBook
-from longboat.store.protocol import Entry, Reader, Store, Unit, Write
+from longboat.runtime.netting import drawn
+from longboat.store.protocol import Entry, Reader, Row, Store, Unit, Write
 from longboat.store.rows import message_from_row, read_messages
-from longboat.tools.files import put_back
+from longboat.tools.restore import Foreign, Restore, content_of, put_back, tidy
 from longboat.wire.events import Change, encode_body
 from longboat.wire.models import Message, Role, Undone
 
@@ -26,8 +27,9 @@ class Turnabout:
 
     messages: tuple[Message, ...]
     mark: int
-    files: tuple[tuple[Path, bytes | None, bytes | None], ...]
-    """Path, content it has now if nobody touched it, content it will have."""
+    files: tuple[Restore, ...]
+    broken: tuple[Path, ...]
+    """Files that somebody else changed in the midst of the turn: what was theirs cannot be told from ours."""
 
     @property
     def run_id(self) -> str:
@@ -42,10 +44,11 @@ class UndoBook:
 
     async def undo(self, session_id: str, summary_seq: int) -> tuple[Undone, int]:
         """Take the newest turn back. Returns what was done and where the model's view now begins."""
+        await self._settle(session_id)
         turn = await self._store.read(lambda reader: _newest(reader, session_id))
         if turn is None:
             raise NothingToUndo("There is no turn to undo in this session.")
-        await self._put(turn.files)
+        await self._put(turn)
         view = 0 if summary_seq >= turn.mark else summary_seq
         params = {"session_id": session_id, "mark": turn.mark, "from_seq": turn.mark}
         writes = [
@@ -59,25 +62,65 @@ class UndoBook:
         turn = await self._store.read(lambda reader: _undone(reader, session_id))
         if turn is None:
             raise NothingToUndo("There is no turn to redo in this session.")
-        await self._put(turn.files)
+        await self._put(turn)
         write = Write("messages_redo", {"session_id": session_id, "mark": turn.mark}, rows=len(turn.messages))
         return await self._record(session_id, turn, [write], Change.CREATED)
 
-    async def _put(self, files: Sequence[tuple[Path, bytes | None, bytes | None]]) -> None:
-        """All or nothing: every file is looked at before the first is touched."""
-        foreign = [self._files.shown(path) for path, now, then in files if await _content(path) not in (now, then)]
-        if foreign:
-            raise UndoConflict(f"Changed since by somebody else, so nothing was touched: {', '.join(foreign)}.")
-        for path, _, then in files:
-            await asyncio.to_thread(put_back, path, then)
+    async def _settle(self, session_id: str) -> None:
+        """A crash can come between the record of a change and the change: find out whether it was made."""
+        rows = await self._store.read(lambda reader: reader.fetch("changes_unsettled", session_id=session_id))
+        if rows:
+            writes = await asyncio.to_thread(_settled, rows)
+            await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes))
+
+    async def _put(self, turn: Turnabout) -> None:
+        """All or nothing."""
+        if turn.broken:
+            raise self._conflict("Changed by somebody else in the midst of the turn", turn.broken)
+        try:
+            await asyncio.to_thread(put_back, turn.files)
+            await asyncio.to_thread(tidy, turn.files, self._files.directory)
+        except Foreign as error:
+            raise self._conflict("Changed since by somebody else", error.paths) from None
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise UndoConflict(f"The disk does not take it, so nothing was touched: {why}.") from None
+
+    def _conflict(self, what: str, paths: Sequence[Path]) -> UndoConflict:
+        return UndoConflict(f"{what}, so nothing was touched: {', '.join(map(self._files.shown, paths))}.")
 
     async def _record(self, session_id: str, turn: Turnabout, writes: Sequence[Write], change: Change) -> Undone:
         bodies = [encode_body(change, message) for message in turn.messages]
-        for path, now, then in turn.files:
-            bodies.append(encode_body(*self._files.event(session_id, turn.run_id, path, now, then)))
+        bodies += await asyncio.to_thread(self._told, session_id, turn)
         entry = Entry(bodies=tuple(bodies), session_id=session_id)
         await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes, entries=[entry]))
-        return Undone(run_id=turn.run_id, files=tuple(self._files.shown(path) for path, _, _ in turn.files))
+        return Undone(run_id=turn.run_id, files=tuple(self._files.shown(file.path) for file in turn.files))
+
+    def _told(self, session_id: str, turn: Turnabout) -> list[bytes]:
+        events = (self._files.event(session_id, turn.run_id, file.path, file.now, file.then) for file in turn.files)
+        return [encode_body(*event) for event in events]
+
+
+def _settled(rows: Sequence[Row]) -> list[Write]:
+    """The next change of the file tells what became of one, or else the file itself. One that was not made is
+    forgotten; in doubt it was made, and undo will refuse."""
+    writes = []
+    for place, row in enumerate(rows):
+        if row["pending"] is None:
+            continue
+        later = next((each for each in rows[place + 1 :] if each["path"] == row["path"]), None)
+        made = _is_made(row) if later is None else later["before"] != row["before"]
+        writes.append(Write("change_made" if made else "change_forget", {"pending": row["pending"]}, rows=1))
+    return writes
+
+
+def _is_made(row: Row) -> bool:
+    try:
+        found = content_of(Path(row["path"]), limit=len(row["before"] or b""))
+    except Foreign:
+        return True
+    before: bytes | None = row["before"]
+    return found != before
 
 
 def _newest(reader: Reader, session_id: str) -> Turnabout | None:
@@ -87,7 +130,7 @@ def _newest(reader: Reader, session_id: str) -> Turnabout | None:
         return None
     first = next(message.seq for message in messages if message.run_id == last.run_id)
     turn = tuple(message for message in messages if message.seq >= first)
-    return Turnabout(messages=turn, mark=first, files=_files(reader, session_id, turn, back=True))
+    return _turnabout(reader, session_id, turn, mark=first, back=True)
 
 
 def _undone(reader: Reader, session_id: str) -> Turnabout | None:
@@ -96,24 +139,21 @@ def _undone(reader: Reader, session_id: str) -> Turnabout | None:
         return None
     mark = rows[0]["undone"]
     turn = tuple(message_from_row(row) for row in rows if row["undone"] == mark)
-    return Turnabout(messages=turn, mark=mark, files=_files(reader, session_id, turn, back=False))
+    return _turnabout(reader, session_id, turn, mark=mark, back=False)
 
 
-def _files(
-    reader: Reader, session_id: str, turn: Sequence[Message], *, back: bool
-) -> tuple[tuple[Path, bytes | None, bytes | None], ...]:
-    """The net change of each file in the turn: what it was before the first change, and after the last."""
-    net: dict[str, tuple[bytes | None, bytes | None]] = {}
-    for run_id in dict.fromkeys(message.run_id for message in turn):
-        for row in reader.fetch("changes_of_run", session_id=session_id, run_id=run_id):
-            before = net[row["path"]][0] if row["path"] in net else row["before"]
-            net[row["path"]] = (before, row["after"])
-    pairs = [(Path(path), *((after, before) if back else (before, after))) for path, (before, after) in net.items()]
-    return tuple((path, now, then) for path, now, then in pairs if now != then)
-
-
-async def _content(path: Path) -> bytes | None:
-    try:
-        return await asyncio.to_thread(path.read_bytes)
-    except FileNotFoundError:
-        return None
+def _turnabout(reader: Reader, session_id: str, turn: tuple[Message, ...], *, mark: int, back: bool) -> Turnabout:
+    """The net change of each file in the turn; one whose changes do not follow on each other is broken."""
+    rows = [
+        row
+        for run_id in dict.fromkeys(message.run_id for message in turn)
+        for row in reader.fetch("changes_of_run", session_id=session_id, run_id=run_id)
+    ]
+    stretches = drawn((row["path"], row["before"], row["after"]) for row in rows)
+    files = [
+        Restore(path=Path(path), now=each.after if back else each.before, then=each.before if back else each.after)
+        for path, (each, *more) in stretches.items()
+        if not more and each.before != each.after
+    ]
+    broken = tuple(Path(path) for path, found in stretches.items() if len(found) > 1)
+    return Turnabout(messages=turn, mark=mark, files=tuple(files), broken=broken)

@@ -5,6 +5,7 @@ Owns the jobs, what the project's files say to the agent, and the fittings. Must
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import Path
@@ -14,7 +15,7 @@ import msgspec
 
 from longboat.config.keys import PROVIDER_KEYS
 from longboat.config.load import user_config_file
-from longboat.config.references import referred
+from longboat.config.references import names_in
 from longboat.config.settings import Config
 from longboat.context.agents import Agent
 from longboat.context.commands import Command
@@ -82,7 +83,8 @@ class Workbench:
     @property
     def environ(self) -> Mapping[str, str]:
         """For child processes: none of our keys and tokens, and nothing that a shell would run by itself."""
-        return {name: value for name, value in os.environ.items() if not self._is_kept_back(name)}
+        kept = {name: value for name, value in os.environ.items() if not self._is_kept_back(name)}
+        return _without_our_own(kept)
 
     def _is_kept_back(self, name: str) -> bool:
         own = name.startswith(("LONGBOAT_", "BASH_FUNC_")) or name in _SHELL_STARTUP or name in _OURS
@@ -94,7 +96,7 @@ class Workbench:
         self._secrets |= _secrets(config)
         hooks = read_hooks(config.hooks)
         self._context = context = await asyncio.to_thread(self._library.load)
-        around = await surroundings(self._directory, date=date.today().isoformat(), environ=self.environ)
+        around = await surroundings(self._directory, date=date.today().isoformat())
         if model.context_window < SMALL_WINDOW:
             tools = await self._few_tools(config, model, child=child)
             return Outfit(system=build_small(around), tools=tools, hooks=hooks, problems=context.problems)
@@ -250,11 +252,20 @@ def _shown(job: "Job") -> wire.Job:
     )
 
 
+def _without_our_own(environ: dict[str, str]) -> dict[str, str]:
+    """Without the virtual environment that we ourselves run in: a project's `python` is not Longboat's."""
+    if environ.get("VIRTUAL_ENV") != sys.prefix:
+        return environ
+    del environ["VIRTUAL_ENV"]
+    ours = os.path.join(sys.prefix, "bin")
+    places = [place for place in environ.get("PATH", "").split(os.pathsep) if place.rstrip("/") != ours]
+    return {**environ, "PATH": os.pathsep.join(places)}
+
+
 def _secrets(config: Config) -> set[str]:
-    sections = config.providers.values()
-    values = (value for each in sections for value in (each.api_key or "", *each.headers.values()))
-    search = [config.web.search.key] if config.web.search is not None else []
-    return {name for value in (*values, *search) if (name := referred(value)) is not None}
+    """The variables that providers, the search provider and MCP servers have their values from."""
+    sections = (config.providers, config.web.search, config.mcp)
+    return names_in(msgspec.json.encode(sections).decode())
 
 
 def _of_child(tools: Mapping[str, Tool], agent: Agent | None) -> dict[str, Tool]:

@@ -1,6 +1,7 @@
 """The server process: listen, open the runtime, answer, and leave in order when told to (B5)."""
 
 import asyncio
+import ctypes
 import logging
 import os
 import signal
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from longboat.runtime.app import App
 
 log = logging.getLogger(__name__)
+
+_PR_SET_DUMPABLE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,7 @@ def serve(
     """Run a server until it is told to stop. Returns the exit code. `ready` is called when it answers, `leaving` with
     the number of active runs when it begins to stop."""
     log_to_stderr()
+    _close_to_children()
     try:
         import uvloop
 
@@ -64,6 +68,12 @@ def serve(
         print(f"longboat: {error.message}", file=sys.stderr)
         return 1
     return 0
+
+
+def _close_to_children() -> None:
+    """Keep what the agent runs from reading our keys in /proc/PID/environ: it runs as the same user."""
+    if sys.platform == "linux" and ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
+        log.warning("what the agent runs can read this process: %s", os.strerror(ctypes.get_errno()))
 
 
 async def _run(

@@ -222,15 +222,31 @@ ON CONFLICT (session_id, path) DO UPDATE SET digest = excluded.digest;
 -- What a session last saw of a file.
 SELECT digest FROM reads WHERE session_id = :session_id AND path = :path;
 
--- name: change_insert
--- A file change of a turn.
-INSERT INTO file_changes (session_id, run_id, path, before, after)
-VALUES (:session_id, :run_id, :path, :before, :after);
+-- name: change_expect
+-- A file change of a turn that is about to be made.
+INSERT INTO file_changes (session_id, run_id, path, before, after, pending)
+VALUES (:session_id, :run_id, :path, :before, :after, :pending);
+
+-- name: change_made
+-- A file change that was expected is made.
+UPDATE file_changes SET pending = NULL WHERE pending = :pending;
+
+-- name: change_forget
+-- A file change that was expected was not made.
+DELETE FROM file_changes WHERE pending = :pending;
 
 -- name: changes_of_run
 -- The file changes that a run made here, first to last.
 SELECT path, before, after FROM file_changes
-WHERE session_id = :session_id AND run_id = :run_id AND imported = 0 ORDER BY change_id;
+WHERE session_id = :session_id AND run_id = :run_id AND imported = 0 AND pending IS NULL ORDER BY change_id;
+
+-- name: changes_unsettled
+-- All changes of those files of which one was expected and never spoken of again, first to last.
+SELECT path, before, after, pending FROM file_changes
+WHERE session_id = :session_id AND imported = 0 AND path IN (
+    SELECT expected.path FROM file_changes AS expected
+    WHERE expected.session_id = :session_id AND expected.pending IS NOT NULL)
+ORDER BY change_id;
 
 -- name: todos_put
 -- The plan of a session.
@@ -260,7 +276,7 @@ DELETE FROM messages WHERE session_id = :session_id AND undone != 0;
 -- name: changes_standing
 -- The file changes of a session, or of one run of it, first to last; without those that were undone.
 SELECT run_id, path, before, after FROM file_changes
-WHERE session_id = :session_id AND (:run_id IS NULL OR run_id = :run_id) AND run_id IN (
+WHERE session_id = :session_id AND pending IS NULL AND (:run_id IS NULL OR run_id = :run_id) AND run_id IN (
     SELECT messages.run_id FROM messages WHERE messages.session_id = :session_id AND messages.undone = 0)
 ORDER BY change_id;
 

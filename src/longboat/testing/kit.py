@@ -45,19 +45,22 @@ class OpenKit:
         on_permit: Callable[[Need], Awaitable[None]] | None = None,
         diagnostics: str = "",
         answers: Sequence[str] = (),
+        hidden: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`on_permit` runs while a permission is being asked; `diagnostics` is what every change is answered;
-        `answers` is what every question is."""
+        `answers` is what every question is; `hidden` are the paths that nobody is to view."""
         self._directory = directory.resolve()
         self._environ = dict(os.environ) if environ is None else dict(environ)
         self._refuse = refuse
         self._on_permit = on_permit
         self._diagnostics = diagnostics
         self._answers = tuple(answers)
+        self._hidden = hidden
         self._seen: dict[Path, str] = {}
         self.needs: list[Need] = []
         self.outputs: list[str] = []
         self.reads: list[Path] = []
+        self.expected: dict[Path, Change] = {}
         self.changes: list[Change] = []
         self.questions: list[str] = []
         self.todos: tuple[TodoItem, ...] = ()
@@ -78,6 +81,9 @@ class OpenKit:
         if self._refuse(need):
             raise ToolError(f"Not allowed: {need.title or need.tool}.")
 
+    def hidden(self) -> Callable[[str], bool]:
+        return self._hidden
+
     def output(self, text: str) -> None:
         self.outputs.append(text)
 
@@ -95,8 +101,14 @@ class OpenKit:
         if self._seen[path] != _digest(content):
             raise ToolError(f"{path} has changed since it was read: view it again.")
 
+    async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> None:
+        self.expected[path] = Change(path=path, before=before, after=after)
+
+    async def forget_change(self, path: Path) -> None:
+        del self.expected[path]
+
     async def note_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
-        self.changes.append(Change(path=path, before=before, after=after))
+        self.changes.append(self.expected.pop(path))
         if after is None:
             self._seen.pop(path, None)
         else:

@@ -3,18 +3,21 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from glob import iglob
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from longboat.core.permissions import Need, named_paths
+from longboat.core.permissions import NamedPath, Need, is_guarded, named_paths
 from longboat.tools.job import Job, JobState, Launch, ending
 from longboat.tools.jobs import Jobs
 from longboat.tools.kit import Kit, ToolError, parse
 from longboat.tools.live import Live
+from longboat.tools.repository import doubt_of
 from longboat.tools.sandbox import Boxed, SandboxPolicy, wrap
 from longboat.tools.schema import spec_of
 from longboat.tools.seam import ToolCall, ToolResult
@@ -22,6 +25,9 @@ from longboat.tools.seam import ToolCall, ToolResult
 WAIT_S = 60.0
 FIRST_LOOK_S = 0.5
 """A command started in the background that fails so soon is told of at once."""
+
+MAX_FITTING = 20_000
+"""Files that a pattern of a command may stand for: they are all looked at before it is permitted."""
 
 QUIET = {
     "PAGER": "cat",
@@ -32,6 +38,7 @@ QUIET = {
     "NO_COLOR": "1",
     "CLICOLOR": "0",
     "GIT_EDITOR": "true",
+    "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "DEBIAN_FRONTEND": "noninteractive",
     "PIP_NO_INPUT": "1",
@@ -39,6 +46,8 @@ QUIET = {
     "PYTHONUNBUFFERED": "1",
 }
 """Nothing here waits for a person or draws on a terminal; and what Python prints is seen when it is printed."""
+
+_GIT_SETTINGS = {"core.fsmonitor": "false", "core.pager": "cat"}
 
 _Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
@@ -66,13 +75,13 @@ class BashTool:
             raise ToolError("Too many jobs are running: end one with job_kill first.")
         directory = _below(kit.directory, asked.cwd)
         boxed = await self._box(asked.command, kit.environ)
-        outside = await asyncio.to_thread(_leading_out, asked.command, directory, kit.directory)
-        await kit.permit(_need(asked.command, directory, kit.directory, boxed, outside))
+        need = _need(asked.command, directory, kit.directory, boxed)
+        await kit.permit(await asyncio.to_thread(_looked_up, need, directory, kit.directory))
         launch = Launch(
             command=asked.command,
             argv=boxed.argv,
             directory=directory,
-            environ={**kit.environ, **QUIET},
+            environ={**kit.environ, **QUIET, **_git_settings(kit.environ)},
             timeout_s=asked.timeout_s,
         )
         return await self._see_through(launch, asked, call.session_id, kit, boxed)
@@ -120,20 +129,60 @@ class BashTool:
         return True, f"{ending(job)}; it left processes running, which are {job.job_id} now: end them with job_kill"
 
 
-def _leading_out(command: str, directory: Path, workspace: Path) -> tuple[str, ...]:
-    """Where names in the command lead out of the workspace through links: the rules see names alone."""
-    real = (os.path.realpath(name) for name in named_paths(command, directory=str(directory)))
-    return tuple(path for path in real if not Path(path).is_relative_to(workspace))
+def _looked_up(need: Need, directory: Path, workspace: Path) -> Need:
+    """With what only the disk can tell."""
+    return replace(need, paths=_led_to(need.argument, directory, workspace), doubt=doubt_of(workspace))
 
 
-def _need(command: str, directory: Path, workspace: Path, boxed: Boxed, outside: tuple[str, ...]) -> Need:
+def _led_to(command: str, directory: Path, workspace: Path) -> tuple[str, ...]:
+    """Where names in the command lead through links, and what guarded files its patterns stand for: the rules see names
+    alone."""
+    found: dict[str, None] = {}
+    for named in named_paths(command, directory=str(workspace), start=str(directory)):
+        for path in _on_disk(named):
+            real = os.path.realpath(path)
+            if real != os.path.normpath(path) or (named.glob and not named.looks and is_guarded(real)):
+                found[real] = None
+    return tuple(found)
+
+
+def _on_disk(named: NamedPath) -> Iterator[str]:
+    """What a name stands for: itself, or all that fits it."""
+    if not named.glob:
+        yield named.path
+        return
+    for count, path in enumerate(iglob(named.path.replace("[^", "[!"))):
+        if count == MAX_FITTING:
+            raise ToolError(f"{named.path} stands for more than {MAX_FITTING:,} files: name fewer.")
+        yield path
+
+
+def _need(command: str, directory: Path, workspace: Path, boxed: Boxed) -> Need:
     first, *more = command.strip().splitlines()
     title = f"Run {first[:200]}{' …' if more or len(first) > 200 else ''}"
     notes = [f"in {directory}"] if directory != workspace else []
     notes += ["in a sandbox"] if boxed.boxed else []
     notes += [boxed.note] if boxed.note else []
     detail = f"{command}\n\n({'; '.join(notes)})" if notes else command
-    return Need(tool="bash", action="run", argument=command, paths=outside, title=title, detail=detail)
+    return Need(
+        tool="bash",
+        action="run",
+        argument=command,
+        directory=str(directory) if directory != workspace else "",
+        title=title,
+        detail=detail,
+    )
+
+
+def _git_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Behind what the user sets in this way: nothing that the configuration of a repository names is run unasked."""
+    given = environ.get("GIT_CONFIG_COUNT", "") or "0"
+    if not given.isdecimal():
+        return {}  # Git will complain, and the user knows why.
+    settings: dict[str, str] = {}
+    for at, (key, value) in enumerate(_GIT_SETTINGS.items(), int(given)):
+        settings |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
+    return {**settings, "GIT_CONFIG_COUNT": str(int(given) + len(_GIT_SETTINGS))}
 
 
 def _below(workspace: Path, cwd: str | None) -> Path:

@@ -8,8 +8,8 @@ import asyncio
 import os
 import stat
 import threading
-from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -30,7 +30,7 @@ SETTLE_S = 3.0
 """How long a canceled call waits until a change that has begun is made and recorded (T4)."""
 
 T = TypeVar("T")
-_REPLACING = threading.Lock()
+REPLACING = threading.Lock()
 """Held from the last look at a file to its replacement: of two calls that edit one file, the second sees the first."""
 
 
@@ -109,13 +109,28 @@ async def apply_all(kit: Kit, changes: Sequence[Change]) -> list[str]:
 
 
 async def _commit_all(kit: Kit, changes: Sequence[Change]) -> list[str]:
-    await asyncio.to_thread(_replace_all, kit.directory, changes)
+    async with _expected(kit, changes):
+        await asyncio.to_thread(_replace_all, kit.directory, changes)
     return await asyncio.gather(*(kit.note_change(each.target.path, each.before, each.after) for each in changes))
 
 
 async def _commit(kit: Kit, change: Change) -> str:
-    await asyncio.to_thread(_replace, kit.directory, change)
+    async with _expected(kit, [change]):
+        await asyncio.to_thread(_replace, kit.directory, change)
     return await kit.note_change(change.target.path, change.before, change.after)
+
+
+@asynccontextmanager
+async def _expected(kit: Kit, changes: Sequence[Change]) -> AsyncIterator[None]:
+    """Undo knows of the changes before they are made, so that no crash in between hides one from it (A4)."""
+    for change in changes:
+        await kit.expect_change(change.target.path, change.before, change.after)
+    try:
+        yield
+    except ToolError:
+        for change in changes:
+            await kit.forget_change(change.target.path)
+        raise
 
 
 async def _settled(work: Coroutine[Any, Any, T]) -> T:
@@ -143,28 +158,14 @@ def _replace(directory: Path, change: Change) -> None:
             raise ToolError(f"{target.shown} is read-only: nothing was written.")
         temporary = path.with_name(f".longboat-{token_hex(8)}")
         try:
-            _write(temporary, change.after, like=None if before is None else path)
-            with _REPLACING:
+            write_new(temporary, change.after, like=None if before is None else path)
+            with REPLACING:
                 _check_unchanged(directory, target, before)
                 os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise ToolError(f"{target.shown} cannot be written: {error.strerror or error}.") from None
-
-
-def put_back(path: Path, content: bytes | None) -> None:
-    """The file as it was before, whole; None is a file that was not there. For undo, which has looked before (A4)."""
-    if content is None:
-        path.unlink(missing_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".longboat-{token_hex(8)}")
-    try:
-        _write(temporary, content, like=path if path.exists() else None)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _replace_all(directory: Path, changes: Sequence[Change]) -> None:
@@ -181,7 +182,7 @@ def _replace_all(directory: Path, changes: Sequence[Change]) -> None:
         raise
 
 
-def _write(path: Path, content: bytes, *, like: Path | None) -> None:
+def write_new(path: Path, content: bytes, *, like: Path | None) -> None:
     """A new file with the mode and, where we may, the owner of `like`; else with what the umask leaves."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
         file.write(content)

@@ -46,12 +46,13 @@ class GlobTool:
         directory = await asyncio.to_thread(directory_of, target)
         options = visible(everything=wanted.all, globs=globs)
         output = await ask(kit, directory, "--files", "--null", *options, mark=b"\0", most=MAX_FILES)
-        return ToolResult(content=await asyncio.to_thread(_shown, kit.directory, directory, globs, output))
+        return ToolResult(content=await asyncio.to_thread(_shown, kit, directory, globs, output))
 
 
-def _shown(workspace: Path, directory: Path, globs: Globs, output: Output) -> str:
-    found = _dated(directory, globs, output)
-    lines = [shown(workspace, directory / path) for _, path in heapq.nsmallest(MAX_SHOWN, found)]
+def _shown(kit: Kit, directory: Path, globs: Globs, output: Output) -> str:
+    hidden = kit.hidden()
+    found = [each for each in _dated(directory, globs, output) if not hidden(f"{directory}/{each[1]}")]
+    lines = [shown(kit.directory, directory / path) for _, path in heapq.nsmallest(MAX_SHOWN, found)]
     if not lines:
         lines = ["No file matches. Hidden and ignored files are left out unless all is set."]
     if len(found) > MAX_SHOWN:

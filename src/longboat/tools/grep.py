@@ -72,7 +72,7 @@ class GrepTool:
         return await ask(kit, directory, *options, path=path, mark=_MARKS[wanted.mode], most=MAX_MATCHES)
 
     async def _show(self, kit: Kit, wanted: Input, base: Path, globs: Globs | None, output: Output) -> ToolResult:
-        place = matches.Place(workspace=kit.directory, base=base, globs=globs)
+        place = matches.Place(workspace=kit.directory, base=base, globs=globs, hidden=kit.hidden())
         render = {"content": matches.content, "files": matches.files, "count": matches.counts}[wanted.mode]
         text = await asyncio.to_thread(render, output.content, place)
         if output.stopped:

@@ -1,6 +1,6 @@
 """What a workspace lends a tool for one call, and how a tool says what is wrong."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -40,6 +40,10 @@ class Kit(Protocol):
         and wait for them."""
         ...
 
+    def hidden(self) -> Callable[[str], bool]:
+        """What says of an absolute path whether a rule denies the view of it: for tools that show many files."""
+        ...
+
     def output(self, text: str) -> None:
         """Show live output to the people attached. The model reads only the result."""
         ...
@@ -52,9 +56,18 @@ class Kit(Protocol):
         """Raise ToolError unless this session has read the file and it is unchanged since (A3)."""
         ...
 
+    async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> None:
+        """Record a change for undo (A4) right before it is made; None is a file that is not there. Either `note_change`
+        or `forget_change` follows; if neither does, undo looks at the file to see what became of it."""
+        ...
+
+    async def forget_change(self, path: Path) -> None:
+        """The change that was expected was not made."""
+        ...
+
     async def note_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
-        """Record a change of this turn for undo (A4) and tell the people attached; None is a file that is not there.
-        Returns what language servers say of it, or nothing. Counts as a read too."""
+        """The change that was expected is made: tell the people attached. Returns what language servers say of it, or
+        nothing. Counts as a read too."""
         ...
 
     async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:

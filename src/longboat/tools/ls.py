@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -36,7 +37,7 @@ class LsTool:
         target = await asyncio.to_thread(resolve, kit.directory, wanted.path)
         title = f"List {target.shown}"
         await kit.permit(Need(tool="ls", action="read", argument=target.shown, paths=(str(target.path),), title=title))
-        return ToolResult(content=await asyncio.to_thread(_listing, target, wanted))
+        return ToolResult(content=await asyncio.to_thread(_listing, target, wanted, kit.hidden()))
 
 
 @dataclass(slots=True)
@@ -45,10 +46,10 @@ class _Node:
     children: "list[_Node]" = field(default_factory=list)
 
 
-def _listing(target: Target, wanted: Input) -> str:
+def _listing(target: Target, wanted: Input, hidden: Callable[[str], bool]) -> str:
     tree = Tree(root=str(directory_of(target)), hidden=wanted.all, ignored=wanted.all)
     root = _Node(f"{target.shown.rstrip('/')}/")
-    complete = _grow(root, tree, wanted.depth)
+    complete = _grow(root, tree, wanted.depth, hidden)
     if not root.children:
         unseen = "" if wanted.all else ", apart from hidden and ignored files (set all to see them)"
         return f"{root.label} is empty{unseen}."
@@ -58,13 +59,14 @@ def _listing(target: Target, wanted: Input) -> str:
     return "\n".join(lines)
 
 
-def _grow(root: _Node, tree: Tree, depth: int) -> bool:
+def _grow(root: _Node, tree: Tree, depth: int, hidden: Callable[[str], bool]) -> bool:
     """Hang on what is in the tree, level by level. False if not all of it found room."""
     waiting = deque([(root, tree.root, tree.rules(), 1)])
     room, complete = MAX_ENTRIES, True
     while waiting:
         node, directory, rules, level = waiting.popleft()
         entries = tree.entries(directory, rules, most=MAX_LOOKED_AT) if room else []
+        entries = [entry for entry in entries if not hidden(entry.path)]
         if not room or len(entries) > room:
             node.label += f" … ({len(entries):,} entries)" if entries else " …"
             complete = False

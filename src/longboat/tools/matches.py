@@ -3,7 +3,7 @@
 import base64
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,13 +65,15 @@ class Place:
     workspace: Path
     base: Path
     globs: Globs | None
+    hidden: Callable[[str], bool]
 
     def path_of(self, name: bytes) -> str | None:
         """The path to show, if it is wanted."""
         relative = os.fsdecode(name).removeprefix("./")
         if self.globs is not None and not self.globs.match(relative):
             return None
-        return shown(self.workspace, self.base / relative)
+        path = self.base / relative
+        return None if self.hidden(str(path)) else shown(self.workspace, path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ class RenameTool:
         wanted = parse("rename", call.arguments, Input)
         if not wanted.new_name.strip() or any(letter.isspace() for letter in wanted.new_name):
             raise ToolError("new_name must be one name, without spaces.")
-        spot = await find_spot(kit, "rename", wanted.path, wanted.symbol, wanted.line)
+        spot = await find_spot(kit, "definition", wanted.path, wanted.symbol, wanted.line)
         changes = await self._changes(kit, spot, wanted)
         title = f"Rename {wanted.symbol} to {wanted.new_name} in {counting(len(changes), 'file')}"
         difference = "".join(change.difference for change in changes)

@@ -61,6 +61,7 @@ async def wrap(argv: tuple[str, ...], policy: SandboxPolicy) -> Boxed:
     return Boxed(argv=argv, note=f"not sandboxed: {problem}")
 
 
+GUARDED = (".git/config", ".git/hooks", "longboat.json")
 _NAMESPACES = ("--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent")
 _BASE = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
 
@@ -69,6 +70,10 @@ def _walls(policy: SandboxPolicy) -> list[str]:
     workspace, temp = str(policy.workspace), str(policy.temp)
     # The order counts: a later mount covers an earlier one, and the workspace may lie in /tmp.
     walls = [*_NAMESPACES, *_BASE, "--bind", temp, "/tmp", "--bind", workspace, workspace]
+    for name in GUARDED:
+        # What is run by people outside of the box, or says what the agent may do, is not written from inside.
+        if (policy.workspace / name).exists():
+            walls += ["--ro-bind", f"{workspace}/{name}", f"{workspace}/{name}"]
     for path in policy.hidden:
         if path.is_dir():
             walls += ["--tmpfs", str(path)]

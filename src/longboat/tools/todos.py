@@ -11,10 +11,12 @@ from longboat.tools.seam import ToolCall, ToolResult
 from longboat.wire.models import TodoItem, TodoState
 
 MAX_ITEMS = 100
+MAX_TEXT = 500
+"""Characters of one item."""
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    text: Annotated[str, Meta(min_length=1, max_length=500)]
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
     state: TodoState = TodoState.PENDING
 
 

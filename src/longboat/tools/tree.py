@@ -29,9 +29,8 @@ class _Rules:
     def verdict(self, path: str) -> bool | None:
         below = path[self.above :]
         for ignores, pattern in self.patterns:
-            found = pattern.search(below)
             # A match that ends earlier is one of a directory above: that was decided when we went into it.
-            if found and (found.lastgroup is None or found.end() == len(below)):
+            if any(found.lastgroup is None or found.end() == len(below) for found in pattern.finditer(below)):
                 return ignores
         return None
 

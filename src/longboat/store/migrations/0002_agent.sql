@@ -44,9 +44,11 @@ CREATE TABLE file_changes (
     run_id     TEXT NOT NULL,
     path       TEXT NOT NULL,
     before     BLOB,
-    after      BLOB
+    after      BLOB,
+    pending    TEXT  -- the key of a change that is about to be made; NULL once it is made
 );
 CREATE INDEX file_changes_of_run ON file_changes (session_id, run_id, change_id);
+CREATE UNIQUE INDEX file_changes_pending ON file_changes (pending) WHERE pending IS NOT NULL;
 
 CREATE TABLE todos (
     session_id TEXT PRIMARY KEY REFERENCES sessions (session_id) ON DELETE CASCADE,

@@ -1,0 +1,31 @@
+"""Tools that show many files leave out those that nobody is to view (A2)."""
+
+from pathlib import Path
+
+import pytest
+
+from longboat.testing.kit import OpenKit
+from longboat.tools.glob import GlobTool
+from longboat.tools.grep import GrepTool
+from longboat.tools.ls import LsTool
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> OpenKit:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "key").write_text("word\n")
+    (tmp_path / "open").write_text("word\n")
+    return OpenKit(tmp_path, hidden=lambda path: path.startswith(f"{tmp_path.resolve()}/secrets"))
+
+
+@pytest.mark.parametrize("mode", ["content", "files", "count"])
+async def test_grep_does_not_show_them(kit: OpenKit, mode: str) -> None:
+    result = await kit.use(GrepTool(), pattern="word", mode=mode)
+    assert "open" in result.content
+    assert "key" not in result.content
+
+
+async def test_glob_and_ls_do_not_show_them(kit: OpenKit) -> None:
+    for result in (await kit.use(GlobTool(), pattern="**"), await kit.use(LsTool())):
+        assert "open" in result.content
+        assert "key" not in result.content
