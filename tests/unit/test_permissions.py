@@ -658,3 +658,25 @@ def test_a_rule_is_read_or_refused(text: str) -> None:
     except RuleInvalid:
         return
     assert rule.text == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "command", "asked"),
+    [
+        ("bash(cat *)", "view(.env)", "cat .env", True),
+        ("bash", "view(.env)", "cat ./.env", True),
+        ("bash", "view(.env)", "cat README.md", False),
+        ("bash", "edit(mig/**)", "cp calc.py mig/c.py", True),
+        ("bash", "edit(mig/**)", "tee mig/b.sql < calc.py", True),
+        ("bash", "edit(mig/**)", "cat mig/b.sql", False),
+        ("bash", "edit(mig/**)", "cp calc.py other/c.py", False),
+        ("bash", "view", "ls src", False),
+    ],
+)
+def test_a_command_that_names_a_denied_file_is_asked_whatever_is_allowed(
+    allow: str, deny: str, command: str, asked: bool
+) -> None:
+    """A2: rules over files bind the shell too, as far as its words can be read."""
+    need = Need(tool="bash", action="run", argument=command)
+    verdict = judge(need, rules=Rules.parse(allow=[allow], deny=[deny]), directory="/work")
+    assert isinstance(verdict, Ask if asked else Allow), verdict

@@ -237,6 +237,8 @@ def _print_message(message: Message) -> None:
                 lines.append(safe(text))
             case ToolCallPart():
                 lines.append(f"[{part.name} {one_line(part.input, 100)}]")
+            case ToolResultPart(finished=False):
+                lines.append("[still running, or waiting for an answer]")
             case ToolResultPart():
                 lines.append(f"[{'failed' if part.is_error else 'result'}: {one_line(part.content, 100)}]")
             case FinishPart(reason=reason) if reason is not FinishReason.END_TURN:

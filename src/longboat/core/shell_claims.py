@@ -149,12 +149,24 @@ class ShellClaim(Claim):
                 path := next((path for path in self.paths if self.on_path(rule, path)), None)
             ):
                 yield Gap(why=f"It leads to {path}, and {rule.text} is denied.")
+            if word := next((word for each in script.commands for word in self._denied_words(rule, each)), None):
+                yield Gap(why=f"It names {word.text[:200]}, and {rule.text} is denied.")
             if not rule.concerns("bash") or not isinstance(rule.pattern, CommandPattern):
                 continue
             if script.opaque:
                 yield Gap(why=f"It may do what {rule.text} denies: {script.opaque}.")
             elif any(map(rule.pattern.may_refuse, (*script.commands, *script.shadows))):
                 yield Gap(why=f"It may do what {rule.text} denies: some of it is only known when it runs.")
+
+    def _denied_words(self, rule: Rule, command: Command) -> Iterator[Word]:
+        """The words of a command that name what a rule denies to the tools for files. Who only looks edits nothing."""
+        looks = only_looks(command) is not None
+        if rule.pattern is None or not (rule.concerns("view") or (rule.concerns("edit") and not looks)):
+            return
+        for word in command.words[1:]:
+            paths = [path for text in _possible_paths(word.text) if text for path in self._from_bases(text)]
+            if word.literal and any(self.on_path(rule, path) for path in paths):
+                yield word
 
     def _settings(self) -> Iterator[Gap]:
         names = [name for name in self.script.variables if not _LOCAL_NAME.fullmatch(name)]
