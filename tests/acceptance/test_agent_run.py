@@ -19,7 +19,9 @@ TEST = (
     "import unittest\nfrom sums import add\n\n\nclass Add(unittest.TestCase):\n"
     "    def test_add(self):\n        self.assertEqual(add(2, 2), 4)\n"
 )
-RUN_TESTS = f"{sys.executable} -m unittest -q"
+RUN_TESTS = (
+    f"{sys.executable} -B -m unittest -q"  # no bytecode: an edit within a second of the last run would not be seen
+)
 
 
 def call(name: str, /, **arguments: Any) -> CallTool:

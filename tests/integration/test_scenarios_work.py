@@ -10,7 +10,7 @@ from scenario import PLAIN, call, open_scenario
 from longboat.testing import Say, Think
 from longboat.wire.models import Outcome
 
-TEST = f"{sys.executable} -m unittest -q"
+TEST = f"{sys.executable} -B -m unittest -q"
 
 BASKET = """def total(prices, discount=0):
     result = 0
