@@ -680,3 +680,23 @@ def test_a_command_that_names_a_denied_file_is_asked_whatever_is_allowed(
     need = Need(tool="bash", action="run", argument=command)
     verdict = judge(need, rules=Rules.parse(allow=[allow], deny=[deny]), directory="/work")
     assert isinstance(verdict, Ask if asked else Allow), verdict
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "bash - -c ls",
+        "sh - -c ls",
+        "sh -c x+=/run",
+        "grep -v -- -zzz /etc/passwd",
+        "grep -v - /etc/passwd",
+        "rg -v -- -zzz /etc/passwd",
+        "uniq l*.json",
+        "tree -Lo 1 longboat.json",
+        "cat https://../../../etc/passwd",
+    ],
+)
+def test_what_only_seems_to_look_is_asked(command: str) -> None:
+    """A2: each of these was once taken for harmless."""
+    verdict = judge(Need(tool="bash", action="run", argument=command), rules=Rules(), directory="/work")
+    assert isinstance(verdict, Ask), verdict

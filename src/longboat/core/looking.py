@@ -97,8 +97,8 @@ _OPTIONS = {
     "du": _options("abcDhHkLlmsSx0", "d", "all apparent-size human-readable summarize total", "max-depth"),
     "file": _options("bihL", "", "brief mime mime-encoding mime-type"),
     "sort": _options("bcCdfghiMmnRrsuVz", "kt", "ignore-case numeric-sort reverse unique version-sort"),
-    "tree": _options("aCdfFghilnNpqrsStuUv", "LIP", "dirsfirst gitignore noreport"),
-    "uniq": _options("cdDiuz", "", "count ignore-case repeated unique", operands=1),
+    "tree": _options("aCdfFghilnNpqrsStuUv", "", "dirsfirst gitignore noreport"),
+    "uniq": _options("cdDiuz", "", "count ignore-case repeated unique", operands=0),
     "wc": _options("cmlLw", "", "bytes chars lines max-line-length words"),
 }
 _RG = _options(
@@ -208,7 +208,9 @@ def _rg(words: Sequence[Word]) -> tuple[Word, ...] | None:
 def _without_pattern(words: Sequence[Word], found: Sequence[Word]) -> tuple[Word, ...]:
     """The first word that is no option is the pattern, and no path, unless an option holds the pattern."""
     first = next((at for at, word in enumerate(found) if not word.text.startswith("-")), None)
-    if first is None or any(_PATTERN_IN_OPTION.match(word.text) for word in words):
+    # After `--`, or a lone `-`, a pattern may begin like an option: then any of them may be the path.
+    unclear = any(word.text in ("-", "--") for word in words)
+    if first is None or unclear or any(_PATTERN_IN_OPTION.match(word.text) for word in words):
         return tuple(found)
     return (*found[:first], *found[first + 1 :])
 

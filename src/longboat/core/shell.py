@@ -23,9 +23,9 @@ MAX_LENGTH = 100_000
 _SYSTEM_DIRECTORY = re.compile(r"\A(?:/usr)?/bin/(?=[^/])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
-_SHELL_FLAGS = re.compile(r"-[celux]*")
+_SHELL_FLAGS = re.compile(r"-[celux]+")
 _SET_FLAGS = re.compile(r"[-+][eux]*o?")
-_BEYOND_POSIX = re.compile(r"\$'|\[\[|\(\(|<\(|>\(|<<<|&>")
+_BEYOND_POSIX = re.compile(r"\$'|\[\[|\(\(|<\(|>\(|<<<|&>|\+=")
 """What dash reads otherwise than bash does."""
 
 _EVALUATING = names(

@@ -45,7 +45,7 @@ _PRINTING = names(": echo printf true false seq sleep")
 _DEVICES = frozenset({"/dev/null", "/dev/stderr", "/dev/stdin", "/dev/stdout"})
 _LOCAL_NAME = re.compile(r"(?!npm_)[a-z][a-z0-9_]*(?<!_proxy)")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_:./@-]*")
-_WEB_ADDRESS = re.compile(r"\b(?:https?|ssh|git)://[^\s,]*")
+_WEB_ADDRESS = re.compile(r"\b(?:https?|ssh|git)://(?!\S*\.\.)[^\s,]*")
 _HIDDEN_GLOB = re.compile(r"(?:\A|/)\.[^/]*[*?\[]")
 _GLOB_SIGN = re.compile(r"[*?\[]")
 

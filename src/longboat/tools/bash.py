@@ -47,7 +47,7 @@ QUIET = {
 }
 """Nothing here waits for a person or draws on a terminal; and what Python prints is seen when it is printed."""
 
-_GIT_SETTINGS = {"core.fsmonitor": "false", "core.pager": "cat"}
+_GIT_SETTINGS = {"core.fsmonitor": "false", "core.pager": "cat", "safe.bareRepository": "explicit"}
 
 _Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
