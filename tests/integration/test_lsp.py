@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from longboat.testing.kit import OpenKit
+from longboat.tools import family
 from longboat.tools.definition import DefinitionTool
 from longboat.tools.diagnostics import DiagnosticsTool
 from longboat.tools.edit import EditTool
@@ -165,7 +166,7 @@ async def test_after_a_crash_it_is_started_again_and_closing_leaves_no_process(
     assert defined.content.startswith("shapes.py:12\n")
     second = set(psutil.Process().children(recursive=True)) - before
     await servers.aclose()
-    assert not [process for process in first | second if process.is_running()]
+    assert not [process for process in first | second if family.is_alive(process.pid)]  # a zombie is dead
     ready = [ServerState.STARTING, ServerState.READY]
     assert states == [*ready, ServerState.CRASHED, *ready, ServerState.STOPPED]
 
