@@ -291,7 +291,8 @@ class SessionActor:
                 if ending.writes or ending.entries:
                     ending, self._used = replace(ending, writes=(), entries=()), NOTHING
                 elif queued := self._state.in_state(RunState.QUEUED):
-                    await self._mailbox.do(partial(self._apply, FailRun(run_id=queued[0].run_id)))
+                    fail = partial(self._apply, FailRun(run_id=queued[0].run_id))
+                    await insist(partial(self._mailbox.do, fail))
                 else:
                     raise
         if self._turn is turn:  # else the next one has started already
