@@ -147,7 +147,8 @@ class Turn:
         except Exception:
             # A defect of ours must not leave the run active for ever: it ends without its last words (E1).
             log_failure("a turn could not be closed", self._record.run)
-            return Outcome.ERROR, Ending(message_id=None, text="", error=f"{FAILED}: the server's log has the details.")
+            ending = Ending(message_id=None, text="", error=f"{FAILED}: the server's log has the details.")
+            return Outcome.ERROR, self._home.asks.withdraw(self.run_id).joined(ending)
 
     async def _close(self, outcome: Outcome, finish: FinishPart) -> tuple[Outcome, Ending]:
         self._outbox.hold()
