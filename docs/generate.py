@@ -1,15 +1,14 @@
-"""Writes the pages that are made from the code: `protocol.md` from the wire, `states.md` from the lifecycle's table.
+"""Writes what is made from the code: `protocol.md` from the wire, `states.md` from the lifecycle's table, `commands.md`
+from the command line's help, and the keys in `configuration.md` from the schema.
 
 python docs/generate.py            write them
 python docs/generate.py --check    exit 1 and name each page that is stale; write nothing
 """
 
-import ast
 import enum
 import inspect
 import re
 import sys
-import textwrap
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,8 @@ from types import ModuleType, NoneType, UnionType
 from typing import Any
 
 import msgspec
+from manual import commands, configuration
+from markup import one_line, page, sentences, table
 
 from longboat import errors
 from longboat.core import lifecycle
@@ -29,7 +30,6 @@ from longboat.wire.models import RunState
 Kind = typing.TypeVar("Kind")
 
 DOCS = Path(__file__).parent
-GENERATED = "<!-- Made by docs/generate.py from the code: edit the code, then run it again. -->"
 
 HAPPENINGS = {
     Happening.ENTER_COVERED: "The prompt gets to its session after a cancel that covers it: it never starts.",
@@ -50,34 +50,16 @@ NAMES: dict[Any, str] = {
     bool: "boolean",
     NoneType: "null",
     dict[str, Any]: "object",
+    dict[str, str]: "object of strings",
     models.Part: "[part](#parts)",
 }
 
 
-# Markdown.
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table without the columns that have nothing to say."""
-    rows = list(rows)
-    used = [place for place in range(len(head)) if any(row[place] for row in rows)]
-    lines = [[line[place] for place in used] for line in [head, ["---"] * len(head), *rows]]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+# Reading the code.
 
 
 def link(shape: type) -> str:
     return f"[{shape.__name__}](#{shape.__name__.lower()})"
-
-
-def one_line(text: str | None) -> str:
-    return " ".join((text or "").split())
-
-
-def page(*blocks: str) -> str:
-    return "\n\n".join([GENERATED, *blocks]) + "\n"
-
-
-# Reading the code.
 
 
 def members(module: ModuleType, kind: type[Kind]) -> Iterator[type[Kind]]:
@@ -86,21 +68,6 @@ def members(module: ModuleType, kind: type[Kind]) -> Iterator[type[Kind]]:
         own = isinstance(value, type) and value.__module__ == module.__name__
         if own and issubclass(value, kind) and not value.__name__.startswith("_"):
             yield value
-
-
-def sentences(shape: type) -> dict[str, str]:
-    """The string under each field of a class: Python keeps it in the source only."""
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(shape))).body
-    assert isinstance(tree, ast.ClassDef)
-    found = {}
-    for before, after in zip(tree.body, tree.body[1:], strict=False):
-        match before, after:
-            case (
-                (ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)])),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
-                found[name] = one_line(text)
-    return found
 
 
 def spell(hint: Any) -> str:
@@ -293,7 +260,12 @@ def states() -> str:
     )
 
 
-PAGES: dict[str, Callable[[], str]] = {"protocol.md": protocol, "states.md": states}
+PAGES: dict[str, Callable[[], str]] = {
+    "protocol.md": protocol,
+    "states.md": states,
+    "commands.md": commands,
+    "configuration.md": configuration,
+}
 
 
 def stale(folder: Path) -> list[str]:

@@ -1,35 +1,61 @@
-"""What every test gets: no real model is reached, no user's files are read."""
+"""What every test gets: no real model is reached, no user's files are read, no secret comes out unnoticed."""
 
+import logging
+import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import secrecy
+
 # A shell that runs us in the background has SIGINT ignored, and every process we start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-KEYS = (
-    "ANTHROPIC_API_KEY",
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-    "OPENROUTER_API_KEY",
-    "GROQ_API_KEY",
-    "MISTRAL_API_KEY",
+PROVIDERS = (
+    *("ANTHROPIC_", "AWS_", "AZURE_", "BEDROCK_", "CLAUDE_CODE_", "GEMINI_", "GOOGLE_", "GROQ_"),
+    *("MISTRAL_", "OLLAMA_", "OPENAI_", "OPENROUTER_", "VERTEX_"),
 )
+"""How the names of variables begin that lead to a real provider: its keys, addresses, regions, profiles, projects."""
+
+
+def is_hidden(name: str) -> bool:
+    """Whether tests are to run as if this variable were not set."""
+    return name.startswith((*PROVIDERS, "LONGBOAT_")) or name.endswith("_API_KEY")
 
 
 @pytest.fixture(autouse=True)
 def a_home_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Tests never see the keys, the configuration or the server of whoever runs them."""
     home = tmp_path_factory.mktemp("home")
-    for name in KEYS:
-        monkeypatch.delenv(name, raising=False)
-    for name in ("LONGBOAT_URL", "LONGBOAT_TOKEN", "LONGBOAT_SOCKET", "LONGBOAT_DATA_DIR"):
-        monkeypatch.delenv(name, raising=False)
+    for name in list(os.environ):
+        if is_hidden(name):
+            monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("LONGBOAT_RUNTIME_DIR", str(home / "run"))
     return home
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "shows_secrets(*names, reason): what this test lets out on purpose, and why")
+
+
+@pytest.fixture(autouse=True)
+def no_secret_comes_out(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[secrecy.Listener]:
+    """Whatever passes a harness is searched for the secrets that it gave its server: see `secrecy`."""
+    for name, value in secrecy.ENVIRON.items():
+        monkeypatch.setenv(name, value)
+    secrecy.listener.leaks.clear()
+    ear, logger, own = secrecy.LogEar(), logging.getLogger(), logging.getLogger("longboat")
+    level = own.level
+    own.setLevel(logging.DEBUG)  # what is usually not told is searched as well
+    logger.addHandler(ear)
+    yield secrecy.listener
+    logger.removeHandler(ear)
+    own.setLevel(level)
+    allowed = [name for mark in request.node.iter_markers("shows_secrets") for name in mark.args]
+    if complaint := secrecy.listener.complaint(*allowed):
+        pytest.fail(f"A secret came out:{complaint}", pytrace=False)

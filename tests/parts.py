@@ -8,11 +8,25 @@ import shutil
 import subprocess
 import sys
 
-PACKAGES = {"rg": "ripgrep", "bwrap": "bubblewrap", "git": "git", "openssl": "openssl", "bash": "bash"}
+PACKAGES = {
+    "rg": "ripgrep",
+    "bwrap": "bubblewrap",
+    "git": "git",
+    "openssl": "openssl",
+    "bash": "bash",
+    "tmux": "tmux",
+    "chromium": "chromium",
+    "nginx": "nginx-light",
+}
+
+
+def where(command: str) -> str | None:
+    """Also where only administrators look."""
+    return shutil.which(command) or shutil.which(command, path="/usr/sbin:/sbin")
 
 
 def missing(command: str) -> bool:
-    return shutil.which(command) is None
+    return where(command) is None
 
 
 def how(command: str) -> str:

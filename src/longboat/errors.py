@@ -13,7 +13,9 @@ LongboatError
 │   ├── SessionNotFound
 │   ├── RunNotFound
 │   ├── PermissionNotFound
-│   └── QuestionNotFound
+│   ├── QuestionNotFound
+│   ├── JobNotFound
+│   └── McpServerNotFound
 ├── Conflict                  valid, but not now                                       409
 │   ├── WorkspaceClosing
 │   ├── SessionClosing
@@ -24,6 +26,7 @@ LongboatError
 │   ├── SessionBusy
 │   ├── NothingToUndo
 │   ├── UndoConflict          somebody else changed the file since
+│   ├── NoLoginPending        no MCP server waits for this login, or no longer
 │   └── ServerBusy            asked to stop only if idle, and it is not
 ├── BodyTooLarge              more than the server takes in one request                413
 ├── ForeignHost               a Host header that this server does not answer to        421
@@ -122,6 +125,20 @@ class QuestionNotFound(NotFound):
         super().__init__(f"No question {question_id!r} was asked here: GET …/questions lists what is pending.")
 
 
+class JobNotFound(NotFound):
+    code = "job_not_found"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"No job {job_id!r} in this workspace: GET …/jobs lists them.")
+
+
+class McpServerNotFound(NotFound):
+    code = "mcp_server_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"No MCP server {name!r} is configured here: GET …/mcp lists them.")
+
+
 class Conflict(LongboatError):
     code = "conflict"
 
@@ -181,6 +198,13 @@ class NothingToUndo(Conflict):
 
 class UndoConflict(Conflict):
     code = "undo_conflict"
+
+
+class NoLoginPending(Conflict):
+    code = "no_login_pending"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The MCP server {name!r} does not wait for this login, or no longer: begin it anew.")
 
 
 class ServerBusy(Conflict):

@@ -18,6 +18,7 @@ import msgspec
 
 from longboat.testing import HttpStep, encode_script
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
+from secrecy import ENVIRON, hear, hear_files, provider
 
 Process = subprocess.Popen[str]
 PATIENCE_S = 60
@@ -121,6 +122,8 @@ class Done:
 def finished(process: Process, given: str | None = None) -> Done:
     """The process's end, for which it has a minute."""
     out, err = process.communicate(given, timeout=PATIENCE_S)
+    hear(out or "", "a command's output")
+    hear(err or "", "a command's errors")
     return Done(process.returncode, out or "", err or "")
 
 
@@ -157,6 +160,7 @@ def home_with(endpoint: Endpoint) -> Iterator[Home]:
     finally:
         home.longboat("stop", "--force", cwd=path)
         _end(home.processes)
+        hear_files(path / "data" / "server.log")
         shutil.rmtree(path)
 
 
@@ -167,13 +171,13 @@ def _environ(path: Path) -> dict[str, str]:
         "LONGBOAT_RUNTIME_DIR": str(path / "run"),
         "LONGBOAT_DATA_DIR": str(path / "data"),
         "XDG_CONFIG_HOME": str(path / "config"),
+        **ENVIRON,
     }
 
 
 def _configure(path: Path, endpoint: Endpoint) -> None:
-    provider = {"type": "openai-compatible", "base_url": f"{endpoint.url}/v1", "api_key": "x", "models": [{"id": "m"}]}
     config = {
-        "providers": {"mine": provider},
+        "providers": {"mine": provider(f"{endpoint.url}/v1")},
         "models": {"large": "mine/m", "small": "mine/m"},
         "titles": False,
         "retry": {"base_s": 0.01},

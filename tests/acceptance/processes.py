@@ -28,8 +28,8 @@ from sessions import SessionClient
 from longboat.config.trust import record
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
+from secrecy import ENVIRON, SECRETS, Overheard, hear, hear_files, mcp, overhear, provider
 
-KEY = "sk-the-key-of-the-scripted-provider"
 GIVE_UP_S = 100
 BOTH_DOORS = ["unix", "tcp"]
 
@@ -136,10 +136,11 @@ class Site:
     async def client(self, door: Door | None = None) -> httpx2.AsyncClient:
         """A client at a door, by default the site's own; it is closed with the site."""
         if (door or self.door) is Door.TCP:
-            http = httpx2.AsyncClient(base_url=self.discovery().url or "", headers=self.headers, timeout=PATIENCE_S)
+            pool, url, headers = httpx2.AsyncHTTPTransport(), self.discovery().url or "", self.headers
         else:
-            pool = httpx2.AsyncHTTPTransport(uds=str(self.socket), limits=httpx2.Limits(max_connections=None))
-            http = httpx2.AsyncClient(transport=pool, base_url="http://localhost", timeout=PATIENCE_S)
+            limits = httpx2.Limits(max_connections=None)
+            pool, url, headers = httpx2.AsyncHTTPTransport(uds=str(self.socket), limits=limits), "http://localhost", {}
+        http = httpx2.AsyncClient(transport=Overheard(pool), base_url=url, headers=headers, timeout=PATIENCE_S)
         return await self.clients.enter_async_context(http)
 
     @property
@@ -161,15 +162,18 @@ class Site:
     async def raw(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A bare connection, for what no well-behaved client does."""
         if self.door is Door.TCP:
-            return await asyncio.open_connection("127.0.0.1", self.port)
-        return await asyncio.open_unix_connection(str(self.socket))
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        else:
+            reader, writer = await asyncio.open_unix_connection(str(self.socket))
+        overhear(reader, "the answer to raw bytes")
+        return reader, writer
 
 
 def project_config(model: ScriptedEndpoint, **changes: Any) -> dict[str, Any]:
     models = [{"id": "m", "context_window": changes.pop("context_window", 128_000)}]
-    provider = {"type": "openai-compatible", "base_url": model.base_url, "api_key": KEY, "models": models}
     config = {
-        "providers": {"mine": provider},
+        "providers": {"mine": provider(model.base_url, models=models)},
+        "mcp": mcp(),
         "models": {"large": "mine/m", "small": "mine/m"},
         "titles": False,
         "retry": {"base_s": 0.01},
@@ -193,7 +197,9 @@ async def open_site(door: str = "unix", *, drain_s: float = 1) -> AsyncIterator[
             for process in site.processes:
                 if process.returncode is None:
                     process.kill()
-                await process.communicate()
+                for said in await process.communicate():
+                    hear(said or b"", "the output of a process")
+            hear_files(site.log, site.data / "server.log")
             shutil.rmtree(path)
 
 
@@ -204,6 +210,8 @@ def _environ(path: Path) -> dict[str, str]:
         "LONGBOAT_RUNTIME_DIR": str(path / "run"),
         "LONGBOAT_DATA_DIR": str(path / "data"),
         "XDG_CONFIG_HOME": str(path / "config"),
+        "LONGBOAT_TOKEN": SECRETS["server token"],
+        **ENVIRON,
     }
 
 
@@ -212,4 +220,6 @@ async def ended(process: Process) -> Done:
     async with asyncio.timeout(PATIENCE_S):
         out, err = await process.communicate()
     assert process.returncode is not None
+    hear(out, "a command's output")
+    hear(err, "a command's errors")
     return Done(process.returncode, out.decode(), err.decode())

@@ -107,6 +107,7 @@ def test_r3_a_waiting_run_finds_a_restarted_server_at_its_new_address_with_its_n
     process = home.start("run", "--format", "json", "[[moved]]", cwd=cwd)
     wait_for_line(process, '"message_delta"')
     home.kill_server()
+    (home.path / "data" / "token").unlink()  # else it would be the same
     home.serve("--socket", "none", "--port", "0")
     assert home.discovery().token != before.token
     assert finished(process).events[-1]["payload"]["payload"]["outcome"] == "interrupted"

@@ -2,12 +2,14 @@
 
 import json
 import os
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import Home, home_with, scripted_endpoint
+from cli_home import Home, finished, home_with, scripted_endpoint, wait_for_line
 from terminal import Terminal
 
 from longboat.testing import CallTool, Say
@@ -50,10 +52,11 @@ def test_a4_undo_puts_the_files_back_and_says_which_and_redo_brings_them_again(
 ) -> None:
     done = home.longboat("undo", cwd=cwd)
     assert done.lines[0] == f"Undone: run {cwd.name[-40:]} of session {written}"
-    assert sorted(done.lines[1:]) == ["  put back a.txt", "  put back b.txt"]
+    assert sorted(done.lines[1:]) == ["  removed a.txt", "  removed b.txt"]
     assert os.listdir(cwd) == []
     again = home.longboat("redo", "-s", written[:35], cwd=cwd)
     assert again.code == 0, again.err
+    assert sorted(again.lines[1:]) == ["  recreated a.txt", "  recreated b.txt"]
     assert (cwd / "a.txt").read_text() == "a\n"
 
 
@@ -110,6 +113,61 @@ def test_jobs_are_listed(home: Home, cwd: Path) -> None:
     head, row = home.longboat("jobs", cwd=cwd).lines
     assert head.split() == ["JOB", "STATE", "TIME", "COMMAND"]
     assert row.split()[:2] == [job["id"], "running"]
+
+
+def test_a_job_is_shown_followed_and_ended_by_a_person(home: Home, cwd: Path) -> None:
+    command = "echo up; while [ ! -e go ]; do sleep 0.02; done; echo on; exec sleep 600"
+    home.endpoint.script("long", [CallTool("bash", {"command": command, "run_in_background": True})], [Say("Done.")])
+    assert home.longboat("run", "--yolo", "[[long]]", cwd=cwd).code == 0
+    (job,) = (json.loads(line) for line in home.longboat("jobs", "list", "--format", "json", cwd=cwd).lines)
+    shown = home.longboat("jobs", "show", job["id"][:-1], cwd=cwd)
+    assert (shown.out, "running" in shown.err) == ("up\n", True), shown.err
+    follower = home.start("jobs", "show", "-f", job["id"], cwd=cwd)
+    wait_for_line(follower, "up")
+    (cwd / "go").touch()
+    wait_for_line(follower, "on")
+    killed = home.longboat("jobs", "kill", job["id"], cwd=cwd)
+    name = killed.out.split(" by ")[1].strip()
+    assert killed.out == f"{job['id']} killed by {name}\n", killed.err
+    assert f"killed by {name}" in finished(follower).err
+    assert home.longboat("jobs", "kill", job["id"], cwd=cwd).out == killed.out, "safe to repeat"
+    (again,) = (json.loads(line) for line in home.longboat("jobs", "--format", "json", cwd=cwd).lines)
+    assert (again["state"], again["killed_by"]) == ("killed", name)
+    missing = home.longboat("jobs", "show", "job-000000", cwd=cwd)
+    assert (missing.code, "longboat jobs" in missing.err) == (1, True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux knows whose a process is that left everything behind")
+def test_a_daemon_that_left_everything_behind_ends_with_a_server_that_is_killed(home: Home, cwd: Path) -> None:
+    daemon = "setsid env -i sh -c 'echo $$ > pid; exec sleep 600' > /dev/null 2>&1 &"
+    wait = "while [ ! -s pid ]; do sleep 0.02; done"
+    home.endpoint.script("daemon", [CallTool("bash", {"command": f"{daemon} {wait}"})], [Say("Done.")])
+    assert home.longboat("run", "--yolo", "[[daemon]]", cwd=cwd).code == 0
+    pid = int((cwd / "pid").read_text())
+    os.kill(pid, 0)
+    home.kill_server()
+    deadline = time.monotonic() + 20
+    while _lives(pid):  # nobody tells us of its end
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_commands_run_in_the_environment_of_the_shell_that_prompts(home: Home, cwd: Path) -> None:
+    """Not in that of the shell that happened to start the server."""
+    show = [CallTool("bash", {"command": 'printf %s "$OWN" > own; printf %s "$LONGBOAT_SOCKET" >> own'})]
+    for name in ("one", "two", "three"):
+        home.endpoint.script(name, show, [Say("Done.")])
+    for prompt, options, wanted in (("one", [], "1"), ("two", [], "2"), ("three", ["--no-send-env"], "2")):
+        done = home.longboat("run", "--yolo", *options, f"[[{prompt}]]", cwd=cwd, OWN=wanted if not options else "3")
+        assert done.code == 0, done.err
+        assert (cwd / "own").read_text() == wanted
 
 
 def test_mcp_servers_are_listed(home: Home, cwd: Path) -> None:

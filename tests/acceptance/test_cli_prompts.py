@@ -1,5 +1,6 @@
 """What becomes of a prompt at the command line: sent twice, refused, piped, watched through an outage."""
 
+import base64
 import json
 import os
 import pty
@@ -80,16 +81,42 @@ def test_two_at_once_with_the_same_run_id_and_prompt_are_the_same_run(home: Home
 
 def test_attached_files_go_to_the_model_as_text_or_as_what_they_are(home: Home, cwd: Path) -> None:
     (cwd / "notes.md").write_text("# Milk\n")
-    (cwd / "blob").write_bytes(b"\x00\xff")
-    done = home.longboat("run", "--run-id", "along", "-a", "notes.md", "--attach", "blob", "What is this?", cwd=cwd)
+    (cwd / "paper").write_bytes(b"%PDF-\xff")
+    (cwd / "old.png").write_bytes("Käse\n".encode("latin-1"))
+    files = ["-a", "notes.md", "--attach", "paper", "-a", "old.png"]
+    done = home.longboat("run", "--run-id", "along", *files, "What is this?", cwd=cwd)
     assert done.code == 0, done.err
     (session,) = listed(home, cwd, "session", "list")
     asked = listed(home, cwd, "session", "show", session["id"])[0]
     files = [part for part in asked["parts"] if part["type"] == "file"]
     assert [(file["name"], file["media_type"], file.get("text"), file.get("data")) for file in files] == [
         ("notes.md", "text/markdown", "# Milk\n", None),
-        ("blob", "application/octet-stream", None, "AP8="),
+        ("paper", "application/pdf", None, base64.b64encode(b"%PDF-\xff").decode()),
+        ("old.png", "text/plain", "Käse\n", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"\x7fELF\x02\x01\x01\x00", "it is no text (ELF program or library)"),
+        (b"PK\x03\x04", "it is no text (ZIP archive"),
+        (b"x" * 20_000 + b"\0", "it is no text (binary file)"),
+        (b"\xff\xfb\x90\x01", "it is no text (binary file)"),
+        (b"\x89PNG\r\n\x1a\n", "it is damaged"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(6_000_000), "more than 5 MB"),
+    ],
+)
+def test_a_file_that_no_model_could_be_shown_is_refused_before_anything_is_sent(
+    home: Home, cwd: Path, content: bytes, why: str
+) -> None:
+    """F1: with what can be attached instead."""
+    (cwd / "blob").write_bytes(content)
+    done = home.longboat("run", "-a", "blob", "hi", cwd=cwd)
+    assert (done.code, done.out) == (2, "")
+    assert f"blob cannot be attached: {why}" in done.err
+    assert "What can: text, pictures (PNG, JPEG, GIF, WebP; 5 MB each) and PDFs, 10 MB together." in done.err
+    assert listed(home, cwd, "session", "list") == []
 
 
 def test_files_that_are_too_large_or_not_there_are_usage_errors(home: Home, cwd: Path) -> None:

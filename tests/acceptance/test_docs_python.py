@@ -81,7 +81,7 @@ def test_the_endless_one_shows_the_snapshot_without_a_cursor_and_events_with_one
 
 
 def test_the_scripted_endpoint_answers_as_the_page_says(tmp_path: Path) -> None:
-    config, scripts = map(json.loads, blocks("docs/python.md", "json"))
+    config, scripts, *_ = map(json.loads, blocks("docs/python.md", "json"))
     (tmp_path / "script.json").write_text(json.dumps(scripts))
     command = [sys.executable, "-m", "longboat.testing.endpoint", "--script", str(tmp_path / "script.json")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

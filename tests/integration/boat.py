@@ -1,6 +1,7 @@
 """A whole Longboat in the test's process: real store, real log, scripted model."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -8,6 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from longboat.config.load import user_config_file
 from longboat.config.settings import Settings
 from longboat.models.seam import Model
 from longboat.runtime.app import App, open_app
@@ -20,6 +24,7 @@ from longboat.wire.events import Event, decode_event
 from longboat.wire.models import Accepted, Message, Run, RunComplete
 from longboat.wire.requests import CreateSession, Submit
 from longboat.wire.sse import Decoder
+from secrecy import SECRETS, Ear, furnish, hear
 
 TITLES_OFF = '{"titles": false, "retry": {"base_s": 0, "attempts": 3}}'
 
@@ -44,9 +49,11 @@ class Watcher:
         """The server ended the stream in good order."""
         self._news = asyncio.Event()
         self._rest = b""
+        self._ear = Ear("an event")
         self._decoder = Decoder()
 
     def take(self, chunk: bytes) -> None:
+        self._ear.hear(chunk)
         *whole, self._rest = (self._rest + chunk).split(b"\n\n")  # a large frame comes in several chunks
         self.frames += [frame + b"\n\n" for frame in whole]
         for frame in self._decoder.decode(chunk):
@@ -105,11 +112,14 @@ class Boat:
         return await self.watcher.completed(run_id)
 
     async def messages(self, session_id: str | None = None) -> Sequence[Message]:
-        return (await self.workspace.messages(session_id or self.session_id, limit=500, after=None)).items
+        page = await self.workspace.messages(session_id or self.session_id, limit=500, after=None)
+        hear(msgspec.json.encode(page), "the messages")
+        return page.items
 
     async def ledger(self) -> Sequence[Run]:
         """Every run of the workspace, oldest first."""
         page = await self.workspace.runs(state=None, session_id=None, limit=500, after=None)
+        hear(msgspec.json.encode(page), "the runs")
         return page.items[::-1]
 
     async def posted(self, count: int) -> None:
@@ -134,18 +144,20 @@ class Boat:
 @asynccontextmanager
 async def launch(
     directory: Path,
-    model: Model,
+    model: Model | None,
     *,
     tools: Iterable[Tool] = (),
     config: str = TITLES_OFF,
     session_id: str | None = None,
     **settings: Any,
 ) -> AsyncIterator[Boat]:
-    """Start a server on `directory`; the same directory again is a restart."""
+    """Start a server on `directory`; the same directory again is a restart. Without a model: those of `configure`."""
     project = directory / "project"
     project.mkdir(exist_ok=True)
     (project / "longboat.json").write_text(config)
-    async with open_app(settings_in(directory, **settings), models=OneModel(model), tools=tools) as app:
+    furnish(user_config_file(os.environ, Path.home()))
+    models = None if model is None else OneModel(model)
+    async with open_app(settings_in(directory, **settings), models=models, tools=tools) as app:
         workspace, _ = await app.join(str(project), None)
         if session_id is None:
             session_id = (await workspace.create_session(CreateSession())).id
@@ -159,8 +171,16 @@ async def launch(
                     gate.open()
 
 
+def configure(**config: Any) -> None:
+    """The user's own configuration, which needs no trust. Before `launch`."""
+    file = user_config_file(os.environ, Path.home())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(config))
+
+
 def settings_in(directory: Path, **changes: Any) -> Settings:
-    base = Settings(data_dir=directory / "data", runtime_dir=directory / "run", socket=None, token="secret-token")
+    token = SECRETS["server token"]
+    base = Settings(data_dir=directory / "data", runtime_dir=directory / "run", socket=None, token=token)
     return replace(base, **changes)
 
 

@@ -25,7 +25,7 @@ def build(directory: Path) -> MCPServer:
     _add_plain(server)
     _add_odd(server)
     _add_trouble(server, directory)
-    _add_others(server)
+    _add_others(server, directory)
     return server
 
 
@@ -107,7 +107,10 @@ def _spawn() -> "subprocess.Popen[bytes]":
     return subprocess.Popen(command, start_new_session=True, stdin=null, stdout=null, stderr=null)
 
 
-def _add_others(server: MCPServer) -> None:
+def _add_others(server: MCPServer, directory: Path) -> None:
+    def note(name: str) -> None:
+        (directory / name).write_text("so it is\n")
+
     @server.resource("memo://today", name="memo", mime_type="text/plain")
     async def memo() -> str:
         """What is on today."""
@@ -121,6 +124,15 @@ def _add_others(server: MCPServer) -> None:
     async def review(path: str, tone: str = "kind") -> str:
         """Review a file."""
         return f"Review {path} in a {tone} tone."
+
+    @server.prompt()
+    async def dawdle() -> str:
+        note("hanging")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            note("canceled")
+        return "never"
 
 
 def without_2026(app: Any) -> Any:

@@ -149,7 +149,7 @@ class Scene:
     async def check(self) -> None:
         """One end for every run, the same events for everybody, transcripts that providers take. Before any undo."""
         await check_ends(self.boat)
-        for session in (await self.workspace.sessions(limit=500, after=None)).items:
+        for session in (await self.workspace.ledger.sessions(limit=500, after=None)).items:
             await self._check_session(session.id)
         check_requests(self.model.requests)
         for request in self.model.requests:

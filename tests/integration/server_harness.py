@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,10 +11,12 @@ from typing import Any
 
 import httpx2
 
+from longboat.config.load import user_config_file
 from longboat.config.settings import ServerSection, Settings
 from longboat.server.main import Serving, open_server
+from secrecy import SECRETS, Overheard, furnish, hear
 
-TOKEN = "the-token"
+TOKEN = SECRETS["server token"]
 
 
 def settings_in(path: Path, **changes: Any) -> Settings:
@@ -71,6 +74,7 @@ class Served:
         reader, writer = await asyncio.open_unix_connection(self.socket)
         writer.write(request)
         answer = await reader.read()
+        hear(answer, "the answer to raw bytes")
         writer.close()
         await writer.wait_closed()
         return answer
@@ -79,13 +83,18 @@ class Served:
 @asynccontextmanager
 async def serve_in(path: Path, **changes: Any) -> AsyncIterator[Served]:
     settings = settings_in(path, **changes)
+    furnish(user_config_file(os.environ, Path.home()))
     async with open_server(settings) as serving:
         url = serving.discovery.url or "http://nowhere"
         async with (
             httpx2.AsyncClient(
-                transport=httpx2.AsyncHTTPTransport(uds=str(settings.socket)), base_url="http://longboat"
+                transport=Overheard(httpx2.AsyncHTTPTransport(uds=str(settings.socket))), base_url="http://longboat"
             ) as unix,
-            httpx2.AsyncClient(base_url=url, headers={"authorization": f"Bearer {TOKEN}"}) as tcp,
+            httpx2.AsyncClient(
+                transport=Overheard(httpx2.AsyncHTTPTransport()),
+                base_url=url,
+                headers={"authorization": f"Bearer {TOKEN}"},
+            ) as tcp,
         ):
             yield Served(settings=settings, serving=serving, unix=unix, tcp=tcp)
 
@@ -96,3 +105,9 @@ def refusal(answer: httpx2.Response) -> tuple[int, str]:
     assert sorted(body) == ["code", "message"], body
     assert body["message"]
     return answer.status_code, body["code"]
+
+
+def overheard_client(served: Served) -> httpx2.AsyncClient:
+    """A client at the TCP door that shows no token."""
+    transport = Overheard(httpx2.AsyncHTTPTransport())
+    return httpx2.AsyncClient(transport=transport, base_url=str(served.tcp.base_url))

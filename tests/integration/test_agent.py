@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boat import TITLES_OFF, Boat, launch
+from boat import TITLES_OFF, Boat, launch, watch
 from checks import check_ends, check_requests
 from crash import RESUME, check_log, restarted
 
-from longboat.testing import CallTool, Say, ScriptedModel
-from longboat.wire.models import AskState, Outcome, Permission, PermissionAnswer, Question, ToolResultPart
-from longboat.wire.requests import AnswerPermission, AnswerQuestion, Approve
+from longboat.runtime.asks import Asks
+from longboat.runtime.household import Household
+from longboat.testing import CallTool, Gate, Say, ScriptedModel
+from longboat.testing.scripted import last_prompt
+from longboat.wire.models import AskState, Outcome, Permission, PermissionAnswer, Question, Role, ToolResultPart
+from longboat.wire.requests import AnswerPermission, AnswerQuestion, Approve, CreateSession
 
 
 def call(name: str, **arguments: Any) -> CallTool:
@@ -136,6 +139,56 @@ async def test_a_question_outlives_a_restart_and_its_answer_is_heard(tmp_path: P
         await boat.completed("r1")
 
 
+@pytest.mark.parametrize("early", [False, True], ids=["asked again", "before anything was read"])
+@pytest.mark.parametrize("how", ["cancel", "leave"])
+async def test_a_call_that_a_restart_brought_back_is_closed_with_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, early: bool
+) -> None:
+    """T3, A2: every call of the former life has a result, the next prompt's transcript is valid, nothing stays open."""
+    asking = [call("glob", pattern="*"), call("question", text="Red or blue?"), call("bash", command="touch made")]
+    after = ScriptedModel([[Say("next")]], context_window=100_000)
+    async with launch(tmp_path, ScriptedModel([asking], context_window=100_000), config=RESUME) as boat:
+        await boat.submit("paint it", "r1")
+        await boat.watcher.until(lambda event: event.type == "question_request")
+        begun, ask = Gate(), Asks.question
+        if early:
+            outfit = Household.outfit
+
+            async def held(self: Household, *of: Any) -> Any:
+                await begun.arrive()
+                return await outfit(self, *of)
+
+            monkeypatch.setattr(Household, "outfit", held)
+        else:
+
+            async def told(self: Asks, question: Question) -> Question:
+                begun.open()
+                await begun.arrive()
+                return await ask(self, question)
+
+            monkeypatch.setattr(Asks, "question", told)
+        async with restarted(boat, after, config=RESUME) as again:
+            await begun.reached()
+            if how == "cancel":
+                await again.workspace.cancel_run("r1")
+            else:
+                again.actor.interrupt()
+            begun.open()
+            run = await again.workspace.run("r1", wait_s=60)
+            assert run.outcome is (Outcome.CANCELED if how == "cancel" else Outcome.INTERRUPTED)
+            messages = await again.messages()
+            assert all(message.finished_at for message in messages)
+            parts = [part for message in messages for part in message.parts if isinstance(part, ToolResultPart)]
+            assert [part.finished for part in parts] == [True, True, True]
+            assert not (boat.workspace.directory / "made").exists()
+            await again.submit("go on", "r2")
+            await again.completed("r2")
+            check_requests(after.requests)
+            await check_log(again)
+        await boat.workspace.cancel_session(boat.session_id)
+        await boat.completed("r1")
+
+
 async def test_a_restart_that_interrupts_the_run_withdraws_its_question(tmp_path: Path) -> None:
     """A2, B6."""
     model = ScriptedModel([[call("question", text="Red or blue?")]], context_window=100_000)
@@ -153,8 +206,7 @@ async def test_a_restart_that_interrupts_the_run_withdraws_its_question(tmp_path
 
 async def test_two_sub_agents_work_side_by_side_and_end_with_their_parent(tmp_path: Path) -> None:
     """A1: visible on the stream with both sessions, canceled with the parent."""
-    from longboat.testing import Gate, Pause
-    from longboat.testing.scripted import last_prompt
+    from longboat.testing import Pause
 
     gates = {"look left": Gate(), "look right": Gate()}
 
@@ -171,10 +223,53 @@ async def test_two_sub_agents_work_side_by_side_and_end_with_their_parent(tmp_pa
         children = [run for run in boat.watcher.of("run") if run.parent_run_id == "r1" and run.state == "active"]
         assert {run.parent_session_id for run in children} == {boat.session_id}
         assert len({run.session_id for run in children}) == 2
+        async with watch(boat.workspace, client_id="late", session_id=boat.session_id) as late:
+            (snapshot,) = late.of("snapshot")
+            assert {session.id for session in snapshot.sessions} == {boat.session_id, *(r.session_id for r in children)}
+            assert {run.run_id for run in snapshot.runs} == {"r1", *(run.run_id for run in children)}
         await boat.workspace.cancel_session(boat.session_id)
         assert (await boat.completed("r1")).outcome is Outcome.CANCELED
         for run in children:
             assert (await boat.completed(run.run_id)).outcome is Outcome.CANCELED
+
+
+async def test_all_that_a_sub_agent_does_names_both_sessions_and_reaches_those_who_watch_its_parent(
+    tmp_path: Path,
+) -> None:
+    """A1: every event of the child's session, live and on replay; nothing else names a parent."""
+
+    def answer(request: Any) -> Any:
+        if last_prompt(request) == "plan it":
+            asked = any(message.role is Role.TOOL for message in request.messages)
+            return [Say("planned")] if asked else [call("glob", pattern="*.json")]
+        asked = any(message.role is Role.TOOL for message in request.messages)
+        return [Say("done")] if asked else [call("todos", items=[{"text": "one"}]), call("agent", prompt="plan it")]
+
+    async with launch(tmp_path, ScriptedModel(answer, context_window=100_000)) as boat:
+        start = boat.watcher.of("snapshot")[0].cursor
+        other = await boat.workspace.create_session(CreateSession())
+        async with (
+            watch(boat.workspace, client_id="parent", session_id=boat.session_id) as live,
+            watch(boat.workspace, client_id="other", session_id=other.id) as elsewhere,
+        ):
+            await boat.submit("look around", "r1")
+            await boat.completed("r1")
+            await live.completed("r1")
+        (child,) = {run.session_id for run in boat.watcher.of("run") if run.parent_run_id == "r1"}
+        theirs = [e for e in boat.watcher.events if getattr(e.payload, "session_id", None) == child]
+        assert {e.type for e in theirs} >= {"run", "message", "message_delta", "run_complete", "agent_event"}
+        assert {e.parent_session_id for e in theirs} == {boat.session_id}
+        ours = [e for e in boat.watcher.events if getattr(e.payload, "session_id", None) == boat.session_id]
+        assert ours
+        assert {e.parent_session_id for e in ours} == {None}
+        assert [e.cursor for e in live.events if e in theirs] == [e.cursor for e in theirs]
+        assert not [e for e in elsewhere.events if getattr(e.payload, "session_id", None) in (child, boat.session_id)]
+        async with watch(boat.workspace, client_id="again", after=start, session_id=boat.session_id) as replayed:
+            await replayed.completed("r1")
+            assert [e for e in replayed.events if e in theirs] == theirs
+        todos = await boat.workspace.todos(boat.session_id)
+        assert [item.text for item in todos.items] == ["one"]
+        assert (await boat.workspace.todos(other.id)).items == ()
 
 
 async def test_undo_takes_the_directories_along_that_it_empties(tmp_path: Path) -> None:
@@ -208,7 +303,7 @@ async def test_a_run_that_was_approved_does_not_do_what_may_be_denied(tmp_path: 
     model = ScriptedModel(steps, context_window=100_000)
     async with launch(tmp_path, model) as boat:
         user = Path(os.environ["XDG_CONFIG_HOME"]) / "longboat" / "longboat.json"
-        user.parent.mkdir(parents=True)
+        user.parent.mkdir(parents=True, exist_ok=True)
         user.write_text(config)
         await boat.submit("push it", "r1", approve=Approve.ALL)
         await boat.completed("r1")

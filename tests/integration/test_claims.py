@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from boat import OneModel, Watcher, settings_in, watch
 from mirror import log_of
 
-from longboat.errors import SessionNotFound, WorkspaceClosing
+from longboat.errors import ServerLeaving, SessionNotFound, WorkspaceClosing
 from longboat.models.seam import Model
 from longboat.runtime.app import App, open_app
 from longboat.runtime.claims import Claims
@@ -276,8 +276,9 @@ async def test_a_canceled_run_lets_the_workspace_close(tmp_path: Path) -> None:
 
 
 async def test_a_background_server_ends_itself_when_no_workspace_was_ever_opened(tmp_path: Path) -> None:
-    async with harbour(tmp_path, idle_exit_s=TINY) as app:
-        await app.stop_requested.wait()
+    with suppress(ServerLeaving):  # on a busy machine the clock is quicker than the start, which then begins nothing
+        async with harbour(tmp_path, idle_exit_s=TINY) as app:
+            await app.stop_requested.wait()
 
 
 async def test_the_idle_clock_stands_while_a_workspace_is_open(tmp_path: Path) -> None:

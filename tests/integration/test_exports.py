@@ -214,7 +214,7 @@ BROKEN = {
 async def test_broken_documents_are_refused_with_their_code_and_leave_nothing_behind(tmp_path: Path) -> None:
     async with launch(tmp_path, story()) as boat:
         whole = msgspec.json.encode(await told(boat))
-        sessions = await boat.workspace.sessions(limit=9, after=None)
+        sessions = await boat.workspace.ledger.sessions(limit=9, after=None)
         codes = {}
         for name, change in BROKEN.items():
             document = json.loads(whole)
@@ -228,7 +228,7 @@ async def test_broken_documents_are_refused_with_their_code_and_leave_nothing_be
         assert codes == dict.fromkeys(codes, "bad_export")
         newer = whole.replace(b'"version":%d' % FORMAT_VERSION, b'"version":%d' % (FORMAT_VERSION + 1))
         assert await _refused(boat, newer) == "export_version"
-        assert await boat.workspace.sessions(limit=9, after=None) == sessions
+        assert await boat.workspace.ledger.sessions(limit=9, after=None) == sessions
 
 
 async def _refused(boat: Boat, raw: bytes) -> str:
@@ -253,10 +253,10 @@ async def test_an_import_that_the_store_refuses_leaves_nothing_behind(tmp_path: 
     """One transaction."""
     async with launch(tmp_path, story()) as boat:
         document = await told(boat)
-        sessions = await boat.workspace.sessions(limit=9, after=None)
+        sessions = await boat.workspace.ledger.sessions(limit=9, after=None)
         with locked_store(boat), pytest.raises(StoreUnavailable):
             await imported(boat, document)
-        assert await boat.workspace.sessions(limit=9, after=None) == sessions
+        assert await boat.workspace.ledger.sessions(limit=9, after=None) == sessions
         await imported(boat, document)
 
 

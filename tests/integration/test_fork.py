@@ -146,12 +146,12 @@ async def test_a_deleted_session_takes_its_sub_agents_sessions_along(tmp_path: P
     async with launch(tmp_path, ScriptedModel(answer, context_window=BIG)) as boat:
         await boat.submit("send somebody", "r1")
         await gate.reached()
-        page = await boat.workspace.sessions(limit=10, after=None)
+        page = await boat.workspace.ledger.sessions(limit=10, after=None)
         assert {session.parent_id for session in page.items} == {None, boat.session_id}
         child = next(run for run in boat.watcher.of("run") if run.parent_run_id == "r1")
         await boat.workspace.delete_session(boat.session_id)
         assert (await boat.completed("r1")).outcome is Outcome.CANCELED
         assert (await boat.completed(child.run_id)).outcome is Outcome.CANCELED
-        assert (await boat.workspace.sessions(limit=10, after=None)).items == ()
+        assert (await boat.workspace.ledger.sessions(limit=10, after=None)).items == ()
         gone = [e.payload.id for e in boat.watcher.events if e.type == "session" and e.change == "deleted"]
         assert gone == [child.session_id, boat.session_id]

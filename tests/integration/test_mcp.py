@@ -13,7 +13,7 @@ from mcp_scene import Scene, is_alive, looked_for, old, opened, pid_in, stdio
 
 from longboat.testing.kit import OpenKit
 from longboat.tools.kit import ToolError
-from longboat.tools.mcp import McpPrompt, McpServers, Phase
+from longboat.tools.mcp import McpArgument, McpPrompt, McpServers, Phase
 from longboat.tools.mcp.server import Patience
 
 
@@ -81,6 +81,7 @@ async def test_a_canceled_call_is_canceled_at_the_server_at_once(tmp_path: Path)
     async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
         call = asyncio.create_task(scene.use("mcp__t__hang"))
         await looked_for((tmp_path / "hanging").exists)
+        await looked_for(lambda: scene.kit.outputs)
         call.cancel()
         await asyncio.wait({call}, timeout=0.5)
         assert call.cancelled()
@@ -153,7 +154,7 @@ async def test_a_server_that_keeps_dying_is_left_alone_until_somebody_asks(tmp_p
         assert state.reason == "it ended before it was ready; it wrote: no license"
         await scene.servers.wait_connected()
         assert (tmp_path / "starts").read_text() == "xxx"
-        scene.servers.reconnect("t")
+        assert (await scene.servers.begin_login("t")).phase is Phase.FAILED
         await scene.until(lambda _: scene.phases("t").count(Phase.FAILED) == 6)
         assert (tmp_path / "starts").read_text() == "xxxxxx"
 
@@ -189,9 +190,14 @@ async def test_prompts_and_resources_are_listed_and_read(tmp_path: Path) -> None
     async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
         assert scene.servers.prompts() == [
             McpPrompt(
-                server="t", name="review", description="Review a file.", arguments=("path", "tone"), required=("path",)
-            )
+                server="t",
+                name="review",
+                description="Review a file.",
+                arguments=(McpArgument(name="path", required=True), McpArgument(name="tone")),
+            ),
+            McpPrompt(server="t", name="dawdle", description="", arguments=()),
         ]
+        assert await scene.servers.offered("t") == tuple(scene.servers.prompts())
         assert await scene.servers.prompt("t", "review", {"path": "a.py"}) == "Review a.py in a kind tone."
         with pytest.raises(ToolError, match="no MCP server 'u'"):
             await scene.servers.prompt("u", "review", {})

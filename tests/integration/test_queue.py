@@ -8,7 +8,7 @@ import pytest
 from boat import Boat, launch
 from checks import check_ends, check_requests, locked_store
 
-from longboat.errors import EmptyPrompt, ModelError, RunNotEditable, RunNotFound, TooLate
+from longboat.errors import BadInput, EmptyPrompt, ModelError, RunNotEditable, RunNotFound, TooLate
 from longboat.testing import CallTool, Fail, Gate, Hang, Pause, Say, ScriptedModel, ScriptedTool
 from longboat.testing.script import Item
 from longboat.testing.scripted import last_prompt
@@ -200,6 +200,31 @@ async def test_a_queued_prompt_is_edited_before_it_runs(tmp_path: Path) -> None:
             await boat.workspace.edit_run("b", EditRun(prompt="far too late"))
         assert prompts(await boat.messages()) == ["A", "better B", "C"]
         await check_ends(boat)
+
+
+async def test_an_edit_is_taken_as_a_new_prompt_would_be(tmp_path: Path) -> None:
+    """A5: a command is spelled out, unless more than its text would change. A schema stays a turn of its own."""
+    gate = Gate()
+    model = ScriptedModel([[Pause(gate), Say("a")], [Say("b")], [Say("{}")]], context_window=100_000)
+    async with launch(tmp_path, model) as boat:
+        commands = boat.workspace.directory / ".agents" / "commands"
+        commands.mkdir(parents=True)
+        (commands / "review.md").write_text("Review $ARGUMENTS with care.")
+        (commands / "small.md").write_text("---\nmodel: small\n---\nLook at it.")
+        await boat.submit("A", "a")
+        await gate.reached()
+        await boat.submit("B", "b")
+        await boat.submit("C", "c", schema={"type": "object"})
+        assert (await boat.workspace.edit_run("b", EditRun(prompt="/review main.py"))).prompt == (
+            "Review main.py with care."
+        )
+        with pytest.raises(BadInput, match="send a new one"):
+            await boat.workspace.edit_run("b", EditRun(prompt="/small"))
+        with pytest.raises(BadInput, match="Queue it"):
+            await boat.workspace.edit_run("c", EditRun(delivery=Delivery.STEER))
+        gate.open()
+        for run_id in ("a", "b", "c"):
+            await boat.completed(run_id)
 
 
 async def test_an_edited_delivery_counts_at_the_next_step(tmp_path: Path) -> None:

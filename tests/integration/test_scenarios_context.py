@@ -219,7 +219,7 @@ async def test_a_sub_agent_of_the_project_has_its_own_prompt_and_tools_and_no_mo
         assert "reviewer" in unknown
         assert scene.read("a.py") == "x = 1\n"
         assert not (scene.path / "made").exists()
-        sessions = (await scene.workspace.sessions(limit=10, after=None)).items
+        sessions = (await scene.workspace.ledger.sessions(limit=10, after=None)).items
         assert sorted(s.parent_id or "" for s in sessions) == ["", *[scene.boat.session_id] * 2]
         await scene.check()
 

@@ -155,7 +155,7 @@ def test_localhost_listens_on_all_its_addresses_at_one_port(tmp_path):
     ("host", "url"), [("0.0.0.0", "http://127.0.0.1:80"), ("::", "http://[::1]:80"), ("box", "http://box:80")]
 )
 def test_the_url_is_one_that_can_be_called(host, url):
-    assert listen._url(host, 80) == url
+    assert listen.url_of(host, 80) == url
 
 
 def test_a_port_in_use_an_unknown_host_and_a_missing_token_are_told(tmp_path):
@@ -172,7 +172,8 @@ def test_a_port_in_use_an_unknown_host_and_a_missing_token_are_told(tmp_path):
 
 def test_the_discovery_file_is_private_whole_and_gone_at_the_end(settings):
     path = settings.runtime_dir / "server.json"
-    with announce(settings, "http://127.0.0.1:1") as found:
+    with announce(settings, "http://127.0.0.1:1") as told:
+        found = told.found
         assert mode_of(path) == 0o600
         assert msgspec.json.decode(path.read_bytes(), type=Discovery) == found
         assert found == Discovery(
@@ -194,8 +195,8 @@ def test_the_discovery_file_is_private_whole_and_gone_at_the_end(settings):
 
 def test_a_discovery_file_that_another_server_wrote_since_is_left_alone(settings):
     path = settings.runtime_dir / "server.json"
-    with announce(settings, None) as ours:
-        theirs = msgspec.structs.replace(ours, pid=ours.pid + 1)
+    with announce(settings, None) as told:
+        theirs = msgspec.structs.replace(told.found, pid=told.found.pid + 1)
         path.write_bytes(msgspec.json.encode(theirs))
     assert read_discovery(path) == theirs
 
@@ -209,10 +210,10 @@ def test_a_server_on_a_socket_of_its_own_does_not_take_the_place_of_the_default_
 def test_a_server_without_a_socket_is_the_default_one_unless_such_a_server_lives(tmp_path, settings):
     bare = settings_in(tmp_path, socket=None)
     assert discovery_path(bare) == settings.runtime_dir / "server.json"
-    with announce(settings, None) as found:
+    with announce(settings, None) as told:
         process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         with process:
-            other = msgspec.structs.replace(found, pid=process.pid)
+            other = msgspec.structs.replace(told.found, pid=process.pid)
             (settings.runtime_dir / "server.json").write_bytes(msgspec.json.encode(other))
             assert discovery_path(bare).name == f"server-{os.getpid()}.json"
             process.communicate(b"\n")

@@ -18,6 +18,7 @@ from server_harness import make_project
 
 from longboat.wire.events import Event, decode_event
 from longboat.wire.sse import Decoder
+from secrecy import Overheard
 
 _SCRIPT = """
 import json, sys
@@ -50,7 +51,7 @@ class Child:
         return str(self.base / "run" / "longboat.sock")
 
     def client(self) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(uds=self.socket), base_url="http://x")
+        return httpx2.AsyncClient(transport=Overheard(httpx2.AsyncHTTPTransport(uds=self.socket)), base_url="http://x")
 
     async def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
         """The exit code and how long it took."""

@@ -3,9 +3,8 @@
 import json
 import re
 
-import httpx2
 import pytest
-from server_harness import TOKEN, refusal, serve_in
+from server_harness import TOKEN, overheard_client, refusal, serve_in
 
 import longboat
 from longboat.wire.events import EVENTS
@@ -21,6 +20,12 @@ ROUTES = {
     "GET /v1/openapi.json",
     "GET /v1/version",
     "POST /v1/control",
+    "POST /v1/web",
+    "POST /v1/render",
+    "POST /login",
+    "GET /v1/workspaces/{workspace_id}/models",
+    "POST /v1/workspaces/{workspace_id}/sessions/{session_id}/shell",
+    "GET /v1/workspaces/{workspace_id}/sessions/{session_id}/todos",
     "DELETE /v1/clients/{client_id}",
     "GET /v1/workspaces",
     "POST /v1/workspaces",
@@ -31,6 +36,7 @@ ROUTES = {
     f"POST {_W}/sessions",
     *(f"{method} {_W}/sessions/{{session_id}}" for method in ("GET", "PATCH", "DELETE")),
     f"GET {_W}/sessions/{{session_id}}/messages",
+    f"GET {_W}/sessions/{{session_id}}/usage",
     f"POST {_W}/sessions/{{session_id}}/undo",
     f"POST {_W}/sessions/{{session_id}}/redo",
     f"POST {_W}/sessions/import",
@@ -43,7 +49,10 @@ ROUTES = {
     f"GET {_W}/questions",
     f"POST {_W}/questions/{{question_id}}",
     f"GET {_W}/jobs",
+    f"GET {_W}/jobs/{{job_id}}",
+    f"POST {_W}/jobs/{{job_id}}/kill",
     f"GET {_W}/mcp",
+    f"POST {_W}/mcp/{{name}}/login",
     f"GET {_W}/lsp",
     f"GET {_W}/skills",
     f"GET {_W}/agent",
@@ -200,14 +209,20 @@ async def test_the_page_for_people_is_whole_and_loads_nothing(served):
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'id="([^"]+)"', page))
 
 
+PAGES = {"/", "/stats", "/login"}
+"""For people: without the token they are a form that asks for it."""
+
+
 async def test_every_route_over_tcp_needs_the_token_but_health_and_login(served):
     document = (await served.unix.get("/v1/openapi.json")).json()
-    async with httpx2.AsyncClient(base_url=str(served.tcp.base_url)) as stranger:
+    async with overheard_client(served) as stranger:
         for path, methods in document["paths"].items():
             for method in methods:
                 answer = await stranger.request(method.upper(), path.replace("{", "").replace("}", ""))
                 if path == "/v1/health":
                     assert answer.status_code == 200
+                elif answer.headers["content-type"].startswith("text/html"):
+                    assert (answer.status_code, path in PAGES) == (401, True), path
                 else:
                     assert refusal(answer) == (401, "unauthorized"), path
                     assert answer.headers["www-authenticate"] == "Bearer"
@@ -231,16 +246,16 @@ async def test_a_foreign_host_and_a_foreign_origin_are_refused_over_tcp_even_for
 
 
 async def test_a_browser_logs_in_with_the_token_and_keeps_a_cookie(served):
-    async with httpx2.AsyncClient(base_url=str(served.tcp.base_url)) as browser:
+    async with overheard_client(served) as browser:
         answer = await browser.get("/login", params={"token": TOKEN})
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         cookie = answer.headers["set-cookie"]
-        assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
+        assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
         assert TOKEN not in cookie
         assert answer.headers["referrer-policy"] == "no-referrer"
         landed = await browser.get("/", follow_redirects=True)
         assert landed.status_code == 200
-        assert landed.url.path == "/v1/docs"
+        assert landed.url.path == "/"
 
 
 async def test_no_answer_holds_the_token(served, workspace):
@@ -249,3 +264,9 @@ async def test_no_answer_holds_the_token(served, workspace):
         if "get" in methods and not path.endswith("/events"):
             place = path.replace("/v1/workspaces/{workspace_id}", workspace)
             assert TOKEN not in (await served.unix.get(place)).text
+
+
+async def test_a_job_that_is_not_there_is_not_found(served, workspace):
+    assert refusal(await served.unix.get(f"{workspace}/jobs/job-1")) == (404, "job_not_found")
+    assert refusal(await served.unix.post(f"{workspace}/jobs/job-1/kill")) == (404, "job_not_found")
+    assert refusal(await served.unix.get(f"{workspace}/jobs/job-1", params={"after": "-1"})) == (400, "bad_input")

@@ -9,7 +9,7 @@ from boat import Boat, launch
 from longboat.errors import ModelError
 from longboat.store.datadir import STORE_NAME
 from longboat.testing import CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Use
-from longboat.wire.figures import Latency, ModelFigures, OutcomeCount, Stats, ToolFigures
+from longboat.wire.figures import Latency, ModelFigures, OutcomeCount, RunFigures, SessionUsage, Stats, ToolFigures
 from longboat.wire.models import Outcome, Usage
 
 BIG = 100_000
@@ -49,7 +49,33 @@ async def test_what_a_run_used_is_counted_by_day_model_and_session(tmp_path: Pat
         (session,) = found.sessions
         assert (session.session_id, session.title, session.runs, session.requests) == (boat.session_id, "one", 1, 2)
         assert session.usage == (await boat.workspace.session(boat.session_id)).usage
+        (stored,) = (await boat.workspace.ledger.sessions(limit=9, after=None)).items
+        assert stored.context_tokens == 220, "the window holds the newest request and its answer"
         assert found.whole.p50 is not None
+
+
+async def test_a_session_tells_what_each_of_its_runs_used(tmp_path: Path) -> None:
+    """F3: the chart of a session."""
+    model = ScriptedModel(
+        [
+            [CallTool("look"), Use(input_tokens=100, output_tokens=10, cost=0.5)],
+            [Say("ok"), Use(input_tokens=200, output_tokens=20)],
+            [Say("ok"), Use(input_tokens=7)],
+        ],
+        context_window=BIG,
+    )
+    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as boat:
+        for run_id in ("r1", "r2"):
+            await boat.submit(run_id, run_id)
+            await boat.completed(run_id)
+        assert await boat.workspace.ledger.usage(boat.session_id) == SessionUsage(
+            session_id=boat.session_id,
+            items=(
+                RunFigures(run_id="r1", requests=2, usage=Usage(input_tokens=300, output_tokens=30, cost=0.5)),
+                RunFigures(run_id="r2", requests=1, usage=Usage(input_tokens=7)),
+            ),
+        )
+        assert (await boat.workspace.ledger.usage("another")).items == ()
 
 
 async def test_money_that_was_spent_stays_spent_when_its_session_is_deleted(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from crash import RESUME, check_log, restarted
 from longboat.core.history import SUMMARY_LEAD
 from longboat.core.prompts import SUMMARIZE
 from longboat.errors import RunIdTaken, RunNotEditable, SessionNotFound
+from longboat.models.seam import ModelRequest
 from longboat.testing import Gate, Pause, Say, ScriptedModel
 from longboat.testing.scripted import last_prompt
 from longboat.wire.models import Outcome
@@ -156,3 +157,41 @@ async def test_a_summary_that_a_crash_cut_off_is_made_again(tmp_path: Path) -> N
             await check_log(again)
         await boat.workspace.cancel_session(boat.session_id)
         await boat.completed("s")
+
+
+async def test_undo_and_redo_bring_the_models_view_back_with_the_summary(tmp_path: Path) -> None:
+    """A4, A7: redo reverses undo, also what the model goes on from; an older summary counts again."""
+
+    def answer(request: ModelRequest) -> list[Say]:
+        asked = last_prompt(request)
+        return [Say(f"summary {len(request.messages)}" if asked.startswith(SUMMARIZE[:20]) else "yes")]
+
+    model = ScriptedModel(answer, context_window=100_000)
+    async with launch(tmp_path, model) as boat:
+
+        async def seen() -> int:
+            """How many messages the next prompt's model is shown; the prompt is taken back."""
+            run_id = (await boat.submit("and now?")).run_id
+            await boat.completed(run_id)
+            await boat.workspace.undo_turn(boat.session_id)
+            return len(model.requests[-1].messages)
+
+        async def summed_up() -> None:
+            accepted = await boat.workspace.summarize_session(boat.session_id, Summarize())
+            await boat.completed(accepted.run_id)
+
+        for number in range(3):
+            await boat.submit(f"prompt {number}", f"r{number}")
+            await boat.completed(f"r{number}")
+        assert await seen() == 7
+        await summed_up()
+        assert await seen() == 2
+        await boat.submit("more", "more")
+        await boat.completed("more")
+        assert await seen() == 4
+        await summed_up()
+        await boat.workspace.undo_turn(boat.session_id)
+        await boat.workspace.redo_turn(boat.session_id)
+        assert await seen() == 2
+        await boat.workspace.undo_turn(boat.session_id)
+        assert await seen() == 4, "the first summary counts again"

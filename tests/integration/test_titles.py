@@ -11,8 +11,8 @@ from checks import check_ends
 from longboat.core.prompts import TITLE_SYSTEM
 from longboat.errors import ModelError
 from longboat.models.seam import ModelRequest
-from longboat.testing import Fail, Gate, Hang, Pause, Say, ScriptedModel, Step, Think
-from longboat.wire.models import Attachment, Outcome
+from longboat.testing import Fail, Gate, Hang, Pause, Say, ScriptedModel, Step, Think, Use
+from longboat.wire.models import Attachment, Outcome, Usage
 from longboat.wire.requests import CreateSession, UpdateSession
 
 TITLES_ON = '{"retry": {"base_s": 0}}'
@@ -59,7 +59,7 @@ async def test_a_session_is_named_after_its_first_prompt_and_then_better(tmp_pat
         await boat.watcher.until(lambda event: event.type == "session" and event.payload.title == "Mending the boat")
         titles = [session.title for session in boat.watcher.of("session")]
         assert list(dict.fromkeys(titles)) == ["The boat leaks.", "Mending the boat"]
-        stored = await boat.workspace.sessions(limit=1, after=None)
+        stored = await boat.workspace.ledger.sessions(limit=1, after=None)
         assert [session.title for session in stored.items] == ["Mending the boat"]
         await check_ends(boat)
 
@@ -185,3 +185,37 @@ async def test_titles_are_short(tmp_path: Path) -> None:
         titles = [session.title for session in boat.watcher.of("session") if session.id == other.id]
         assert "Attachment" in titles
         await found(boat)
+
+
+@pytest.mark.parametrize("words", ["The model's idea", " "], ids=["named", "nothing said"])
+async def test_what_a_title_costs_is_the_sessions_and_its_first_runs(tmp_path: Path, words: str) -> None:
+    """A6, A9: tokens and cost are counted, on the stream, on disk and in the statistics, even if no title came."""
+    spent = Use(input_tokens=30, output_tokens=4, cost=0.5)
+    async with launch(tmp_path, namer([spent, Say(words)]), config=TITLES_ON) as boat:
+        await boat.submit("Mend it", "r1")
+        await boat.completed("r1")
+        await found(boat)
+        usage = Usage(input_tokens=30, output_tokens=4, cost=0.5)
+        assert (await boat.workspace.session(boat.session_id)).usage == usage
+        await boat.watcher.until(lambda event: event.type == "session" and event.payload.usage == usage)
+        stored = await boat.workspace.ledger.sessions(limit=1, after=None)
+        assert [session.usage for session in stored.items] == [usage]
+        figures = await boat.app.stats(boat.workspace.id, days=1)
+        assert figures.usage == usage
+        await check_ends(boat)
+
+
+async def test_what_a_title_costs_is_counted_though_a_person_was_faster(tmp_path: Path) -> None:
+    """A6, A9: the words are dropped, the bill is not."""
+    gate = Gate()
+    spent = Use(input_tokens=30, output_tokens=4, cost=0.5)
+    async with launch(tmp_path, namer([Pause(gate), spent, Say("The model's idea")]), config=TITLES_ON) as boat:
+        await boat.submit("Mend it", "r1")
+        await gate.reached()
+        await boat.completed("r1")
+        await boat.workspace.update_session(boat.session_id, UpdateSession(title="Mine"))
+        gate.open()
+        await found(boat)
+        session = await boat.workspace.session(boat.session_id)
+        assert (session.title, session.usage.cost) == ("Mine", 0.5)
+        await check_ends(boat)

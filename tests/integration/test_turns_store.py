@@ -1,6 +1,7 @@
 """A turn on a store that fails, lags or refuses: the run outlives it, and ends once."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from longboat.errors import StoreUnavailable
 from longboat.runtime.outbox import ROOM_CHARACTERS
 from longboat.store.protocol import Unit
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Use
-from longboat.wire.models import Delivery, Outcome, RunState, Usage
+from longboat.wire.models import AskState, Delivery, Outcome, RunState, Usage
 
 
 @pytest.fixture
@@ -137,7 +138,7 @@ async def test_a_rename_during_a_step_keeps_the_usage(tmp_path: Path) -> None:
         await boat.completed("r1")
         session = await boat.workspace.session(boat.session_id)
         assert (session.title, session.usage) == ("by a person", Usage(input_tokens=7, output_tokens=5))
-        stored = (await boat.workspace.sessions(limit=10, after=None)).items
+        stored = (await boat.workspace.ledger.sessions(limit=10, after=None)).items
         assert [(s.title, s.usage) for s in stored] == [(session.title, session.usage)]
         await check_ends(boat)
 
@@ -197,3 +198,26 @@ async def test_a_queued_run_that_cannot_be_started_does_not_hold_the_one_before_
         assert (await boat.completed("r2")).outcome is Outcome.ERROR
         assert (await boat.completed("r3")).outcome is Outcome.END_TURN
         assert (await boat.completed("r1")).outcome in (Outcome.END_TURN, Outcome.ERROR)
+
+
+@pytest.mark.parametrize("kind", ["permission", "question"])
+async def test_an_end_whose_last_words_are_refused_withdraws_what_its_run_asked(tmp_path: Path, kind: str) -> None:
+    """E1, A2: the words are lost to a unit that will never commit; the ask goes with its run all the same."""
+    calls = {"permission": ("bash", {"command": "touch x"}), "question": ("question", {"text": "Which?"})}
+    name, arguments = calls[kind]
+    model = ScriptedModel([[Say("so"), CallTool(name, json.dumps(arguments))], [Say("next")]])
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("go", "r1")
+        await boat.watcher.until(lambda event: event.type == f"{kind}_request")
+        writer = boat.app._store._connection  # type: ignore[attr-defined]
+        rule = "BEFORE INSERT ON messages WHEN new.run_id = 'r1' BEGIN SELECT RAISE(IGNORE); END"
+        writer.execute(f"CREATE TRIGGER refuse {rule}")
+        await boat.workspace.cancel_run("r1")
+        assert (await boat.completed("r1")).outcome is Outcome.CANCELED
+        writer.execute("DROP TRIGGER refuse")
+        assert await boat.workspace.asks.permissions() == ()
+        assert await boat.workspace.asks.questions() == ()
+        (told,) = boat.watcher.of(f"{kind}_notification")
+        assert (told.run_id, told.state) == ("r1", AskState.WITHDRAWN)
+        await boat.submit("again", "r2")
+        assert (await boat.completed("r2")).text == "next"

@@ -65,6 +65,9 @@ ALLOWED = (
     "if [ -f package.json ]; then npm test; fi",
     "if [[ -f package.json && ! -d out ]]; then npm test; elif true; then pwd; fi",
     "for f in a b c; do npm test; done",
+    "for f in a b c; do npm test $f; done",
+    "for i in 1 2 3; do echo $i; done",
+    'for f in src/*.py; do wc -l "$f"; done',
     "while true; do npm test; done",
     "until npm test; do sleep 1; done",
     "case a in a|b) npm test;; (*) pwd ;; esac",
@@ -145,10 +148,10 @@ ALLOWED = (
     "git --no-pager diff --stat",
     "git log --oneline -5",
     "git log -n 5 --format='%h %s' main..HEAD -- src",
-    "git diff HEAD~1",
-    "git diff --cached",
+    "git diff HEAD~1 -- src",
+    "git diff --cached --stat",
     "git show HEAD:src/a.py",
-    "git show stash@{0}",
+    "git show stash@{0} -- src",
     "git branch -a",
     "git branch --show-current",
     "git rev-parse --abbrev-ref HEAD",
@@ -168,6 +171,8 @@ ALLOWED = (
 )
 
 DENIED = (
+    "$'\\x72\\x6d' x",
+    "$'r\\155' x",
     "rm -rf x",
     "rm",
     "\\rm x",
@@ -343,8 +348,6 @@ ASKED = (
     "$(echo rm) x",
     "`echo rm` x",
     "r$x x",
-    "$'\\x72\\x6d' x",
-    "$'r\\155' x",
     "{rm,-rf,x}",
     "{npm,test}",
     "npm {test,publish}",
@@ -578,7 +581,8 @@ ASKED = (
     # Words that are only known when it runs may be such paths.
     "npm test $FILES",
     'npm test "$FILES"',
-    "for f in a b c; do npm test $f; done",
+    "for f in a /etc/x; do npm test $f; done",
+    "for f in a b c; do f=$x; npm test $f; done",
     "for f in *.js\ndo npm test -- $f\ndone",
     "ls | xargs npm test",
     "ls | xargs -n 1 -P 4 npm test --",
@@ -681,6 +685,13 @@ ASKED = (
     "cat .env",
     "cat src/../.env",
     "cat [.]env",
+    # What git shows may be a file that nobody is to view.
+    "git diff HEAD~1",
+    "git diff --cached",
+    "git show stash@{0}",
+    "git log -p",
+    "git diff -- .",
+    "git status -v",
 )
 
 # Pieces for commands made by chance, which are run by bash with nothing to run: no slash, no loop without an end.
@@ -739,6 +750,7 @@ PIECES = (
         "${x:-`c7`}",
         "${x:-)}",
     ),
+    *("$i", "${i}", '"$i"', "i=b", "export i=b"),
     *('"$(c8)"', '"${x:-$(c9)}"', '"`d1`"', "'`d2`'", "$?", "$((1+2))", "$((x))", "$[1]", "${!x}", "${x@P}", "${x#*)}"),
     *("${x/a/b}", "${x%%b}", "${#x}", "$", '"$"', '"\\$"', "$;", "$)", "$.", "$,", "$:", '"$\'"', "$\\\n(d3)"),
     *("\\\\", "\\'", '\\"', "\\ ", "\\\t", '"a\\\nb"', '"\nE\n"', "$(cat <<E\nk\nE\n)", "$(\\\n(x))", "é", "\u00a0"),

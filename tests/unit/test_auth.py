@@ -134,12 +134,33 @@ def test_the_cookie_from_login_is_as_good_as_the_token_among_whatever_other_cook
 def test_the_cookie_does_not_carry_the_token_and_opens_only_the_server_that_set_it():
     cookie = POLICY.cookie(local_port=4096)
     assert TOKEN not in cookie
-    assert cookie.endswith("; HttpOnly; SameSite=Strict; Path=/")
+    assert cookie.endswith("; HttpOnly; SameSite=Lax; Path=/")
     pair = cookie.partition(";")[0]
     with pytest.raises(Unauthorized):
         check(("Host", "localhost"), ("Cookie", pair), policy=Policy(token="another"))
     with pytest.raises(Unauthorized):
         check(("Host", "localhost"), ("Cookie", pair), local=("127.0.0.1", 5000))
+
+
+@pytest.mark.parametrize(
+    ("headers", "secure"),
+    [
+        ([("host", "box.example.com"), ("x-forwarded-proto", "https")], True),
+        ([("host", "proxy.example.com:8443"), ("x-forwarded-proto", "https")], True),
+        ([("host", "box.example.com"), ("x-forwarded-proto", "http")], False),
+        ([("host", "box.example.com")], False),
+        ([("host", "127.0.0.1:4096"), ("x-forwarded-proto", "https")], False),
+        ([("host", "proxy.example.com:9000"), ("x-forwarded-proto", "https")], False),
+        ([("host", "box.example.com"), ("x-forwarded-proto", "https"), ("x-forwarded-proto", "http")], False),
+        ([("x-forwarded-proto", "https")], False),
+    ],
+)
+def test_a_proxy_that_speaks_tls_is_believed_under_an_allowed_name_alone(headers, secure):
+    assert POLICY.came_by_tls([(name.encode(), value.encode()) for name, value in headers]) is secure
+
+
+def test_a_cookie_that_came_by_tls_goes_by_nothing_else():
+    assert POLICY.cookie(local_port=4096, secure=True) == f"{POLICY.cookie(local_port=4096)}; Secure"
 
 
 def test_a_wrong_bearer_token_is_not_helped_by_a_good_cookie():

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from longboat.cli.activity import MAX_CHANGED, MAX_LINES, Activity
+from longboat.cli.activity import LAST_LINES, MAX_CHANGED, MAX_LINES, Activity
 from longboat.wire.events import Change, Event
 from longboat.wire.models import FileChange, Message, MessageDelta, Part, Role, ToolCallPart, ToolResultPart
 
@@ -144,3 +144,34 @@ def test_the_answer_ends_its_line_before_each_of_ours(capsys: pytest.CaptureFixt
     for event in (calls(call("c", "bash", command="x")), results(running("c")), output(0, 0, "1\n")):
         activity.show(event, lambda: closed.append(capsys.readouterr().err))
     assert closed == ["", "● bash x\n"]
+
+
+def test_an_output_that_was_too_long_ends_with_a_count_and_its_last_lines(seen: Any) -> None:
+    text = "".join(f"{number}\n" for number in range(1_000))
+    begin = [calls(call("c", "bash", command="seq")), results(running("c")), output(0, 0, text)]
+    lines = seen(*begin, results(over("c", f"{text}[exit code 0 after 1 s]")))
+    more = 1_000 - MAX_LINES - LAST_LINES
+    assert lines[1 + MAX_LINES :] == [
+        "    … (there is more)",
+        f"    … {more:,} more lines, then:",
+        *(f"    {number}" for number in range(1_000 - LAST_LINES, 1_000)),
+    ]
+
+
+def test_calls_side_by_side_that_say_one_line_at_a_time_are_bounded_too(seen: Any) -> None:
+    """The name of a call that speaks again counts as a line of its own."""
+    two = calls(call("a", "bash", command="one"), call("b", "bash", command="two"))
+    speech = [output(part, 2 * number, "x\n") for number in range(200) for part in (0, 1)]
+    assert len(seen(two, results(running("a"), running("b")), *speech)) <= 2 * (1 + MAX_LINES + 1)
+
+
+def test_a_line_is_cut_by_columns_and_not_by_characters(seen: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    begin = [calls(call("c", "bash", command="x")), results(running("c"))]
+    assert seen(*begin, output(0, 0, "漢" * 100 + "\n"))[1] == "    " + "漢" * 12 + "…"
+    assert seen(*begin, output(0, 0, "e\u0301" * 26 + "\n"))[1] == "    " + "e\u0301" * 26
+
+
+def test_a_plan_that_was_refused_does_not_tell_of_itself(seen: Any) -> None:
+    plan = calls(call("c", "todos", items=[{"text": "a", "state": "done"}]))
+    assert seen(plan, results(over("c", "Bad input for todos.", is_error=True)))[0] == "● todos failed"

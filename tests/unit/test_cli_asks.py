@@ -5,7 +5,7 @@ from typing import Any
 import click
 import pytest
 
-from longboat.cli.asks import MAX_LINES, Word, choices_of, settled, shown, texts_of, word_of
+from longboat.cli.asks import MAX_LINES, Word, choices_of, help_of, misread, settled, shown, texts_of, word_of
 from longboat.cli.subject import subject_of
 from longboat.wire.models import (
     AskState,
@@ -74,7 +74,7 @@ def test_a2_a_line_is_an_answer_or_none(line: str, word: Word | None) -> None:
 @pytest.mark.parametrize("line", ["s", "always", "sw"])
 def test_a2_what_cannot_be_granted_is_no_answer(line: str) -> None:
     assert word_of(permission(grant=(), wide=()), line) is None
-    assert choices_of(permission(grant=(), wide=())) == "  [o]nce  [d]eny, with a reason if you like"
+    assert choices_of(permission(grant=(), wide=())) == "  [o]nce  [d]eny, with a reason if you like  [?] help"
 
 
 def test_a2_where_only_the_wide_form_is_offered_only_that_is_an_answer() -> None:
@@ -120,9 +120,36 @@ def test_a2_a_permission_shows_what_why_and_what_would_be_allowed() -> None:
 def test_a2_a_long_one_says_that_there_is_more_and_can_be_seen_whole() -> None:
     long = permission(title="Edit a.py", detail="\n".join(f"+{number}" for number in range(MAX_LINES + 5)))
     assert "    … there is more: 5 lines" in lines(long)
-    assert "[v]iew all of it" in choices_of(long)
+    assert "[?] all of it" in choices_of(long)
     assert f"    +{MAX_LINES + 4}" in lines(long, whole=True)
-    assert "[v]iew" not in choices_of(permission())
+    assert "[?] help" in choices_of(permission())
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("", "Nothing was typed."),
+        ("yes", "'yes' is not enough: o allows it once, d denies it."),
+        ("\x1b[2Jfoo bar", "'[2Jfoo bar' was not understood: type one of the letters, then Enter. ? explains them."),
+    ],
+)
+def test_a2_a_line_that_is_no_answer_is_told_why(line: str, told: str) -> None:
+    assert misread(permission(), line) == told
+
+
+def test_a2_an_answer_that_is_not_offered_is_told_why() -> None:
+    only_once = permission(grant=(), wide=())
+    assert misread(only_once, "a").startswith("'a' cannot be answered here: this call can be allowed only once.")
+    assert "no wide form" in misread(permission(wide=()), "sw")
+
+
+def test_a2_help_says_what_each_answer_does_and_nothing_of_those_that_are_not_offered() -> None:
+    told = "\n".join(help_of(permission(wide=())))
+    assert "longboat.json" in told
+    assert "sw" not in told
+    assert "session" not in "\n".join(help_of(permission(grant=(), wide=())))
+    several = next(iter(help_of(question("red", "blue", multiple=True))))
+    assert several == "  1 to 2: that choice; several with commas: 1,3"
 
 
 def test_a2_a_line_is_never_cut_short_and_never_moves_the_cursor() -> None:

@@ -39,8 +39,16 @@ def test_an_unknown_code_keeps_its_code_in_the_class_of_its_status() -> None:
     "body", [b"", b"<html>secret</html>", b"\xff\xfe", b'"secret"', b'{"code": 1, "message": "secret"}', b"{}"]
 )
 def test_r5_a_malformed_body_falls_back_to_the_status_and_is_not_echoed(body: bytes) -> None:
-    error = error_from(502, body)
-    assert (error.code, error.message) == ("http_502", "The server answered 502 Bad Gateway.")
+    error = error_from(500, body)
+    assert (error.code, error.message) == ("http_500", "The server answered 500 Internal Server Error.")
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_r3_what_a_proxy_answers_for_a_server_that_is_away_is_an_outage(status: int) -> None:
+    error = error_from(status, b"<html>secret</html>")
+    assert (type(error), error.code) == (errors.ServerUnreachable, "server_unreachable")
+    assert str(status) in error.message
+    assert "secret" not in error.message
 
 
 @pytest.mark.parametrize("status", [200, 202])

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from longboat.client.calls import Call
 from longboat.client.following import Next, follow
 from longboat.wire.events import Change, Event
@@ -21,6 +23,8 @@ from longboat.wire.models import (
     RunState,
     Snapshot,
     TextPart,
+    ToolCallPart,
+    ToolResultPart,
 )
 from longboat.wire.requests import Submit
 
@@ -205,3 +209,24 @@ def test_a2_what_was_asked_before_we_came_is_told_from_the_snapshot() -> None:
     known = Snapshot(cursor="w/1/1", sessions=(), runs=(a_run(),), messages=(), questions=(ask, an_ask("other")))
     given, _ = play([Event("snapshot", None, known), complete("mine")], [], submit=None)
     assert given[1:] == [Event("question_request", Change.CREATED, ask), complete("mine")]
+
+
+def test_f1_who_watches_while_a_tool_runs_is_told_which_call_was_made() -> None:
+    """The message with the call is finished: no snapshot has it."""
+    made = Message(
+        id="a",
+        session_id="s",
+        run_id="mine",
+        seq=2,
+        role=Role.ASSISTANT,
+        parts=(ToolCallPart(id="c", name="bash", input="{}", finished=True),),
+        created_at="t",
+    )
+    open_results = msgspec.structs.replace(
+        made, id="b", seq=3, role=Role.TOOL, parts=(ToolResultPart(tool_call_id="c", content="so far", finished=False),)
+    )
+    pages = [MessagePage(items=(a_message("mine", "before"),), next="1"), MessagePage(items=(made, open_results))]
+    stream = [snapshot(runs=(a_run(),), messages=(open_results,)), complete("mine")]
+    given, asked = play(stream, list(pages), submit=None)
+    assert given == [event(made), event(a_run()), event(open_results), complete("mine")]
+    assert asked == [READ[1], READ[1]]

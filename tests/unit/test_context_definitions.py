@@ -58,7 +58,9 @@ def test_skills_come_from_all_their_places_and_the_projects_win(project: Project
     project.write(".config/longboat/skills/b/SKILL.md", "---\ndescription: user\n---\n", at=project.home)
     project.write(".config/longboat/skills/c/SKILL.md", "---\ndescription: user\n---\n", at=project.home)
     project.write(".agents/skills/d/SKILL.md", "---\ndescription: user agents\n---\n", at=project.home)
-    expected = {"a": "project agents", "b": "project claude", "c": "user", "d": "user agents"}
+    project.write(".claude/skills/d/SKILL.md", "---\ndescription: user claude\n---\n", at=project.home)
+    project.write(".claude/skills/e/SKILL.md", "---\ndescription: user claude\n---\n", at=project.home)
+    expected = {"a": "project agents", "b": "project claude", "c": "user", "d": "user agents", "e": "user claude"}
     assert project.skills() == expected
     assert project.problems() == ()
 

@@ -120,3 +120,74 @@ def test_a_package_file_that_links_elsewhere_is_not_read(tmp_path: Path) -> None
     project.mkdir()
     (project / "pyproject.toml").symlink_to(outside / "pyproject.toml")
     assert draft_agents_md(project).startswith("# project\n")
+
+
+def test_a_small_python_project_has_its_tests_scripts_and_conventions(tmp_path: Path) -> None:
+    pyproject = """
+[project]
+name = "tiny"
+scripts = {tiny = "tiny:main"}
+[dependency-groups]
+dev = ["pytest>=8", "ruff"]
+[tool.ruff]
+line-length = 100
+[tool.mypy]
+strict = true
+"""
+    readme = "# Tiny\n\n[![badge](x)](y)\n\nA tiny thing. It does more.\n"
+    files = {"pyproject.toml": pyproject, "README.md": readme, "tiny.py": "", ".python-version": "3.13\n"}
+    draft = draft_agents_md(write(tmp_path, files))
+    assert draft.startswith("# tiny\n\nA tiny thing.\n\nWritten in Python (1 file).\nNeeds Python 3.13.\n")
+    assert section(draft, "Commands") == [
+        "- `pip install -e . --group dev`: set up",
+        "- `pytest`: test",
+        "- `ruff check`: lint",
+        "- `ruff format`: format",
+        "- `mypy`: types",
+        "- `tiny`: run (tiny:main)",
+    ]
+    assert section(draft, "Layout") == ["- `tiny.py`"]
+    assert section(draft, "Conventions") == [
+        "- Python lines have at most 100 characters (ruff).",
+        "- Types are checked strictly (mypy): annotate every function.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"test_x.py": "import unittest\n"}, ["- `python -m unittest discover`: test"]),
+        ({"tests/test_x.py": "import unittest\n"}, ["- `python -m unittest discover -s tests`: test"]),
+        ({"tests/unit/test_x.py": "def test_x(): ...\n"}, ["- `pytest`: test"]),
+        ({"manage.py": ""}, ["- `python manage.py test`: test"]),
+        ({"Makefile": "prog: prog.c\n\tcc prog.c\n"}, ["- `make`: makes prog"]),
+        ({"Makefile": ".PHONY: all ship\nall: x\nship:\nx.o: x.c\nzip: ## Pack it\n"}, None),
+        ({"justfile": "# Pack it\nzip:\n  zip\n_hidden:\n  x\n"}, ["- `just zip`: Pack it"]),
+    ],
+)
+def test_small_projects_have_their_commands(tmp_path: Path, files: dict[str, str], expected: list[str] | None) -> None:
+    makefile = ["- `make all`", "- `make ship`", "- `make zip`: Pack it"]
+    assert section(draft_agents_md(write(tmp_path, files)), "Commands") == (expected or makefile)
+
+
+def test_a_small_node_project_has_its_scripts_and_conventions(tmp_path: Path) -> None:
+    scripts = {"test": "node --test", "seed": "node seed.js", "prepare": "husky", "deploy": "x", "release": "y"}
+    package = {"scripts": scripts, "type": "module", "main": "index.js", "prettier": {}}
+    files = {
+        "package.json": json.dumps(package),
+        "index.js": "",
+        "tsconfig.json": '{"compilerOptions": {"strict": true}}',
+    }
+    files[".editorconfig"] = "root = true\n[*]\nindent_style = space\nindent_size = 2\n[*.md]\nmax_line_length = 7\n"
+    draft = draft_agents_md(write(tmp_path, files))
+    assert section(draft, "Commands")[1:] == [
+        "- `npm run test`: node --test",
+        "- `npm run seed`: node seed.js",
+        "- `node index.js`: run",
+    ]
+    assert section(draft, "Conventions") == [
+        "- Indent with 2 spaces (`.editorconfig`).",
+        "- JavaScript is written as ES modules: `import`, not `require`.",
+        "- TypeScript is strict (`tsconfig.json`).",
+        "- Prettier formats the code.",
+    ]

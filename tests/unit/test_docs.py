@@ -1,13 +1,17 @@
 """The generated pages are what the code says now, and the drawn error tree is the real one."""
 
 import re
+import sys
+from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 
 from longboat import errors
+from longboat.cli.main import cli
 from longboat.core.state import TRANSITIONS
 from longboat.errors import LongboatError
 from longboat.server.errors import STATUS
@@ -18,6 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def load() -> ModuleType:
+    sys.path.append(str(DOCS))  # its neighbours
     spec = spec_from_file_location("docs_generate", DOCS / "generate.py")
     assert spec is not None
     assert spec.loader is not None
@@ -72,6 +77,52 @@ def test_every_link_inside_a_page_has_its_heading(name: str) -> None:
     page = (DOCS / name).read_text(encoding="utf-8")
     headings = {title.lower().replace(" ", "-") for title in re.findall(r"^#+ (.+)$", page, flags=re.MULTILINE)}
     assert set(re.findall(r"\]\(#([^)]+)\)", page)) <= headings
+
+
+def anchors(page: Path) -> set[str]:
+    """Of the headings, as the site makes them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    plain = [
+        re.sub(r"[^\w\s-]", "", title).strip().lower() for title in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    ]
+    return {re.sub(r"[-\s]+", "-", title) for title in plain}
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+def test_every_link_to_a_heading_of_a_page_has_it(page: Path) -> None:
+    links = re.findall(r"\]\(([\w./-]+\.md)?#([^)]+)\)", page.read_text(encoding="utf-8"))
+    assert [(to, name) for to, name in links if name not in anchors(page.parent / to if to else page)] == []
+
+
+def every_command(group: click.Group = cli, path: str = "longboat") -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None, name
+        yield f"{path} {name}", command
+        if isinstance(command, click.Group):
+            yield from every_command(command, f"{path} {name}")
+
+
+def test_f1_the_page_of_the_commands_has_every_command_and_option() -> None:
+    page = generate.commands()
+    sections = re.split(r"^#+ (longboat .+)$", page, flags=re.MULTILINE)
+    said = dict(zip(sections[1::2], sections[2::2], strict=True))
+    for path, command in every_command():
+        shown = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+        options = [name for option in shown for name in option.opts]
+        assert not [name for name in options if name not in said[path]], path
+
+
+def test_f1_the_help_of_every_command_ends_with_examples() -> None:
+    without = [path for path, command in every_command() if not re.search(r"\x08\n+ *\S", command.help or "")]
+    assert without == []
+
+
+def test_every_key_of_the_configuration_has_its_sentence() -> None:
+    keys = generate.configuration().partition("<!-- keys -->")[2].partition("<!-- /keys -->")[0]
+    rows = re.findall(r"^\| `.+$", keys, flags=re.MULTILINE)
+    assert len(rows) > 40
+    assert [row for row in rows if not row.rstrip("| ").endswith(".")] == []
 
 
 def every_error() -> list[type[LongboatError]]:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longboat.core.history import (
+    NOT_RUN,
     SUMMARY_LEAD,
     calls_of,
     close_message,
@@ -13,6 +14,7 @@ from longboat.core.history import (
     for_model,
     is_object,
     missing_results,
+    not_begun,
     text_of,
 )
 from longboat.wire.models import (
@@ -52,7 +54,7 @@ def call(call_id: str, given: str = "{}", *, finished: bool = True) -> ToolCallP
 
 
 def result(call_id: str, content: str = "seen", *, is_error: bool = False) -> ToolResultPart:
-    return ToolResultPart(tool_call_id=call_id, content=content, is_error=is_error)
+    return ToolResultPart(tool_call_id=call_id, name="look", content=content, is_error=is_error)
 
 
 def blank(role: Role) -> Message:
@@ -111,6 +113,16 @@ def test_every_call_without_a_result_gets_one() -> None:
     assert missing_results([*messages, message(Role.TOOL, result("c1"), result("c3"), seq=4)], "lost") == []
 
 
+def test_a_call_that_waited_for_somebody_and_those_behind_it_were_not_run() -> None:
+    """A2: the one before them may have been."""
+    messages = [message(Role.ASSISTANT, call("c1"), call("c2"), call("c3"))]
+    waiting = not_begun(messages, {"c2", "elsewhere"})
+    assert waiting == {"c2", "c3"}
+    told = [result.content for result in missing_results(messages, "lost", not_run=waiting)]
+    assert told == ["lost", NOT_RUN, NOT_RUN]
+    assert not_begun(messages, {"elsewhere"}) == frozenset()
+
+
 def close(*messages: Message) -> tuple[Message, list[tuple[Message, bool]]]:
     closing = close_turn(messages, CANCELED, at=LATER, lost="lost", blank=blank)
     return closing.answer, list(closing.changes)
@@ -163,7 +175,7 @@ def test_of_a_long_output_that_was_broken_off_its_two_ends_are_kept() -> None:
     """A1: a model reads 30,000 characters at once."""
     said = message(Role.ASSISTANT, call("c1"))
     for shown, kept in (("a" * 30_000, 30_000), ("a" * 500_000 + "b" * 500_000, 30_100)):
-        half = ToolResultPart(tool_call_id="c1", content=shown, finished=False)
+        half = ToolResultPart(tool_call_id="c1", name="look", content=shown, finished=False)
         _, changes = close(said, message(Role.TOOL, half, seq=2, finished=False))
         (part,) = changes[1][0].parts
         assert isinstance(part, ToolResultPart)

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from longboat.tools.mcp.logins import Logins, load, save
+from longboat.tools.mcp.oauth import discreet
 
 
 async def knock(address: str, request: bytes) -> bytes:
@@ -72,3 +73,11 @@ def test_what_is_kept_is_private_and_whole(tmp_path: Path) -> None:
     assert [path.name for path in file.parent.iterdir()] == ["a.json"]
     file.write_text("{broken")
     assert load(file) == {}
+
+
+def test_what_is_said_of_a_failed_login_holds_no_secret() -> None:
+    quoted = 'Token exchange failed (400): {"error_description": "there is no code c0de"}'
+    assert discreet(quoted, "c0de") == 'Token exchange failed (400): {"error_description": "there is no code ***"}'
+    unread = "Invalid token response: 1 validation error, input_value={'refresh_token': 'hush'}"
+    assert discreet(unread, "c0de") == "Invalid token response"
+    assert discreet("No refresh token available", "") == "No refresh token available"

@@ -171,6 +171,55 @@ async def test_calls_that_start_during_a_commit_do_not_repeat_a_long_text(store:
     assert heard(store.events) == {"m": draft.message()}
 
 
+class QuickStore(SlowStore):
+    """Commits at once."""
+
+    def submit(self, unit: Unit) -> "asyncio.Future[None]":
+        self.units.append(unit)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.set_result(None)
+        return future
+
+
+async def _long_calls(count: int) -> QuickStore:
+    """An answer of many long calls, from a model that is slower than the store."""
+    store = QuickStore()
+    outbox = Outbox(cast("Store", store), "w", "s")
+    draft = begin(outbox)
+    for index in range(count):
+        outbox.whole(draft.start_call(index, f"c{index}", "write"))
+        for _ in range(10):
+            outbox.delta(draft.add_input(index, "x" * 10_000))
+            await asyncio.sleep(0)
+            await outbox.room()
+    outbox.whole(msgspec.structs.replace(draft.message(), finished_at=AT), durable=True)
+    await outbox.flush()
+    assert heard(store.events)["m"].parts == draft.message().parts
+    return store
+
+
+async def test_an_answer_of_many_long_calls_costs_what_it_says_even_if_the_store_is_quick() -> None:
+    """E5: not the square of it."""
+    few, many = await _long_calls(10), await _long_calls(40)
+    assert many.size < 6 * few.size
+    assert many.size < 6 * 40 * 100_000
+
+
+async def test_the_shape_of_a_long_message_is_told_after_a_rest_whatever_else_comes() -> None:
+    store = QuickStore()
+    outbox = Outbox(cast("Store", store), "w", "s")
+    draft = begin(outbox)
+    say(outbox, draft.add_text("x" * 200_000))
+    for index in range(3):
+        outbox.whole(draft.start_call(index, f"c{index}", "look"))
+        outbox.delta(draft.add_input(index, "{}"))
+        await asyncio.sleep(0)
+    async with asyncio.timeout(20):
+        while heard(store.events) != {"m": draft.message()}:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+    assert [type(event.payload) for event in store.events].count(Message) == 4, "created, text, a call, the others"
+
+
 async def test_the_results_of_many_calls_wait_as_one_message(store: SlowStore, outbox: Outbox) -> None:
     message = blank("t", Role.TOOL)
     outbox.tell(AgentEvent(type=AgentEventType.LOADING, session_id="s", run_id="r", message="", detail=""))

@@ -1,10 +1,13 @@
 """Permissions (A2): the order of the rules, what they match, what is asked, and what an answer would allow."""
 
 import shlex
+import time
 
 import pytest
+import shell_attacks
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from shell_attacks import COVERED, EVERYDAY, HARMLESS, NEVER, TRICKS, UNCOVERED
 from shell_corpus import ALLOW, ALLOWED, ASKED, DENIED, DENY, DIRECTORY, PIECES
 
 from longboat.core.permissions import (
@@ -65,6 +68,52 @@ def test_a_command_with_a_denied_part_is_denied_a2(command: str) -> None:
 @pytest.mark.parametrize("command", ASKED)
 def test_a_command_is_asked_a2(command: str) -> None:
     assert isinstance(bash(command), Ask)
+
+
+# Everyday commands, and those made to slip past the rules.
+
+BROAD = Rules.parse(allow=shell_attacks.BROAD_ALLOW, deny=shell_attacks.BROAD_DENY)
+WHOLE = Rules.parse(allow=["bash"], deny=shell_attacks.BROAD_DENY)
+
+
+def attacked(command: str, rules: Rules) -> Verdict:
+    return judge(Need(tool="bash", action="run", argument=command), rules=rules, directory=shell_attacks.DIRECTORY)
+
+
+@pytest.mark.parametrize("command", [*EVERYDAY, *HARMLESS])
+def test_an_everyday_command_is_not_asked_a2(command: str) -> None:
+    assert attacked(command, NONE) == Allow()
+
+
+@pytest.mark.parametrize("command", TRICKS)
+def test_a_trick_is_asked_without_rules_a2(command: str) -> None:
+    assert isinstance(attacked(command, NONE), Ask)
+
+
+@pytest.mark.parametrize("command", COVERED)
+def test_a_rule_holds_for_what_it_says_a2(command: str) -> None:
+    assert attacked(command, BROAD) == Allow()
+
+
+@pytest.mark.parametrize("command", UNCOVERED)
+def test_a_rule_holds_for_no_more_than_it_says_a2(command: str) -> None:
+    assert attacked(command, BROAD) != Allow()
+
+
+@pytest.mark.parametrize("command", NEVER)
+def test_what_is_or_may_be_denied_is_not_done_even_if_the_whole_of_bash_is_allowed_a2(command: str) -> None:
+    assert attacked(command, WHOLE) != Allow()
+
+
+@pytest.mark.parametrize("command", [*TRICKS, *UNCOVERED])
+def test_what_is_offered_for_a_trick_is_enough_a2(command: str) -> None:
+    """An answer for the session is not asked again (A2)."""
+    need = Need(tool="bash", action="run", argument=command)
+    for rules in (NONE, BROAD):
+        offer = grant_for(need, rules=rules, directory=shell_attacks.DIRECTORY)
+        for granted in filter(None, (offer.narrow, offer.wide)):
+            verdict = judge(need, rules=rules, grants=parse_rules(granted), directory=shell_attacks.DIRECTORY)
+            assert verdict == Allow(), granted
 
 
 # The order.
@@ -184,6 +233,10 @@ def test_the_paths_that_a_command_may_name_are_listed_for_whoever_looks_at_the_d
     }
     assert not any(each.path == "/etc/z" for each in named)
     assert {each.path for each in named_paths("cd a; cat b", directory="/p")} >= {"/p/b", "/p/a/b"}
+    # Of two directories diff compares the files. A name may have any sign in it.
+    within = {each.path for each in named_paths("diff a '[b]'", directory="/p") if each.glob}
+    assert within == {"/p/a/*", "/p/a/.*", "/p/[[]b]/*", "/p/[[]b]/.*"}
+    assert {each.path for each in named_paths("cat @a/b c,d", directory="/p")} >= {"/p/@a/b", "/p/c,d"}
 
 
 @pytest.mark.parametrize(
@@ -260,6 +313,18 @@ def test_a_look_at_a_repository_that_may_run_something_is_asked_unless_a_rule_al
             "rg x .",
             "rg -u x",
         ),
+        *(
+            "git log -p",
+            "git log -L1,2:a",
+            "git show",
+            "git show HEAD",
+            "git show --stat a1b2c3",
+            "git diff",
+            "git diff x",
+        ),
+        *("git diff -- .", "git diff -- ':!src'", "git diff -- 's*'", "git cat-file -p HEAD", "git status -v"),
+        *("git show a1b2c3 -- src", "git log -p --follow -- src/a", "git cat-file blob a1b2c3"),
+        *("cat secrets/ke?", "cat secrets//k*", "cat src/../secrets/ke?", "cat secrets/[^a]ey", "cat secrets/{key,a}"),
         *("rg x secrets/deep", "git show HEAD:secrets/key", "cat secrets/key", "cat s*/key", "cd secrets && cat key"),
     ],
 )
@@ -268,7 +333,24 @@ def test_what_may_show_a_file_that_nobody_is_to_view_is_asked_a2(command: str) -
     assert isinstance(bash(command, Rules.parse(deny=["view(**/key)"])), Ask)
 
 
-@pytest.mark.parametrize("command", ["grep -r x src", "rg x src", "rg --files", "grep x a", "ls -R src", "git status"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "grep -r x src",
+            "rg x src",
+            "rg --files",
+            "grep x a",
+            "ls -R src",
+            "git status",
+            "git log",
+            "git log --stat",
+        ),
+        *("git diff --stat", "git diff -- src", "git log -p -3 -- src", "git show HEAD -- src", "git show --stat HEAD"),
+        *("git show HEAD:src/a", "git cat-file -t HEAD", "git blame src/a", "git ls-files", "ls *.py", "cat src/*.py"),
+        *("diff a b", "diff -u src/a.py src/b.py"),
+    ],
+)
 def test_what_cannot_show_it_is_not_asked(command: str) -> None:
     assert bash(command, Rules.parse(deny=["view(secrets/**)", "view(.env)"])) == Allow()
 
@@ -641,7 +723,7 @@ def test_text_put_into_an_allowed_command_is_allowed_only_if_every_part_of_it_is
     names = {command.words[0] for command in script.commands}
 
     assert script.opaque == ""
-    assert names <= {Word(name) for name in ("git", "npm", "ls", "echo", "cat", "true", "make", "tr")}
+    assert names <= {Word(name) for name in ("git", "npm", "ls", "echo", "cat", "true", "make", "tr", "test")}
     assert all(each.target.text == "a" or not each.writes for each in script.redirections)
 
 
@@ -700,3 +782,23 @@ def test_what_only_seems_to_look_is_asked(command: str) -> None:
     """A2: each of these was once taken for harmless."""
     verdict = judge(Need(tool="bash", action="run", argument=command), rules=Rules(), directory="/work")
     assert isinstance(verdict, Ask), verdict
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat " + ("*a" * 30 + " ") * 1_600,
+        "cat " + ("a*/" * 1_000 + "x ") * 30,
+        "cat " + "a," * 49_000,
+        "cat -" + "a" * 99_000,
+        "git log " + "'s*' " * 3_900,
+        "diff " + "a " * 3_900,
+    ],
+)
+def test_a_long_command_is_judged_in_time(command: str) -> None:
+    deny = ["view(**/a*b*a/**/secrets/**)", "view(.env)", "edit(mig/**)"]
+    start = time.process_time()
+    bash(command, Rules.parse(allow=["bash(cat *)"], deny=deny))
+    named_paths(command, directory=DIRECTORY)
+
+    assert time.process_time() - start < 3

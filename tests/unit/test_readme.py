@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import json
+import os
 import re
 import shlex
 import tomllib
@@ -15,12 +16,14 @@ import click
 import msgspec
 import pytest
 
+from conftest import is_hidden
 from longboat import errors
 from longboat.cli.main import cli
 from longboat.client import Client
 from longboat.config import settings
+from longboat.config.keys import PROVIDER_KEYS
 from longboat.config.load import load_config, user_config_file
-from longboat.models.registry import KNOWN
+from longboat.models.providers import AWS_REGIONS, AZURE_ADDRESS, KNOWN
 from longboat.server.errors import _OWN_CODES
 from longboat.server.routes import HANDLERS
 
@@ -62,7 +65,7 @@ def complaint(words: list[str]) -> str | None:
     for word in rest:
         if word.startswith("-") and word != "-":
             name = word.partition("=")[0]
-            option = next((p for p in command.params if name in p.opts or name == "--help"), None)
+            option = next((p for p in command.params if name in (*p.opts, *p.secondary_opts) or name == "--help"), None)
             if option is None:
                 return f"{command.name} has no {name}"
             if isinstance(option, click.Option) and not option.is_flag and "=" not in word:
@@ -253,8 +256,10 @@ def test_every_known_provider_is_a_type_that_the_configuration_takes() -> None:
 
 
 def test_tests_see_no_provider_key() -> None:
-    hidden = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
-    assert [key for known in KNOWN.values() for key in known.keys if f'"{key}"' not in hidden] == []
+    names = [name for keys in PROVIDER_KEYS.values() for name in keys]
+    names += [AZURE_ADDRESS, *AWS_REGIONS, "AWS_PROFILE", "OPENAI_BASE_URL", "GOOGLE_APPLICATION_CREDENTIALS"]
+    assert [name for name in names if not is_hidden(name)] == []
+    assert [name for name in os.environ if is_hidden(name) and name != "LONGBOAT_RUNTIME_DIR"] == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/deployment.md"])

@@ -40,6 +40,26 @@ FOUND = [
     ("bash -c 'a; b \"$1\"' x y", ["a", 'b <"$1">']),
     ("sh -c \"bash -c 'a | b'\"", ["a", "b"]),
     ("a 2>&1 >x", ["a"]),
+    # What is known of the variable of a loop, just there.
+    ('for i in a b; do c $i "$i x" ${i}; done; d $i', ["c a a x a", "c b b x b", "d <$i>"]),
+    ("for i in a b; do for j in c; do d $i$j; done; done", ["d ac", "d bc"]),
+    ("for i in 'a b' '*'; do c $i; d \"$i\"; done", ["c <$i>", "d a b", "c <$i>", "d *"]),
+    ('for i in x/*; do c $i; d "$i"; done', ["c <$i>", "d <x/*>"]),
+    ("for i in a; do c ${i%x} ${i:-d} ${#i}; done", ["c <${i%x}> <${i:-d}> <${#i}>"]),
+    ("for i in a $x; do c $i; done", ["c <$i>"]),
+    ("for i in a; do i=b; c $i; done", ["c <$i>"]),
+    ("for i in a; do i=b d; c $i; done", ["d", "c <$i>"]),
+    ("for i in a; do : ${i:=b}; c $i; done", [": <${i:=b}>", "c <$i>"]),
+    ("for i in a; do export i=b; c $i; done", ["c <$i>"]),
+    ("for i in a; do command export i=b; c $i; done", ["c <$i>"]),
+    ("for i in a; do for i in b; do c; done; d $i; done", ["c", "d <$i>"]),
+    ("for i in a; do bash -c 'c $i'; done", ["c <$i>"]),
+    ("for i; do c $i; done", ["c <$i>"]),
+    ("select i in a; do c $i; done", ["c <$i>"]),
+    ("for i in a b; do c <<E\n$i $(d $i)\nE\ndone", ["c", "d a", "c", "d b"]),
+    ("for i in a; do c <<E; done\n$(d $i)\nE\n", ["c", "d <$i>"]),
+    # Any word with a sign of equality is a setting for these.
+    ("env 1=2 a.b=c d e", ["d e"]),
     (">x a <y b", ["a b"]),
 ]
 
@@ -100,7 +120,11 @@ def test_what_a_command_sets_is_found() -> None:
         ("{a,b}", Kind.DYNAMIC),
         ("{1..3}", Kind.DYNAMIC),
         ('"$x"', Kind.DYNAMIC),
-        ("$'\\n'", Kind.DYNAMIC),
+        ("$'\\n'", Kind.LITERAL),
+        ("$'\\x6b\\153\\u006b'", Kind.LITERAL),
+        ("$'\\xe9'", Kind.DYNAMIC),
+        ("$'\\0'", Kind.DYNAMIC),
+        ("$'\\ca'", Kind.DYNAMIC),
         ("$((1+1))", Kind.DYNAMIC),
     ],
 )
@@ -108,6 +132,28 @@ def test_what_is_known_of_a_word_before_it_runs(text: str, kind: Kind) -> None:
     (command,) = parse(f"a {text}").commands
 
     assert command.words[1].kind is kind
+
+
+def test_values_that_are_read_as_input_are_found() -> None:
+    script = parse("a <<< \"$x y\"; b <<E\n${z} $(c) \\$w\nE\nd <<'E'\n$v\nE\ne $u")
+
+    assert script.fed == ("$x", "${z}")
+
+
+def test_what_a_runner_may_give_to_a_shell_is_a_shadow() -> None:
+    texts = ("watch 'rm x'", "flock l -c 'rm x'", "npx -c 'rm x'", "uv run bash -c 'rm x'", "sudo A=B rm x")
+
+    assert all("rm x" in [shown(each) for each in parse(text).shadows] for text in texts)
+    assert "rm x" not in [shown(each) for each in parse("npm test 'a; rm x'").shadows]
+
+
+def test_loops_in_loops_are_read_in_time() -> None:
+    deep = "for i in a b c d e f g h; do " * 25 + "x $i; " + "done; " * 25
+    wide = "for i in " + "a " * 300 + "; do " + "x $i; " * 300 + "done"
+    start = time.process_time()
+
+    assert all(parse(text).commands for text in (deep, wide, f"for i in a b c; do echo '{'x' * 90_000}'; done"))
+    assert time.process_time() - start < 3
 
 
 def test_a_name_that_hides_another_command_stays_findable_for_refusals() -> None:

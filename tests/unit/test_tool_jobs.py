@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from longboat.testing.kit import OpenKit
@@ -246,3 +247,114 @@ def test_the_file_of_a_tape_is_bounded(tmp_path: Path, monkeypatch: pytest.Monke
     size = (tmp_path / "file").stat().st_size
     assert size == 200_000
     assert f"{tmp_path}/file holds only the first {size:,} bytes" in record.read()
+
+
+def test_a_tape_gives_what_memory_has_piece_by_piece(tmp_path: Path) -> None:
+    text = "".join(f"{number:07}\n" for number in range(20_000))
+    for size in (0, 10, HEAD, HEAD + 1, HEAD + TAIL, HEAD + 5 * TAIL, len(text)):
+        tape = Tape(lambda: tmp_path / "file.txt")
+        for at in range(0, size, 1_000):
+            tape.write(text[at : min(at + 1_000, size)])
+        tape.close()
+        for since in (0, 5, HEAD - 1, HEAD, HEAD + 7, size, size + 9):
+            place, seen = since, []
+            while place < size:
+                start, piece = tape.piece(place)
+                assert start >= place, "never backwards"
+                assert piece == text[start : start + len(piece)]
+                assert piece, "no standstill"
+                seen.append(len(piece))
+                place = start + len(piece)
+            assert max(seen, default=0) <= HEAD + 4 * TAIL
+        start, newest = tape.piece(None)
+        assert (start, newest) == (max(0, size - TAIL), text[max(0, size - TAIL) : size])
+
+
+async def test_whoever_waits_for_news_of_a_job_hears_of_output_and_of_its_end(jobs: Jobs, kit: OpenKit) -> None:
+    job = jobs.get(await begin(jobs, kit, f"echo zero; {steps('one')}"))
+    await job.wait_news(0, 20)
+    seen = job.tape.total
+    assert job.tape.piece(0) == (0, "zero\n")
+    waiting = asyncio.create_task(job.wait_news(seen, 20))
+    (kit.directory / "one").touch()
+    await waiting
+    assert job.tape.piece(seen) == (seen, "one\n")
+    await job.wait_news(job.tape.total, 20)
+    assert job.state is JobState.FINISHED
+    assert await asyncio.wait_for(job.wait_news(job.tape.total, 20), 1) is None
+
+
+async def test_a_job_names_the_first_who_ended_it(jobs: Jobs, kit: OpenKit) -> None:
+    job = jobs.get(await begin(jobs, kit, "trap '' TERM; sleep 600"))
+    first, second = asyncio.create_task(jobs.kill(job, by="ann")), asyncio.create_task(jobs.kill(job, by="bob"))
+    assert await asyncio.gather(first, second) == [True, True]
+    assert (job.state, job.killed_by) == (JobState.KILLED, "ann")
+    assert await jobs.kill(job, by="carl"), "an ended one stays as it is"
+    assert job.killed_by == "ann"
+
+
+ESCAPED = "setsid env -i sh -c 'echo $$ > {0}; exec sleep 600' > /dev/null 2>&1 &"
+"""It leaves the process group, the session and the environment behind."""
+
+
+@pytest.mark.skipif(not family._HAS_PROC, reason="only Linux knows whose a process is that left everything behind")
+async def test_what_left_group_session_and_environment_ends_with_the_workspace(jobs: Jobs, kit: OpenKit) -> None:
+    await kit.use(BashTool(jobs), command=f"{ESCAPED.format('one')} ({ESCAPED.format('two')})")
+    files = [kit.directory / name for name in ("one", "two")]
+    await until(lambda: all(file.exists() and file.read_text().strip() for file in files))
+    pids = [int(file.read_text()) for file in files]
+    assert all(map(family.is_alive, pids)), "a daemon outlives its command"
+    await jobs.aclose()
+    assert not any(map(family.is_alive, pids))
+
+
+@pytest.mark.skipif(not family._HAS_PROC, reason="only Linux knows whose a process is that left everything behind")
+async def test_it_ends_when_its_job_is_killed_too(jobs: Jobs, kit: OpenKit) -> None:
+    job = jobs.get(await begin(jobs, kit, f"{ESCAPED.format('one')} sleep 600"))
+    await until(lambda: (kit.directory / "one").exists() and (kit.directory / "one").read_text().strip())
+    assert await jobs.kill(job, by="ann")
+    assert not family.is_alive(int((kit.directory / "one").read_text()))
+
+
+async def test_commands_are_run_where_no_keeper_can_be_had(
+    jobs: Jobs, kit: OpenKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longboat.tools.keeping._IS_POSSIBLE", False)
+    assert "hello" in (await kit.use(BashTool(jobs), command="echo hello")).content
+
+
+async def test_a_keeper_that_was_killed_is_replaced_and_its_commands_go_on(jobs: Jobs, kit: OpenKit) -> None:
+    job = jobs.get(await begin(jobs, kit, f"echo zero; {steps('one')}"))
+    process = jobs._keeper._process
+    if process is not None:
+        process.kill()
+        await process.wait()
+    for number in range(3):
+        assert str(number) in (await kit.use(BashTool(jobs), command=f"echo {number}")).content
+    (kit.directory / "one").touch()
+    assert await job.wait_ended(20)
+    assert (job.state, job.exit_code, job.tape.read()) == (JobState.FINISHED, 0, "zero\none\n")
+
+
+@pytest.mark.skipif(not family._HAS_PROC, reason="only there commands have guards")
+async def test_a_guard_in_waiting_that_is_killed_has_a_successor(jobs: Jobs, kit: OpenKit) -> None:
+    """A1: a command's own `kill`, or the system short of memory, may hit it; the next command runs all the same."""
+    bash = BashTool(jobs)
+    await kit.use(bash, command="true")
+    assert jobs._keeper._process is not None
+    keeper = psutil.Process(jobs._keeper._process.pid)
+    for _ in range(3):
+        await until(lambda: bool(keeper.children()))
+        for guard in keeper.children():
+            guard.kill()
+        done = await asyncio.wait_for(kit.use(bash, command="echo again"), 20)
+        assert "again" in done.content
+
+
+@pytest.mark.skipif(not family._HAS_PROC, reason="only there a process tells what it has open")
+async def test_a_command_has_nothing_open_but_what_a_command_has(jobs: Jobs, kit: OpenKit) -> None:
+    """Through a descriptor of ours it could end its own guard, or speak for it."""
+    for _ in range(2):
+        done = await kit.use(BashTool(jobs), command="exec ls /proc/self/fd")
+        assert done.content.split()[:4] == ["0", "1", "2", "3"], "the last is that of the listing"
+        assert "4" not in done.content.splitlines()

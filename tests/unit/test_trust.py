@@ -316,3 +316,11 @@ async def test_a_running_server_notices_trust_and_its_loss_without_a_restart(tmp
         forget(trusted_file(user), tmp_path)
         with pytest.raises(ProjectNotTrusted):
             desk.config(tmp_path)
+
+
+def test_what_a_project_denies_needs_no_trust(clone: Clone) -> None:
+    """A2: it only makes the agent do less. What it allows beside it still needs it."""
+    clone.says(permissions={"deny": ["bash(git push *)"]})
+    assert clone.load().permissions.deny == ("bash(git push *)",)
+    clone.says(permissions={"deny": ["bash(git push *)"], "allow": ["bash(make)"]})
+    assert clone.asks_for() == [("permissions", "allow")]

@@ -4,15 +4,19 @@ Takes typed events and writes to stderr. Must not know where the answer goes: wh
 line first.
 """
 
+import os
 import posixpath
-import shutil
+import sys
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import click
 
-from longboat.cli.console import one_line, safe
+from longboat.cli.console import columns, one_line, safe, terminal_line
 from longboat.cli.subject import subject_of
+from longboat.tools.live import NOT_SHOWN
 from longboat.wire.events import Event
 from longboat.wire.models import FileChange, Message, MessageDelta, Role, ToolCallPart, ToolResultPart
 
@@ -39,9 +43,12 @@ QUICK = frozenset(
 )
 """Told of when they are done, on one line. Whatever may take long is told of when it begins."""
 MAX_LINES = 40
-"""Of one call's live output."""
+"""Of one call's live output, from its beginning."""
+LAST_LINES = 5
+"""Of a longer one, shown when it is over: how a command ended is in its last words."""
 MAX_CHANGED = 10
 """Lines of a diff."""
+USUAL_WIDTH = 80
 NEWS = ("background", "processes running")
 """What is worth telling of a command that went well."""
 
@@ -59,6 +66,13 @@ class _Call:
     rest: str = ""
     """Its last line, which has no end yet."""
     lines: int = 0
+    """That were shown."""
+    hidden: int = 0
+    """That were not."""
+    gaps: bool = False
+    """Whether there were more than came here."""
+    last: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
+    """Of those."""
     changes: list[FileChange] = field(default_factory=list)
 
 
@@ -94,8 +108,8 @@ class Activity:
             self._calls[part.id] = _Call(name=part.name, subject=subject.text, path=subject.path)
 
     def _result(self, place: tuple[str, int], part: ToolResultPart) -> None:
-        # Who begins to watch in the middle of a call has not seen what it is.
-        call = self._calls.setdefault(part.tool_call_id, _Call(name="tool call", subject=""))
+        # Who begins to watch in the middle of a call may not have seen what it is about.
+        call = self._calls.setdefault(part.tool_call_id, _Call(name=part.name or "tool call", subject=""))
         if call.done:
             return
         self._places[place] = call
@@ -118,22 +132,43 @@ class Activity:
             self._output(call, lines)
 
     def _output(self, call: _Call, lines: list[str]) -> None:
-        if not lines or call.lines > MAX_LINES:
+        if lines and call.lines < MAX_LINES and self._talking is not call:
+            self._tell(call)
+            call.lines += 1  # calls side by side that each say one line at a time must not double what is shown
+        for line in lines:
+            call.gaps = call.gaps or line.endswith(NOT_SHOWN)
+            if not call.lines and not line.strip():
+                continue
+            if call.lines < MAX_LINES:
+                self._line(f"    {one_line_of(line)}", dim=True)
+                call.lines += 1
+                continue
+            if not call.hidden:
+                self._line("    … (there is more)", dim=True)
+            call.hidden += 1
+            call.last.append(line)
+
+    def _last_words(self, call: _Call) -> None:
+        """Of an output that was too long: how much was not shown, and its end."""
+        if not call.hidden:
             return
         if self._talking is not call:
             self._tell(call)
-        for line in lines[: MAX_LINES - call.lines]:
+        if left_out := call.hidden - len(call.last):
+            count = f"more than {left_out:,} lines" if call.gaps else f"{left_out:,} more lines"
+            self._line(f"    … {count}, then:", dim=True)
+        for line in call.last:
             self._line(f"    {one_line_of(line)}", dim=True)
-        call.lines += len(lines)
-        if call.lines > MAX_LINES:
-            self._line("    … (there is more)", dim=True)
 
     def _end(self, call: _Call, part: ToolResultPart) -> None:
         output, said = _parted(call, part)
         fresh = output[len(call.shown) :] if output.startswith(call.shown.rstrip("\n")) else ""
         if left := (call.rest + fresh).rstrip("\n"):
             self._output(call, left.split("\n"))
+        self._last_words(call)
         if not call.told:
+            # What a plan says of itself is no news if it was not taken.
+            call.subject = "failed" if part.is_error and call.name == "todos" else call.subject
             self._tell(call, _suffix(call, part))
             for line in _changed_lines(part.content) if call.changes else ():
                 self._line(f"    {one_line_of(line)}", fg="green" if line.startswith("+") else "red")
@@ -149,7 +184,7 @@ class Activity:
         self._line(f"  {safe(change.path)} {_counts(change)}", dim=True)  # a sub-agent's, or one of several files
 
     def _tell(self, call: _Call, suffix: str = "") -> None:
-        room = _width() - len(click.unstyle(suffix)) - 1
+        room = _width() - columns(click.unstyle(suffix)) - 1
         self._line(f"{one_line(f'● {call.name} {call.subject}', max(20, room))} {suffix}".rstrip())
         call.told = True
         self._talking = call
@@ -160,14 +195,19 @@ class Activity:
 
 
 def one_line_of(line: str) -> str:
-    """A line of output, its indentation kept, as wide as the terminal."""
-    line = safe(line.expandtabs(4)).rstrip()
-    room = max(20, _width() - 4)
-    return line if len(line) <= room else line[: room - 1] + "…"
+    """A line of output, its indentation kept, no wider than the terminal."""
+    return terminal_line(line, max(20, _width() - 4))
 
 
 def _width() -> int:
-    return shutil.get_terminal_size().columns
+    """Of the terminal that stderr is: the answer may go elsewhere, where there are no columns."""
+    with suppress(ValueError):
+        if (given := int(os.environ.get("COLUMNS", ""))) > 0:
+            return given
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or USUAL_WIDTH
+    except (OSError, ValueError):
+        return USUAL_WIDTH
 
 
 def _parted(call: _Call, part: ToolResultPart) -> tuple[str, str]:

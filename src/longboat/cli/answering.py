@@ -183,6 +183,11 @@ class Person:
         click.echo(asks.choices_of(ask), err=True)
         _write(PROMPT)
 
+    def _explain(self, ask: Ask) -> None:
+        for line in asks.help_of(ask):
+            click.echo(line, err=True)
+        self._put(ask, whole=True)
+
     def _read(self) -> None:
         try:
             data = os.read(sys.stdin.fileno(), 4096)
@@ -206,11 +211,11 @@ class Person:
     async def _take(self, ask: Ask, line: str) -> None:
         if ask.id in self._ours:
             return  # on its way
-        if isinstance(ask, Permission) and line.strip().lower() in ("v", "view"):
-            self._put(ask, whole=True)
+        if line.strip() == "?" or (isinstance(ask, Permission) and line.strip().lower() in ("v", "view")):
+            self._explain(ask)
             return
         if not line.strip() or (isinstance(ask, Permission) and asks.word_of(ask, line) is None):
-            _write(f"{asks.choices_of(ask)}\n{PROMPT}")
+            _write(f"  {asks.misread(ask, line)}\n{asks.choices_of(ask)}\n{PROMPT}")
             return
         self._ours.add(ask.id)
         try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import click
 
-from longboat.cli.console import safe
+from longboat.cli.console import one_line, safe
 from longboat.wire.models import (
     AskState,
     Permission,
@@ -28,6 +28,9 @@ _ANSWERS = {
     "a": PermissionAnswer.ALWAYS,
     "d": PermissionAnswer.DENY,
 } | {answer.value: answer for answer in PermissionAnswer}
+
+
+_GRANTING = ("s", "session", "a", "always", "sw", "aw")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +74,40 @@ def choices_of(ask: Ask) -> str:
     words += ["[s]ession", "[a]lways"] if ask.grant else []
     words += ["[sw], [aw] the wide form"] if ask.wide else []
     words += ["[d]eny, with a reason if you like"]
-    words += ["[v]iew all of it"] if is_cut(ask) else []
+    words += ["[?] all of it" if is_cut(ask) else "[?] help"]
     return "  " + "  ".join(words)
+
+
+def help_of(ask: Ask) -> Iterator[str]:
+    """What each answer does, for whoever asks."""
+    if isinstance(ask, Question):
+        if ask.choices:
+            yield f"  1 to {len(ask.choices)}: that choice{'; several with commas: 1,3' if ask.multiple else ''}"
+        yield "  anything else: is the answer, as you type it"
+        return
+    yield "  o, once: this call alone"
+    if ask.grant:
+        yield "  s, session: what it would allow, until the end of this session"
+        yield "  a, always: what it would allow, from now on in this project (a rule in its longboat.json)"
+    if ask.wide:
+        yield "  sw, aw: the same, with the wide form"
+    yield "  d, deny: the call is not made; d use the test database: and the agent is told why"
+    yield "  Ctrl-C: cancels the run"
+
+
+def misread(ask: Ask, line: str) -> str:
+    """Why a line is no answer, and what is."""
+    given = one_line(line, 40)
+    if not given:
+        return "Nothing was typed."
+    key = given.split()[0].lower()
+    if isinstance(ask, Permission) and key in _GRANTING and not (ask.grant or ask.wide):
+        return f"{given!r} cannot be answered here: this call can be allowed only once. Type o, or d to deny it."
+    if isinstance(ask, Permission) and key in ("sw", "aw") and not ask.wide:
+        return f"{given!r} cannot be answered here: no wide form is offered."
+    if key in ("y", "yes", "n", "no"):
+        return f"{given!r} is not enough: o allows it once, d denies it."
+    return f"{given!r} was not understood: type one of the letters, then Enter. ? explains them."
 
 
 def is_cut(ask: Permission) -> bool:

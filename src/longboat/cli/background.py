@@ -5,6 +5,7 @@ Owns the start lock, so that two commands starting at once end with one server. 
 
 import fcntl
 import os
+import ssl
 import subprocess
 import sys
 import time
@@ -51,8 +52,8 @@ def probe(connection: Connection) -> Version | None:
     try:
         return connection.send(calls.version())
     except ServerUnreachable as error:
-        if isinstance(error.__cause__, TimeoutError):
-            raise  # somebody holds the address but hangs: a second server would not help
+        if isinstance(error.__cause__, TimeoutError | ssl.SSLError):
+            raise  # somebody holds the address but hangs, or is not trusted: a second server would not help
         return None
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longboat.cli import candidates
 from longboat.cli.options import cwd_option
 from longboat.wire.models import Outcome, RunPage, RunState
 
@@ -13,8 +14,15 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Cancel a run, a session's runs, or all.")
-@click.argument("run_id", metavar="[RUN]", required=False)
-@click.option("-s", "--session", "session_id", metavar="ID", help="Cancel everything accepted in this session.")
+@click.argument("run_id", metavar="[RUN]", required=False, shell_complete=candidates.runs)
+@click.option(
+    "-s",
+    "--session",
+    "session_id",
+    metavar="ID",
+    shell_complete=candidates.sessions,
+    help="Cancel everything accepted in this session.",
+)
 @click.option("--all", "everything", is_flag=True, help="Cancel every unfinished run of this directory.")
 @cwd_option
 def cancel(run_id: str | None, session_id: str | None, everything: bool, cwd: str) -> None:

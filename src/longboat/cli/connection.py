@@ -5,12 +5,14 @@ Sends the same `Call`s as the SDK. Must not stream: `longboat run` uses the SDK 
 
 import http.client
 import socket
-from collections.abc import Callable, Iterator
+import ssl
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 from longboat.client import calls
 from longboat.client.address import Address, find
+from longboat.client.answers import untrusted
 from longboat.client.calls import Call
 from longboat.client.following import Asking
 from longboat.errors import LongboatError, ServerUnreachable, Unauthorized
@@ -38,6 +40,8 @@ class Connection:
     def send(self, call: Call[T]) -> T:
         try:
             status, content = self._exchange(call)
+        except ssl.SSLCertVerificationError as doubt:
+            raise untrusted(self.address) from doubt
         except (OSError, http.client.HTTPException) as lost:
             reason = getattr(lost, "strerror", None) or str(lost) or type(lost).__name__
             raise ServerUnreachable(f"No answer from the Longboat server at {self.address}: {reason}") from lost
@@ -61,9 +65,9 @@ class Connection:
         except StopIteration as end:
             return cast(T, end.value)
 
-    def join(self, path: str) -> Workspace:
-        """The workspace of a directory."""
-        return self.send(calls.join(path, None))
+    def join(self, path: str, *, client_id: str | None = None, env: Mapping[str, str] | None = None) -> Workspace:
+        """The workspace of a directory. `env`: the environment for the commands of this client's runs."""
+        return self.send(calls.join(path, client_id, env))
 
     def pages(self, page_after: Callable[[str | None], Call[Page]]) -> Iterator[Page]:
         """All pages of a list; `page_after` asks for the one after a cursor."""

@@ -3,18 +3,26 @@
 import re
 import shutil
 import sys
+import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import accumulate
 
 import click
 import msgspec
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def safe(text: str) -> str:
-    """Text without control characters: what a model wrote must not move the cursor or set the clipboard."""
+    """Text without control characters: what a model wrote must not move the cursor, set the clipboard, or show itself
+    in another order than it has."""
     return _CONTROL.sub("", text)
+
+
+def terminal_line(text: str, width: int) -> str:
+    """A line of output with its indentation, cut to so many columns."""
+    return _cut(safe(text.expandtabs(4)).rstrip(), width)
 
 
 def one_line(text: str, width: int | None = None) -> str:
@@ -24,7 +32,30 @@ def one_line(text: str, width: int | None = None) -> str:
 
 
 def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else line[: width - 1] + "…"
+    if line.isascii() or columns(line) == len(line):
+        return line if len(line) <= width else line[: width - 1] + "…"
+    return line if columns(line) <= width else _narrowed(line, width - 1) + "…"
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal it takes: some characters take two, some none. A line that is cut by characters
+    would be wrapped."""
+    return len(text) if text.isascii() else sum(map(_columns_of, text))
+
+
+def _columns_of(character: str) -> int:
+    if character.isascii():
+        return 1
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def _narrowed(line: str, width: int) -> str:
+    for place, used in enumerate(accumulate(map(_columns_of, line))):
+        if used > width:
+            return line[:place]
+    return line
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -35,12 +66,13 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def table_lines(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
     if width is not None:
         widths = _fitted(widths, width)
     for row in rows:
-        cells = [_cut(cell, wide).ljust(wide) for cell, wide in zip(row, widths, strict=True)]
-        yield "  ".join(cells).rstrip()
+        cells = [_cut(cell, wide) for cell, wide in zip(row, widths, strict=True)]
+        padded = (cell + " " * (wide - columns(cell)) for cell, wide in zip(cells, widths, strict=True))
+        yield "  ".join(padded).rstrip()
 
 
 def _fitted(widths: Sequence[int], total: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Which run, session or ask a person means: its id, or as much of the beginning as only one has."""
+"""Which run, session, ask or job a person means: its id, or as much of the beginning as only one has."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
@@ -7,6 +7,7 @@ from longboat.cli.main import HINTS, Failure
 from longboat.client import calls
 from longboat.errors import (
     BadInput,
+    JobNotFound,
     LongboatError,
     PermissionNotFound,
     QuestionNotFound,
@@ -57,6 +58,12 @@ def ask_meant(kind: str, text: str, pending: Iterable[str]) -> str:
         return text
     missing = PermissionNotFound(text) if kind == "permissions" else QuestionNotFound(text)
     return _only(kind, text, ((name, name) for name in known), missing)
+
+
+def job_meant(text: str, known: Iterable[str]) -> str:
+    """The id of a job."""
+    text, names = _given(text), list(known)
+    return text if text in names else _only("jobs", text, ((name, name) for name in names), JobNotFound(text))
 
 
 def _given(text: str) -> str:

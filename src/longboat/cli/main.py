@@ -4,25 +4,32 @@ import errno
 import os
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
+from longboat.cli.options import cwd_option, wishes_options
 from longboat.errors import LongboatError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS: dict[str, str] = {
     "run": "Send a prompt, stream the answer.",
     "watch": "Watch a run that somebody sent.",
     "runs": "List runs: what is active, queued and over.",
     "cancel": "Cancel a run, a session's runs, or all.",
+    "attach": "Open the terminal app on a server elsewhere.",
+    "web": "Open the web page in a browser, logged in.",
     "permissions": "List and answer what the agent asks to be allowed.",
     "questions": "List and answer the agent's questions.",
     "undo": "Take the newest turn back: its file changes and its messages.",
     "redo": "Bring back what was undone last.",
     "session": "List, show, rename, summarize, delete, fork, export and import sessions.",
     "stats": "Show tokens, cost, runs, tools and waiting times.",
-    "jobs": "List the commands that run in the background.",
+    "jobs": "List, show and end the commands that run in the background.",
     "skills": "List skills, commands and sub-agents.",
-    "mcp": "List the MCP servers and how they are doing.",
+    "mcp": "List the MCP servers and how they are doing; log in to one.",
     "init": "Write a first AGENTS.md for this project.",
     "models": "Show the configured models; fetch the local one.",
     "config": "Show the effective configuration.",
@@ -32,6 +39,7 @@ COMMANDS: dict[str, str] = {
     "serve": "Run a server in the foreground.",
     "stop": "Stop the server.",
     "logs": "Show the background server's log.",
+    "completion": "Print the completion of commands, options and ids for your shell.",
     "version": "Show the versions of this command and of the server.",
 }
 """Name and help line of each command; it is the object of that name in the module of that name."""
@@ -43,6 +51,9 @@ HINTS: dict[str, str] = {
     "run_not_found": "`longboat runs` shows the runs of this directory; --cwd names another one.",
     "permission_not_found": "`longboat permissions` shows what waits for an answer in this directory.",
     "question_not_found": "`longboat questions` shows what waits for an answer in this directory.",
+    "mcp_server_not_found": "`longboat mcp` shows the MCP servers of this directory; --cwd names another one.",
+    "no_login_pending": "`longboat mcp login NAME` begins a login and prints the page to open.",
+    "job_not_found": "`longboat jobs` shows the jobs of this directory; --cwd names another one.",
     "session_busy": "`longboat runs --state active` shows what runs; `longboat cancel` ends it.",
     "nothing_to_undo": "-s names another session: `longboat session list` shows them.",
     "undo_conflict": "Put those files back yourself (`git diff` shows what changed), then try again.",
@@ -111,6 +122,13 @@ class LazyGroup(click.Group):
         close = get_close_matches(name, COMMANDS, n=1)
         raise click.UsageError(f"No such command {name!r}.{f' Did you mean {close[0]}?' if close else ''}", ctx)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """From the table: the commands themselves would all be imported for their help lines."""
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -135,12 +153,17 @@ def show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
         ctx.exit()
 
 
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Show version.")
-def cli() -> None:
-    """A coding agent that several people and programs can share.
+@wishes_options
+@cwd_option
+@click.pass_context
+def cli(ctx: click.Context, /, cwd: str, **wishes: object) -> None:
+    """A coding agent that several people and programs can share. Without a command: the terminal app.
 
     \b
+    longboat                                   open the terminal app here; a server is started if none runs
+    longboat web                               the same session in a browser
     longboat run "Why does the build fail?"    a server is started if none runs
     longboat run -c "Then fix it."             go on in the session that was used last here
     longboat undo                              not like that
@@ -150,9 +173,22 @@ def cli() -> None:
     Exit codes: 0 all is well, 1 it failed, 2 the command was called wrongly, 130 canceled.
 
     \b
-    Completion, in ~/.bashrc (zsh and fish: zsh_source, fish_source):
-    eval "$(_LONGBOAT_COMPLETE=bash_source longboat)"
+    Completion, in ~/.bashrc (`longboat completion --help` tells of zsh and fish):
+    eval "$(longboat completion bash)"
     """
+    if ctx.invoked_subcommand is None:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            click.echo(ctx.get_help())
+            ctx.exit(2)
+        from longboat.cli.terminal import Wishes, open_here
+
+        open_here(cwd, Wishes(**wishes))  # type: ignore[arg-type]  # click has checked them
+    elif given := [name for name in (*wishes, "cwd") if _was_given(ctx, name)]:
+        raise click.UsageError(f"Write --{given[0]} behind the command: longboat {ctx.invoked_subcommand} …", ctx)
+
+
+def _was_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def main() -> None:

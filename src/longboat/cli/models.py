@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longboat.cli.options import cwd_option, format_option
+from longboat.cli.options import cwd_option, format_option, hand_down
 
 if TYPE_CHECKING:
     from longboat.models.registry import Overview, ProviderInfo, Registry
@@ -29,6 +29,7 @@ def models(ctx: click.Context, style: str, cwd: str) -> None:
     longboat models pull        fetch the small model that runs on this machine
     longboat models refresh     fetch what is newly known of windows and prices
     """
+    hand_down(ctx)
     if ctx.invoked_subcommand is not None:
         return
     import msgspec

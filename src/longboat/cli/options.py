@@ -42,6 +42,26 @@ def events_option(command: Command) -> Command:
     )(command)
 
 
+def hand_down(ctx: click.Context) -> None:
+    """What was given before the name of a subcommand holds for it too, unless it is given once more behind it."""
+    assert isinstance(ctx.command, click.Group)
+    ctx.default_map = {name: dict(ctx.params) for name in ctx.command.commands}
+
+
+def wishes_options(command: Command) -> Command:
+    """What can be wished of a session in the terminal app; the names are those of `terminal.Wishes`."""
+    options = (
+        click.option("-s", "--session", metavar="ID", help="Open this session."),
+        click.option("-c", "--continue", "last", is_flag=True, help="Open the session that was used last here."),
+        click.option("-m", "--model", metavar="PROVIDER/MODEL", help="Use this model for your prompts."),
+        click.option("--effort", type=click.Choice(["low", "medium", "high"]), help="How much the model is to think."),
+        click.option("--yolo", is_flag=True, help="Allow your runs everything that no rule denies, without asking."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def own_name() -> str:
     """Who answers, as others see it: the user's name in the characters an id may have."""
     try:

@@ -2,7 +2,8 @@
 
 import click
 
-from longboat.cli.options import cwd_option, format_option
+from longboat.cli import candidates
+from longboat.cli.options import cwd_option, format_option, hand_down
 from longboat.wire.models import PermissionAnswer
 
 
@@ -19,6 +20,7 @@ def permissions(ctx: click.Context, style: str, cwd: str) -> None:
     longboat permissions answer 0198c2f4-… always --wide
     longboat permissions answer 0198c2f4-… deny --reason "use the test database"
     """
+    hand_down(ctx)
     if ctx.invoked_subcommand is None:
         _list(style, cwd)
 
@@ -36,7 +38,7 @@ def list_permissions(style: str, cwd: str) -> None:
 
 
 @permissions.command("answer")
-@click.argument("permission_id", metavar="ID")
+@click.argument("permission_id", metavar="ID", shell_complete=candidates.permissions)
 @click.argument("answer", type=click.Choice([each.value for each in PermissionAnswer]))
 @click.option("--wide", is_flag=True, help="With session or always: allow the wide form that was offered.")
 @click.option("--reason", default="", metavar="TEXT", help="With deny: what the agent is told.")

@@ -3,6 +3,7 @@
 import base64
 import mimetypes
 import os
+import re
 import select
 import stat
 import sys
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from longboat.wire.models import Attachment
 
 PATIENCE_S = 2.0
+_NO_TEXT = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 MAX_ATTACHED = 10_000_000
 """Bytes of all files together; in base64 that fits into what a server takes in one request."""
 
@@ -45,29 +47,54 @@ def read_schema(file: IO[bytes]) -> dict[str, Any]:
 
 
 def read_attachments(files: tuple[str, ...]) -> "tuple[Attachment, ...]":
-    """The files, as text where they are text."""
+    """The files, as text where they are text. What no model could be shown is refused before anything is sent."""
     left, found = MAX_ATTACHED, []
     for file in files:
         with open(file, "rb") as source:
             content = source.read(left + 1)
         left -= len(content)
         if left < 0:
-            raise click.UsageError(f"The attached files are over {MAX_ATTACHED // 1_000_000} MB: name them instead.")
-        found.append(_attachment(Path(file).name, content))
+            limit = f"{MAX_ATTACHED // 1_000_000} MB"
+            raise click.UsageError(f"With {file} the attached files are over {limit}: name it in the prompt instead.")
+        found.append(_attachment(file, content))
     return tuple(found)
 
 
-def _attachment(name: str, content: bytes) -> "Attachment":
+def _attachment(file: str, content: bytes) -> "Attachment":
+    from longboat.tools.pictures import picture
+    from longboat.tools.text import NotText, decode, image_kind
     from longboat.wire.models import Attachment
 
-    known = mimetypes.guess_type(name)[0]
+    name = Path(file).name
+    if image_kind(content) is not None:
+        shown = picture(content, len(content))
+        if isinstance(shown, str):
+            raise _unsuitable(file, shown)
+        return Attachment(name=name, media_type=shown.media_type, data=shown.data)
+    if content.startswith(b"%PDF-"):
+        return Attachment(name=name, media_type="application/pdf", data=base64.b64encode(content).decode())
     try:
-        if b"\0" in content:
-            raise ValueError("no text has this")
-        return Attachment(name=name, media_type=known or "text/plain", text=content.decode())
-    except ValueError:
-        data = base64.b64encode(content).decode()
-        return Attachment(name=name, media_type=known or "application/octet-stream", data=data)
+        text = decode(content)
+    except NotText as error:
+        raise _unsuitable(file, f"it is no text ({error.kind})") from None
+    if "\0" in text.content or (text.encoding == "latin-1" and _NO_TEXT.search(text.content)):
+        raise _unsuitable(file, "it is no text (binary file)")
+    return Attachment(name=name, media_type=_text_type(name), text=text.content)
+
+
+def _text_type(name: str) -> str:
+    """By its name, unless that promises something else than a text."""
+    known = mimetypes.guess_type(name)[0] or ""
+    return known if known.startswith(("text/", "application/")) and known != "application/pdf" else "text/plain"
+
+
+def _unsuitable(file: str, why: str) -> click.UsageError:
+    from longboat.tools.pictures import MAX_IMAGE
+
+    return click.UsageError(
+        f"{file} cannot be attached: {why}. What can: text, pictures (PNG, JPEG, GIF, WebP; {MAX_IMAGE >> 20} MB each) "
+        f"and PDFs, {MAX_ATTACHED // 1_000_000} MB together. Of other files give the path in the prompt."
+    )
 
 
 def _joined(typed: str, piped: str) -> str:

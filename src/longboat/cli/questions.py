@@ -2,7 +2,8 @@
 
 import click
 
-from longboat.cli.options import cwd_option, format_option
+from longboat.cli import candidates
+from longboat.cli.options import cwd_option, format_option, hand_down
 
 
 @click.group(invoke_without_command=True, short_help="List and answer the agent's questions.")
@@ -16,6 +17,7 @@ def questions(ctx: click.Context, style: str, cwd: str) -> None:
     longboat questions
     longboat questions answer 0198c2f4-… "Use SQLite."
     """
+    hand_down(ctx)
     if ctx.invoked_subcommand is None:
         _list(style, cwd)
 
@@ -33,7 +35,7 @@ def list_questions(style: str, cwd: str) -> None:
 
 
 @questions.command("answer")
-@click.argument("question_id", metavar="ID")
+@click.argument("question_id", metavar="ID", shell_complete=candidates.questions)
 @click.argument("answer", metavar="TEXT…", nargs=-1, required=True)
 @cwd_option
 def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None:

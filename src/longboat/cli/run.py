@@ -4,6 +4,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from longboat.cli import candidates
 from longboat.cli.main import Failure, forget_stdout
 from longboat.cli.options import cwd_option, events_option, own_name
 from longboat.errors import BadInput, NotFound
@@ -30,9 +31,16 @@ def _own_id(_: click.Context, __: click.Parameter, given: str | None) -> str | N
 
 @click.command(short_help="Send a prompt, stream the answer.")
 @click.argument("prompt", nargs=-1)
-@click.option("-s", "--session", metavar="ID", help="Go on in this session.")
+@click.option("-s", "--session", metavar="ID", shell_complete=candidates.sessions, help="Go on in this session.")
 @click.option("-c", "--continue", "last", is_flag=True, help="Go on in the session that was used last here.")
-@click.option("-m", "--model", metavar="PROVIDER/MODEL", callback=_model_name, help="Use this model for this prompt.")
+@click.option(
+    "-m",
+    "--model",
+    metavar="PROVIDER/MODEL",
+    callback=_model_name,
+    shell_complete=candidates.models,
+    help="Use this model for this prompt.",
+)
 @click.option(
     "-a",
     "--attach",
@@ -40,7 +48,7 @@ def _own_id(_: click.Context, __: click.Parameter, given: str | None) -> str | N
     type=click.Path(exists=True, dir_okay=False, readable=True),
     multiple=True,
     metavar="FILE",
-    help="Send this file along, a text or a picture. (Several: -a A -a B)",
+    help="Send this file along: a text, a picture or a PDF. (Several: -a A -a B)",
 )
 @click.option("--effort", type=click.Choice(["low", "medium", "high"]), help="How much the model is to think.")
 @click.option(
@@ -64,6 +72,11 @@ def _own_id(_: click.Context, __: click.Parameter, given: str | None) -> str | N
     callback=_own_id,
     help="Choose the run's id. The same again is the same run: safe to repeat.",
 )
+@click.option(
+    "--send-env/--no-send-env",
+    default=None,
+    help="Run commands in the environment of this shell, or in the server's.  [default: this shell's, except over TCP]",
+)
 @click.option("--give-up-after", type=click.FloatRange(0), default=60, metavar="SECONDS", hidden=True)
 @cwd_option
 @click.pass_context
@@ -83,6 +96,7 @@ def run(
     wait_for_answers: bool,
     detach: bool,
     run_id: str | None,
+    send_env: bool | None,
     give_up_after: float,
     cwd: str,
 ) -> None:
@@ -114,6 +128,7 @@ def run(
     from longboat.cli.background import ensure_server
     from longboat.cli.console import notice
     from longboat.cli.prompt import read_attachments, read_prompt, read_schema
+    from longboat.cli.shell_env import env_for
     from longboat.client.prompting import detach as hand_in
     from longboat.wire.ids import new_id
     from longboat.wire.models import Delivery
@@ -122,7 +137,8 @@ def run(
     form, attachments = read_schema(schema) if schema is not None else None, read_attachments(files)
     text = read_prompt(prompt)
     connection = ensure_server(cwd)
-    workspace_id = connection.join(cwd).id
+    env = env_for(connection.address, send_env)
+    workspace_id = connection.join(cwd, client_id=own_name(), env=env).id
     for told in surprises(connection, workspace_id, cwd, model):
         notice(told)
     submit = Submit(

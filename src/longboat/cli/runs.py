@@ -2,6 +2,7 @@
 
 import click
 
+from longboat.cli import candidates
 from longboat.cli.console import ago, json_line, one_line, table
 from longboat.cli.options import cwd_option, format_option
 from longboat.wire.models import Outcome, Run, RunState
@@ -17,7 +18,14 @@ OUTCOMES = {
 
 @click.command(short_help="List runs: what is active, queued and over.")
 @click.option("--state", type=click.Choice([state.value for state in RunState]), help="Only runs in this state.")
-@click.option("-s", "--session", "session_id", metavar="ID", help="Only runs of this session.")
+@click.option(
+    "-s",
+    "--session",
+    "session_id",
+    metavar="ID",
+    shell_complete=candidates.sessions,
+    help="Only runs of this session.",
+)
 @click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="At most so many.")
 @format_option
 @cwd_option

@@ -1,7 +1,6 @@
 """`longboat serve`: the server in the foreground (and, with --idle-exit, what `longboat run` starts behind itself)."""
 
 import os
-import secrets
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -32,7 +31,7 @@ def serve(
 ) -> None:
     """Run a server until Ctrl-C. `longboat run` does not need this: it starts one in the background.
 
-    TCP always needs the token, which is LONGBOAT_TOKEN or made at start.
+    TCP always needs the token: LONGBOAT_TOKEN, or one that is made once and kept in the data directory.
 
     \b
     longboat serve
@@ -60,8 +59,10 @@ def _settings(
 ) -> "Settings":
     from longboat.config.load import load_user_config
     from longboat.config.settings import Settings
+    from longboat.server.token import token_for
     from longboat.wire import discovery
 
+    server = load_user_config(environ=os.environ, user_dir=Path.home()).server
     runtime = discovery.runtime_dir(os.environ, os.getuid()).absolute()
     data = Path(data_dir) if data_dir else discovery.data_dir(os.environ, Path.home())
     path = runtime / discovery.SOCKET_NAME if socket is None else Path(socket).absolute()
@@ -71,9 +72,10 @@ def _settings(
         socket=None if socket == "none" else path,
         host=host,
         port=port,
-        token=os.environ.get("LONGBOAT_TOKEN") or secrets.token_urlsafe(32),
+        token=token_for(data.absolute(), os.environ),
         idle_exit_s=idle_exit_s,
-        server=load_user_config(environ=os.environ, user_dir=Path.home()).server,
+        server=server,
+        heartbeat_s=server.heartbeat_s,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from longboat.cli import candidates
 from longboat.cli.console import ago, json_line, one_line, safe, table
 from longboat.cli.options import cwd_option, events_option, format_option, own_name
 from longboat.wire.models import (
@@ -62,30 +63,35 @@ def list_sessions(limit: int, everything: bool, style: str, cwd: str) -> None:
 
 
 @session.command("show")
-@click.argument("session_id", metavar="SESSION")
+@click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
 @format_option
 @cwd_option
 def show_session(session_id: str, style: str, cwd: str) -> None:
-    """Show what was said in a session.
+    """Show what was said in a session, without the turns that are undone.
 
     \b
     longboat session show 0198c2f4-…
+    longboat session show 0198c2f4-… --format json | jq -r .role        one message per line
     """
     from longboat.cli.ids import session_meant
 
     connection, workspace_id = _workspace(cwd)
     found = session_meant(connection, workspace_id, session_id)
-    if style == "text":
-        click.secho(safe(found.title) or "(untitled)", bold=True)
-    for message in _messages(connection, workspace_id, found.id):
-        if style == "json":
+    messages = _messages(connection, workspace_id, found.id)
+    if style == "json":
+        for message in messages:
             json_line(message)
-        else:
-            _print_message(message)
+        return
+    click.secho(safe(found.title) or "(untitled)", bold=True)
+    for message in messages:
+        _print_message(message)
+    if not messages:
+        click.echo("Nothing is said in it.")
+    _print_undone(connection, workspace_id, found.id)
 
 
 @session.command("rename")
-@click.argument("session_id", metavar="SESSION")
+@click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
 @click.argument("title")
 @cwd_option
 def rename_session(session_id: str, title: str, cwd: str) -> None:
@@ -104,7 +110,7 @@ def rename_session(session_id: str, title: str, cwd: str) -> None:
 
 
 @session.command("summarize")
-@click.argument("session_id", metavar="SESSION")
+@click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
 @events_option
 @cwd_option
 @click.pass_context
@@ -131,7 +137,7 @@ def summarize_session(ctx: click.Context, session_id: str, style: str, cwd: str)
 
 
 @session.command("delete")
-@click.argument("session_id", metavar="SESSION")
+@click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @cwd_option
 def delete_session(session_id: str, yes: bool, cwd: str) -> None:
@@ -152,7 +158,7 @@ def delete_session(session_id: str, yes: bool, cwd: str) -> None:
 
 
 @session.command("fork")
-@click.argument("session_id", metavar="SESSION")
+@click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
 @click.option("--at", "message_id", metavar="MESSAGE", help="Only up to this message.  [default: all that is finished]")
 @cwd_option
 def fork_session(session_id: str, message_id: str | None, cwd: str) -> None:
@@ -171,7 +177,7 @@ def fork_session(session_id: str, message_id: str | None, cwd: str) -> None:
 
 
 @session.command("export")
-@click.argument("session_id", metavar="SESSION")
+@click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
 @click.option("--markdown", is_flag=True, help="A page for people. It cannot be imported again.")
 @cwd_option
 def export_session(session_id: str, markdown: bool, cwd: str) -> None:
@@ -227,6 +233,14 @@ def _messages(connection: "Connection", workspace_id: str, session_id: str) -> l
 
     pages = connection.pages(lambda after: calls.messages(workspace_id, session_id, limit=500, after=after))
     return [message for page in pages for message in page.items]
+
+
+def _print_undone(connection: "Connection", workspace_id: str, session_id: str) -> None:
+    from longboat.client import calls
+
+    if turns := connection.send(calls.session_status(workspace_id, session_id)).undone:
+        what = "1 turn is undone and not shown" if turns == 1 else f"{turns} turns are undone and not shown"
+        click.echo(f"\n[{what}: longboat redo -s {session_id} brings back the one that was undone last]")
 
 
 def _print_message(message: Message) -> None:

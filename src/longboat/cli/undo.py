@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longboat.cli import candidates
 from longboat.cli.options import cwd_option
 
 if TYPE_CHECKING:
@@ -13,10 +14,18 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Take the newest turn back: its file changes and its messages.")
-@click.option("-s", "--session", "session_id", metavar="ID", help="The session.  [default: the one used last here]")
+@click.option(
+    "-s",
+    "--session",
+    "session_id",
+    metavar="ID",
+    shell_complete=candidates.sessions,
+    help="The session.  [default: the one used last here]",
+)
 @cwd_option
 def undo(session_id: str | None, cwd: str) -> None:
     """Put back the files that the newest turn changed with its own tools, and take its messages out of the session.
+    Of each file you are told whether it was restored, recreated or removed.
 
     If somebody has changed one of those files since, nothing is undone, and you are told which. What shell commands did
     is not undone.
@@ -31,7 +40,7 @@ def undo(session_id: str | None, cwd: str) -> None:
 
 
 def turn_about(call: "Callable[[str, str], Call[Undone]]", session_id: str | None, cwd: str, *, done: str) -> None:
-    """Undo or redo in a session, and say which files were put back."""
+    """Undo or redo in a session, and say what became of which files."""
     from longboat.cli.background import ensure_server
     from longboat.cli.connection import last_session
     from longboat.cli.console import safe
@@ -46,7 +55,7 @@ def turn_about(call: "Callable[[str, str], Call[Undone]]", session_id: str | Non
         raise Failure("There is no session here yet.", 'Begin one with: longboat run "…"')
     undone = connection.send(call(workspace_id, session_id))
     click.echo(f"{done}: run {undone.run_id} of session {session_id}")
-    for file in undone.files:
-        click.echo(f"  put back {safe(file)}")
+    for file in undone.fates:
+        click.echo(f"  {file.fate.value} {safe(file.path)}")
     if not undone.files:
         click.echo("  It had changed no files.")

@@ -12,11 +12,17 @@ from longboat.wire.requests import Submit
 
 if TYPE_CHECKING:
     from longboat.client.aio import Client
+    from longboat.client.mirror import Mirror, Transcript
     from longboat.client.sync import SyncClient
 
-__all__ = ["Client", "Event", "Submit", "SyncClient"]
+__all__ = ["Client", "Event", "Mirror", "Submit", "SyncClient", "Transcript"]
 
-_HOMES = {"Client": "longboat.client.aio", "SyncClient": "longboat.client.sync"}
+_HOMES = {
+    "Client": "longboat.client.aio",
+    "Mirror": "longboat.client.mirror",
+    "SyncClient": "longboat.client.sync",
+    "Transcript": "longboat.client.mirror",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -95,7 +95,7 @@ class Client:
         self.address = self._find()
         self._http = transport.open_async(self.address)
         self._reached = False
-        self._on_outage = on_outage
+        self.on_outage = on_outage
 
     async def __aenter__(self) -> Self:
         return self
@@ -218,13 +218,14 @@ class Client:
             await old.aclose()
 
     def _patience(self, give_up_after_s: float | None) -> Patience:
-        return Patience(give_up_after_s, on_outage=self._on_outage)
+        return Patience(give_up_after_s, on_outage=self.on_outage)
 
     # -- each a request: `calls` and `methods` say what they do
 
     health = asked(calls.health)
     version = asked(calls.version)
     shutdown = asked(calls.shutdown)
+    open_web = asked(calls.open_web)
 
     workspaces = asked(calls.workspaces)
     join = asked_by_name(methods.join)
@@ -232,6 +233,7 @@ class Client:
     release = asked_by_name(methods.release)
     drop_client = asked(calls.drop_client)
     agent = asked(calls.agent)
+    offered_models = asked(calls.offered_models)
 
     create_session = asked(calls.create_session)
     sessions = asked(calls.sessions)
@@ -239,6 +241,7 @@ class Client:
     rename_session = asked(calls.rename_session)
     delete_session = asked(calls.delete_session)
     messages = asked(calls.messages)
+    todos = asked(calls.todos)
     session_status = asked(calls.session_status)
     queued = asked(calls.queued)
     clear_queue = asked(calls.clear_queue)
@@ -246,11 +249,13 @@ class Client:
     fork_session = asked(calls.fork_session)
     summarize_session = asked_by_name(methods.summarize_session)
     export_session = asked(calls.export_session)
+    export_text = asked(calls.export_text)
     import_session = asked(methods.import_session)
     undo = asked(calls.undo)
     redo = asked(calls.redo)
 
     submit = asked_by_name(methods.submit)
+    shell = asked_by_name(methods.shell)
     runs = asked(calls.runs)
     get_run = asked(calls.get_run)
     edit_run = asked(methods.edit_run)
@@ -261,12 +266,16 @@ class Client:
     answer_question = asked_by_name(methods.answer_question)
 
     jobs = asked(calls.jobs)
+    job = asked(calls.job)
+    kill_job = asked_by_name(methods.kill_job)
     mcp = asked(calls.mcp)
+    mcp_login = asked(calls.mcp_login)
     lsp = asked(calls.lsp)
     skills = asked(calls.skills)
     files = asked(calls.files)
     search = asked(calls.search)
     diff = asked(calls.diff)
+    session_usage = asked(calls.session_usage)
     stats = asked(calls.stats)
 
     async def cancel_run(self, workspace_id: str, run_id: str, *, give_up_after_s: float = 0) -> models.Run:

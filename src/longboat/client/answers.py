@@ -23,6 +23,7 @@ FAMILIES: dict[int, type[errors.LongboatError]] = {
 """The class for a status; its subclasses are told apart by their codes."""
 
 _GATEWAY = {502, 503, 504}
+"""What a reverse proxy answers in place of a server that is away."""
 
 
 def _codes(family: type[errors.LongboatError]) -> dict[str, type[errors.LongboatError]]:
@@ -42,12 +43,23 @@ def error_from(status: int, content: bytes) -> errors.LongboatError:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         body = ErrorBody(code="", message="")
     if not body.code or not body.message:
+        if status in _GATEWAY:
+            return errors.ServerUnreachable(f"No Longboat server answered, but a proxy: {_status_line(status)}.")
         body = ErrorBody(code=f"http_{status}", message=f"The server answered {_status_line(status)}.")
     cls = _BY_CODE.get(body.code) or FAMILIES.get(status, errors.LongboatError)
     # Subclasses compose their message from parts; here it is already composed, so only the base is initialised.
     error = cls.__new__(cls, body.message)
     errors.LongboatError.__init__(error, body.message, code=body.code)
     return error
+
+
+def untrusted(address: object) -> errors.ServerUnreachable:
+    """Of a server whose certificate no authority vouches for that is known here."""
+    return errors.ServerUnreachable(
+        f"The certificate of the server at {address} is not trusted here. If it is of an authority of your own, name "
+        "that one's certificate: SSL_CERT_FILE=/path/to/ca.pem.",
+        code="certificate_not_trusted",
+    )
 
 
 def may_pass(status: int, error: errors.LongboatError) -> bool:

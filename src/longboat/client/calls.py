@@ -90,13 +90,21 @@ def shutdown(*, if_idle: bool = False) -> Call[None]:
     return Call(method="POST", path=_path("control"), answer=NoneType, body=body)
 
 
+def open_web() -> Call[models.WebDoor]:
+    """Let the server listen on TCP for a browser on its machine, if it does not yet."""
+    return Call(method="POST", path=_path("web"), answer=models.WebDoor)
+
+
 def workspaces() -> Call[models.WorkspacePage]:
     return Call(method="GET", path=_path("workspaces"), answer=models.WorkspacePage)
 
 
-def join(path: str | os.PathLike[str], client_id: str | None) -> Call[models.Workspace]:
+def join(
+    path: str | os.PathLike[str], client_id: str | None, env: Mapping[str, str] | None = None
+) -> Call[models.Workspace]:
     """The server resolves links; only we know what a relative path is relative to."""
-    body = _encode(requests.CreateWorkspace(path=os.path.abspath(path), client_id=client_id))
+    environ = None if env is None else dict(env)
+    body = _encode(requests.CreateWorkspace(path=os.path.abspath(path), client_id=client_id, env=environ))
     return Call(method="POST", path=_path("workspaces"), answer=models.Workspace, body=body)
 
 
@@ -122,9 +130,17 @@ def create_session(workspace_id: str, title: str = "") -> Call[models.Session]:
     return Call(method="POST", path=_in(workspace_id, "sessions"), answer=models.Session, body=body, repeatable=False)
 
 
-def sessions(workspace_id: str, *, limit: int = 100, after: str | None = None) -> Call[models.SessionPage]:
-    """Newest first; `after` is the `next` of the former page."""
-    params = _page(limit, after)
+def offered_models(workspace_id: str) -> Call[listings.ModelPage]:
+    """The models that a prompt can name."""
+    return Call(method="GET", path=_in(workspace_id, "models"), answer=listings.ModelPage)
+
+
+def sessions(
+    workspace_id: str, *, limit: int = 100, after: str | None = None, search: str = "", top: bool = False
+) -> Call[models.SessionPage]:
+    """Newest first; `after` is the `next` of the former page. `search`: words of the title. `top`: without the
+    sessions of sub-agents."""
+    params = _page(limit, after, q=search or None, top="true" if top else None)
     return Call(method="GET", path=_in(workspace_id, "sessions"), answer=models.SessionPage, params=params)
 
 
@@ -143,11 +159,23 @@ def delete_session(workspace_id: str, session_id: str) -> Call[None]:
 
 
 def messages(
-    workspace_id: str, session_id: str, *, limit: int = 100, after: str | None = None
+    workspace_id: str, session_id: str, *, limit: int = 100, after: str | None = None, before: str | None = None
 ) -> Call[models.MessagePage]:
-    """The transcript, oldest first."""
+    """The transcript, oldest first. `before`: a page of its end (empty), or the one before a page (its `next`)."""
     path = _in(workspace_id, "sessions", session_id, "messages")
-    return Call(method="GET", path=path, answer=models.MessagePage, params=_page(limit, after))
+    return Call(method="GET", path=path, answer=models.MessagePage, params=_page(limit, after, before=before))
+
+
+def todos(workspace_id: str, session_id: str) -> Call[models.Todos]:
+    """The plan of a session."""
+    return Call(method="GET", path=_in(workspace_id, "sessions", session_id, "todos"), answer=models.Todos)
+
+
+def shell(workspace_id: str, session_id: str, request: requests.RunShell) -> Call[models.Accepted]:
+    """Repeatable only with a run_id, as a prompt is."""
+    path = _in(workspace_id, "sessions", session_id, "shell")
+    repeatable = request.run_id is not None
+    return Call(method="POST", path=path, answer=models.Accepted, body=_encode(request), repeatable=repeatable)
 
 
 def submit(workspace_id: str, request: requests.Submit) -> Call[models.Accepted]:
@@ -240,10 +268,38 @@ def jobs(workspace_id: str) -> Call[models.JobPage]:
     return Call(method="GET", path=_in(workspace_id, "jobs"), answer=models.JobPage)
 
 
+def job(workspace_id: str, job_id: str, *, after: int | None = None, wait_s: float = 0) -> Call[models.JobOutput]:
+    """One of them with its newest output, or with what follows `after`; waits up to `wait_s` seconds for more."""
+    params = {} if after is None else {"after": str(after), "wait": str(wait_s)}
+    path = _in(workspace_id, "jobs", job_id)
+    return Call(method="GET", path=path, answer=models.JobOutput, params=params, timeout_s=wait_s + 30)
+
+
+def kill_job(workspace_id: str, job_id: str, client_id: str | None = None) -> Call[models.Job]:
+    """End a job and all that it started; one that has ended stays as it is."""
+    params = {} if client_id is None else {"client_id": client_id}
+    return Call(method="POST", path=_in(workspace_id, "jobs", job_id, "kill"), answer=models.Job, params=params)
+
+
 def mcp(workspace_id: str) -> Call[models.McpPage]:
     """The MCP servers of a workspace and how they are doing."""
     # Connecting to them for the first time may take a while.
     return Call(method="GET", path=_in(workspace_id, "mcp"), answer=models.McpPage, timeout_s=60)
+
+
+def mcp_login(workspace_id: str, server: str, redirect_url: str | None = None) -> Call[models.McpEvent]:
+    """Begin a login to an MCP server: `authorization_url` of the answer is the page to open. Or end it, with the
+    address that the browser was sent to."""
+    path, body = _in(workspace_id, "mcp", server, "login"), _encode(requests.McpLogin(redirect_url=redirect_url))
+    # A second end finds nobody waiting.
+    return Call(
+        method="POST",
+        path=path,
+        answer=models.McpEvent,
+        body=body,
+        repeatable=redirect_url is None,
+        timeout_s=60,
+    )
 
 
 def lsp(workspace_id: str) -> Call[models.LspPage]:
@@ -316,6 +372,11 @@ def diff(workspace_id: str, *, session_id: str | None = None, run_id: str | None
     given = {"session_id": session_id, "run_id": run_id}
     params = {name: value for name, value in given.items() if value is not None}
     return Call(method="GET", path=_in(workspace_id, "diff"), answer=listings.DiffPage, params=params)
+
+
+def session_usage(workspace_id: str, session_id: str) -> Call[figures.SessionUsage]:
+    """What the newest runs of a session used, oldest first."""
+    return Call(method="GET", path=_in(workspace_id, "sessions", session_id, "usage"), answer=figures.SessionUsage)
 
 
 def stats(workspace_id: str | None = None, *, days: int = 30) -> Call[figures.Stats]:

@@ -28,6 +28,8 @@ from longboat.wire.models import (
     RunState,
     Snapshot,
     TextPart,
+    ToolCallPart,
+    ToolResultPart,
 )
 from longboat.wire.requests import Submit
 
@@ -65,6 +67,7 @@ def follow(workspace_id: str, session_id: str, run_id: str, submit: Submit | Non
             if own.ended_by(event):
                 return
             continue
+        yield from _calls_under_way(workspace_id, own, event.payload)
         yield from own.restored(event.payload)
         if submit is not None:
             # The stream is open and its place known: from here on nothing of this run can be missed.
@@ -74,6 +77,26 @@ def follow(workspace_id: str, session_id: str, run_id: str, submit: Submit | Non
             over = not own.unfinished_in(event.payload)
         if over and (complete := (yield from _result(workspace_id, own.run_id))) is not None:
             yield Event("run_complete", Change.CREATED, complete)
+            return
+
+
+def _calls_under_way(workspace_id: str, own: "_Own", snapshot: Snapshot) -> Script[None]:
+    """The message that made the calls which run now. It is finished, so no snapshot has it; but without it nobody can
+    tell what the output belongs to."""
+    for run in snapshot.runs:
+        own.concerned_by(Event("run", Change.UPDATED, run))  # a folded run has its host's calls
+    known = {part.id for message in snapshot.messages for part in message.parts if isinstance(part, ToolCallPart)}
+    results = [part for message in snapshot.messages if message.run_id in own.turns for part in message.parts]
+    unknown = {part.tool_call_id for part in results if isinstance(part, ToolResultPart)} - known
+    after = None
+    while unknown:
+        page = yield from ask(calls.messages(workspace_id, own.session_id, limit=500, after=after))
+        for message in page.items:
+            made = {part.id for part in message.parts if isinstance(part, ToolCallPart)}
+            if message.run_id in own.turns and made & unknown:
+                yield Event("message", Change.UPDATED, message)
+        after = page.next
+        if after is None:
             return
 
 

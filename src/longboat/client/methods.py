@@ -6,7 +6,7 @@ because it is more than one request. Pure. The first parameter, `client_id`, is 
 
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
 
@@ -91,9 +91,12 @@ def watch(workspace_id: str, run_id: str, *, give_up_after_s: float | None = 60.
     return Play(script=prompting.watch(workspace_id, run_id), give_up_after_s=give_up_after_s)
 
 
-def join(client_id: str, path: str | os.PathLike[str]) -> Call[models.Workspace]:
-    """Create the workspace of a directory, or join it."""
-    return calls.join(path, client_id)
+def join(
+    client_id: str, path: str | os.PathLike[str], *, env: Mapping[str, str] | None = None
+) -> Call[models.Workspace]:
+    """Create the workspace of a directory, or join it. `env`: the environment for the commands of this client's runs,
+    which the server keeps in memory alone. It may hold secrets: think before you send it over TCP."""
+    return calls.join(path, client_id, env)
 
 
 def release(client_id: str, workspace_id: str) -> Call[None]:
@@ -133,6 +136,19 @@ def answer_question(client_id: str, workspace_id: str, question_id: str, *answer
     """Answer a question; AlreadyAnswered if somebody was faster."""
     request = requests.AnswerQuestion(answer=answer, client_id=client_id)
     return calls.answer_question(workspace_id, question_id, request)
+
+
+def shell(
+    client_id: str, workspace_id: str, session_id: str, command: str, *, run_id: str | None = None
+) -> Call[models.Accepted]:
+    """Run a command in the workspace as a person: a run like any other, which the model reads of afterwards."""
+    request = requests.RunShell(command=command, run_id=run_id, client_id=client_id)
+    return calls.shell(workspace_id, session_id, request)
+
+
+def kill_job(client_id: str, workspace_id: str, job_id: str) -> Call[models.Job]:
+    """End a command in the background and all that it started; one that has ended stays as it is."""
+    return calls.kill_job(workspace_id, job_id, client_id)
 
 
 def summarize_session(

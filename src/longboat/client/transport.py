@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from longboat.client.address import Address
+from longboat.client.answers import untrusted
 from longboat.client.calls import Call
 from longboat.errors import LongboatError, ServerUnreachable
 
@@ -37,6 +38,8 @@ def open_sync(address: Address) -> httpx2.Client:
 
 def unreachable(address: Address, cause: Exception, *, known: bool) -> LongboatError:
     """`known`: it has answered before. One that never has may not have been started."""
+    if "CERTIFICATE_VERIFY_FAILED" in str(cause):
+        return untrusted(address)
     advice = "" if known else ". Does one run there? `longboat serve` starts one."
     return ServerUnreachable(
         f"No answer from the Longboat server at {address}: {cause or type(cause).__name__}{advice}"

@@ -48,6 +48,10 @@ def _demands(project: dict[str, Any], user: dict[str, Any]) -> Iterator[Demand]:
         if key == "providers":
             for name, section in value.items():
                 yield from _of_provider(name, section, _section(_section(user, key), name))
+        elif key == "permissions":
+            # What a project denies only makes the agent do less.
+            loosened = {name: rules for name, rules in value.items() if name != "deny"}
+            yield from _changes((key,), loosened, user.get(key), key)
         elif key not in HARMLESS:
             yield from _changes((key,), value, user.get(key), key)
 

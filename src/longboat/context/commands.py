@@ -60,7 +60,7 @@ def expand(command: Command, arguments: str) -> str:
     """The prompt: `$ARGUMENTS` is all that was given, `$1` its first word (quotes hold words together), `\\$` a dollar
     sign. Arguments that the command has no place for are added at its end."""
     arguments = arguments.strip()
-    words = _words(arguments)
+    words = words_in(arguments)
     taken = False
 
     def fill(match: re.Match[str]) -> str:
@@ -78,7 +78,8 @@ def expand(command: Command, arguments: str) -> str:
     return prompt if taken or not arguments else f"{prompt}\n\n{arguments}"
 
 
-def _words(arguments: str) -> list[str]:
+def words_in(arguments: str) -> list[str]:
+    """Quotes hold words together."""
     try:
         return shlex.split(arguments)
     except ValueError:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from longboat.context.conventions import find_conventions
+from longboat.context.desk import Desk
 from longboat.context.shelf import shown
 from longboat.context.survey import Survey, survey
 from longboat.context.toolchain import Toolchain, find_toolchain
@@ -14,11 +16,13 @@ _CI = (".github/workflows", ".gitlab-ci.yml", ".circleci/config.yml", "azure-pip
 def draft_agents_md(directory: Path) -> str:
     """Markdown for a person to read, correct and complete. Reads the disk: call it off the loop."""
     directory = directory.resolve()
-    chain, seen = find_toolchain(directory), survey(directory)
+    desk, seen = Desk(directory), survey(directory)
+    chain = find_toolchain(desk)
     sections = (
         list(_opening(chain, seen)),
         _commands(chain),
         _layout(seen),
+        _conventions(desk),
         _pages(directory),
         [
             "## Rules",
@@ -46,16 +50,21 @@ def _opening(chain: Toolchain, seen: Survey) -> Iterator[str]:
 
 def _commands(chain: Toolchain) -> list[str]:
     if not chain.steps:
-        return ["## Commands", "", "<!-- How is it set up, run, tested and checked? -->"]
+        asked = "<!-- How is it set up, run, tested and checked? A line for each, such as: - `make test`: all tests -->"
+        return ["## Commands", "", asked]
     lines = (f"- `{step.command}`" + (f": {step.purpose}" if step.purpose else "") for step in chain.steps)
     return ["## Commands", "", *lines]
 
 
 def _layout(seen: Survey) -> list[str]:
-    if not seen.areas:
-        return []
-    lines = (f"- `{shown(Path(area.path))}/`: {_what(area.files, area.language)}" for area in seen.areas)
-    return ["## Layout", "", *lines]
+    lines = [f"- `{shown(Path(area.path))}/`: {_what(area.files, area.language)}" for area in seen.areas]
+    lines += [f"- `{shown(Path(name))}`" for name in seen.sources]
+    return ["## Layout", "", *lines] if lines else []
+
+
+def _conventions(desk: Desk) -> list[str]:
+    lines = [f"- {sentence}" for sentence in find_conventions(desk)]
+    return ["## Conventions", "", *lines] if lines else []
 
 
 def _what(files: int, language: str | None) -> str:

@@ -32,13 +32,15 @@ class Places:
         """From the repository's root down to the workspace."""
         return tuple(reversed(tuple(self._ascent())))
 
-    def folders(self, kind: str, *names: str) -> tuple[Folder, ...]:
-        """Where definitions of a kind may lie, the nearest first: that one wins."""
-        own = (self.config_dir / kind, self.home / ".agents" / kind)
+    def folders(self, kind: str, *names: str, own: tuple[str, ...] = ()) -> tuple[Folder, ...]:
+        """Where definitions of a kind may lie, the nearest first: that one wins. `own`: where in the user's home, if
+        not in `.agents` alone."""
+        at_home = tuple(self.home / name for name in own or (f".agents/{kind}",))
+        user = (self.config_dir / kind, *at_home)
         theirs = (above / name for above in self._ascent() for name in names)
         return (
-            *(Folder(path=path, within=self.root) for path in theirs if path not in own),
-            *(Folder(path=path, within=None) for path in own),
+            *(Folder(path=path, within=self.root) for path in theirs if path not in user),
+            *(Folder(path=path, within=None) for path in user),
         )
 
     def _ascent(self) -> Iterator[Path]:

@@ -13,6 +13,8 @@ from longboat.context.places import Folder, Places
 from longboat.context.shelf import BadFile, Found, Shelf, collect, cut, entries, shown
 
 FILE_NAME = "SKILL.md"
+NAMES = (".agents/skills", ".claude/skills")
+"""Where they lie, in a project and in the user's home."""
 MAX_DESCRIPTION = 1_024
 MAX_BODY = 100_000
 
@@ -38,7 +40,7 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(places: Places, shelf: Shelf) -> Found[Skill]:
     """The nearest of each name."""
-    found = collect(_paths(places.folders("skills", ".agents/skills", ".claude/skills")), shelf, _skill)
+    found = collect(_paths(places.folders("skills", *NAMES, own=NAMES)), shelf, _skill)
     nearest: dict[str, Skill] = {}
     for skill in found.items:
         nearest.setdefault(skill.name, skill)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 MAX_FILES = 20_000
 MAX_DIRECTORIES = 20
+MAX_SOURCES = 12
 SKIPPED = frozenset(
     {"node_modules", "site-packages", "__pycache__", "venv", "env", "target", "dist", "build", "out", "vendor"}
     | {"coverage", "htmlcov", "site", "tmp"}
@@ -61,15 +62,19 @@ class Survey:
     languages: tuple[tuple[str, int], ...]
     """With their number of files, the most used first."""
     areas: tuple[Area, ...]
+    sources: tuple[str, ...] = ()
+    """Files of the root that are written in one of the languages, unless there are many."""
 
 
 def survey(directory: Path) -> Survey:
     total: Counter[str] = Counter()
     files: Counter[str] = Counter()
     by_area: dict[str, Counter[str]] = {}
+    sources: list[str] = []
     for steps, name in islice(_files(directory), MAX_FILES):
         language = _BY_SUFFIX.get(os.path.splitext(name)[1].lower())
         total.update([language] if language else [])
+        sources += [name] if language and not steps else []
         for area in _areas_of(steps):
             files[area] += 1
             by_area.setdefault(area, Counter()).update([language] if language else [])
@@ -77,7 +82,8 @@ def survey(directory: Path) -> Survey:
         Area(path=area, files=files[area], language=_main(by_area[area], files[area]))
         for area in sorted(files)[:MAX_DIRECTORIES]
     )
-    return Survey(languages=tuple(total.most_common(6)), areas=tuple(areas))
+    few = tuple(sorted(sources)) if len(sources) <= MAX_SOURCES else ()
+    return Survey(languages=tuple(total.most_common(6)), areas=tuple(areas), sources=few)
 
 
 def _main(languages: Counter[str], files: int) -> str | None:

@@ -1,21 +1,19 @@
 """How a project is set up, tested and checked, as far as its own files tell."""
 
-import json
 import re
-import tomllib
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from itertools import chain
 
-from longboat.context.shelf import BadFile, Shelf
+from longboat.context.desk import Desk, line_of, table
 
 MAX_COMMANDS = 30
 _WORDS = (
     "setup install bootstrap deps build compile test tests check lint format fmt typecheck types run dev start serve"
 )
-_WANTED = frozenset([*_WORDS.split(), "docs", "bench", "e2e", "coverage", "clean", "generate", "codegen", "migrate"])
+_WANTED = frozenset(
+    [*_WORDS.split(), "all", "docs", "bench", "e2e", "coverage", "clean", "generate", "codegen", "migrate"]
+)
 _TARGET = re.compile(r"^([a-zA-Z0-9][\w-]*)[ \t]*::?(?!=)([^#\n]*)(?:##?[ \t]*(.+))?$", re.MULTILINE)
 _RECIPE = re.compile(r"^(?:#[ \t]*(.+)\n)?@?([a-zA-Z][\w-]*)[^:=\n]*:(?!=)", re.MULTILINE)
 
@@ -81,112 +79,122 @@ class Toolchain:
     """Versions that the project asks for."""
 
 
-def find_toolchain(directory: Path) -> Toolchain:
-    desk = _Desk(directory)
+def find_toolchain(desk: Desk) -> Toolchain:
     steps = dict.fromkeys([*_make(desk), *_just(desk), *_node(desk), *_python(desk), *_fixed(desk)])
     return Toolchain(
-        name=desk.first("name") or directory.name,
-        description=desk.first("description"),
+        name=desk.first("name") or desk.directory.name,
+        description=desk.first("description") or desk.opening(),
         steps=tuple(steps)[:MAX_COMMANDS],
         needs=tuple(_needs(desk)),
     )
 
 
-class _Desk:
-    """The project's package files, each read once; one that is missing or broken is empty."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._shelf = Shelf()
-        self.pyproject: dict[str, Any] = {}
-        self.package: dict[str, Any] = {}
-        self.cargo: dict[str, Any] = {}
-        with suppress(tomllib.TOMLDecodeError, RecursionError):
-            self.pyproject = tomllib.loads(self.text("pyproject.toml"))
-        with suppress(tomllib.TOMLDecodeError, RecursionError):
-            self.cargo = tomllib.loads(self.text("Cargo.toml"))
-        with suppress(ValueError, RecursionError):
-            self.package = _table(json.loads(self.text("package.json") or "{}"))
-
-    def has(self, name: str) -> bool:
-        return (self._directory / name).exists()
-
-    def text(self, name: str) -> str:
-        try:
-            return self._shelf.text(self._directory / name, within=self._directory) or ""
-        except BadFile:
-            return ""
-
-    def first(self, key: str) -> str:
-        """What the package files call the project."""
-        tables = (_table(self.pyproject.get("project")), self.package, _table(self.cargo.get("package")))
-        return next((_line(table[key]) for table in tables if isinstance(table.get(key), str)), "")
-
-
-def _make(desk: _Desk) -> Iterator[Step]:
+def _make(desk: Desk) -> Iterator[Step]:
     text = next((desk.text(name) for name in ("GNUmakefile", "makefile", "Makefile") if desk.has(name)), "")
-    for match in _TARGET.finditer(text):
-        if match[1] in _WANTED:
-            yield Step(f"make {match[1]}", _line(match[3] or ""))
+    phony = set(" ".join(re.findall(r"^\.PHONY[ \t]*:(.*)$", text, re.MULTILINE)).split())
+    targets = list(_TARGET.finditer(text))
+    told = [match for match in targets if match[1] in _WANTED or match[1] in phony or match[3]]
+    if targets and not told:
+        yield Step("make", f"makes {targets[0][1]}")
+    yield from (Step(f"make {match[1]}", line_of(match[3] or "")) for match in told)
 
 
-def _just(desk: _Desk) -> Iterator[Step]:
+def _just(desk: Desk) -> Iterator[Step]:
     text = next((desk.text(name) for name in ("justfile", "Justfile", ".justfile") if desk.has(name)), "")
     for match in _RECIPE.finditer(text):
-        if match[2] in _WANTED:
-            yield Step(f"just {match[2]}", _line(match[1] or ""))
+        if match[2] in _WANTED or match[1]:
+            yield Step(f"just {match[2]}", line_of(match[1] or ""))
 
 
-def _node(desk: _Desk) -> Iterator[Step]:
+def _node(desk: Desk) -> Iterator[Step]:
     if not desk.package:
         return
     given = str(desk.package.get("packageManager", "")).split("@")[0]
     locked = next((name for lock, name in _NODE_LOCKS.items() if desk.has(lock)), "npm")
     program = given if given in ("npm", "pnpm", "yarn", "bun") else locked
     yield Step(f"{program} install", "set up")
-    for name, script in _table(desk.package.get("scripts")).items():
-        if re.split(r"[:-]", name)[0] in _WANTED and isinstance(script, str) and "no test specified" not in script:
-            yield Step(f"{program} run {name}", _line(script))
+    for name, script in table(desk.package.get("scripts")).items():
+        if _is_for_people(name) and isinstance(script, str) and "no test specified" not in script:
+            yield Step(f"{program} run {name}", line_of(script))
+    main = desk.package.get("main")
+    if "start" not in table(desk.package.get("scripts")) and isinstance(main, str) and desk.has(main):
+        yield Step(f"node {line_of(main)}", "run")
 
 
-def _python(desk: _Desk) -> Iterator[Step]:
+def _is_for_people(script: str) -> bool:
+    """Not what the package manager calls by itself, nor what leaves the machine."""
+    first = re.split(r"[:-]", script)[0]
+    return first in _WANTED or not re.match(r"pre|post|publish|release|deploy|version|install|uninstall", first)
+
+
+def _python(desk: Desk) -> Iterator[Step]:
     runner, setup = next((found for lock, found in _PYTHON_LOCKS.items() if desk.has(lock)), ("", ""))
-    if desk.pyproject and not setup:
-        extras = _table(_table(desk.pyproject.get("project")).get("optional-dependencies"))
-        setup = "pip install -e '.[dev]'" if "dev" in extras else "pip install -e ."
-    elif not setup and desk.has("requirements.txt"):
-        setup = "pip install -r requirements.txt"
-    if setup:
+    if setup := setup or _pip(desk):
         yield Step(setup, "set up")
-    tools = _table(desk.pyproject.get("tool"))
-    if "pytest" in tools or desk.has("pytest.ini") or desk.has("conftest.py") or desk.has("tests/conftest.py"):
-        yield Step(f"{runner}pytest", "test")
+    if test := _python_test(desk):
+        yield Step(f"{runner}{test}", "test")
+    tools, named = table(desk.pyproject.get("tool")), _dependencies(desk)
     for name, steps in _PYTHON_TOOLS.items():
-        if name in tools or desk.has(f"{name}.toml") or desk.has(f"{name}.ini"):
+        if name in tools or name in named or desk.has(f"{name}.toml") or desk.has(f"{name}.ini"):
             yield from (Step(f"{runner}{command}", purpose) for command, purpose in steps)
+    for name, place in table(table(desk.pyproject.get("project")).get("scripts")).items():
+        yield Step(f"{runner}{line_of(name)}", f"run ({line_of(str(place))})")
 
 
-def _fixed(desk: _Desk) -> Iterator[Step]:
+def _pip(desk: Desk) -> str:
+    for name in ("requirements-dev.txt", "requirements.txt"):
+        if desk.has(name) and not desk.pyproject:
+            return f"pip install -r {name}"
+    if not desk.pyproject:
+        return "pip install -e ." if desk.has("setup.py") else ""
+    extras = table(table(desk.pyproject.get("project")).get("optional-dependencies"))
+    extra = next((name for name in ("dev", "test", "tests") if name in extras), None)
+    groups = " --group dev" if "dev" in table(desk.pyproject.get("dependency-groups")) else ""
+    return f"pip install -e '.[{extra}]'{groups}" if extra else f"pip install -e .{groups}"
+
+
+def _python_test(desk: Desk) -> str:
+    settled = ("pytest.ini", "conftest.py", "tests/conftest.py")
+    if "pytest" in table(desk.pyproject.get("tool")) or any(map(desk.has, settled)) or "pytest" in _dependencies(desk):
+        return "pytest"
+    if desk.has("manage.py"):
+        return "python manage.py test"
+    tests = desk.tests()
+    if not tests:
+        return ""
+    if not all("unittest" in text for text in tests):
+        return "pytest"
+    return "python -m unittest discover" + (" -s tests" if desk.has("tests") else "")
+
+
+def _dependencies(desk: Desk) -> set[str]:
+    """The names of all packages that the project asks for, for use or for work on it."""
+    project = table(desk.pyproject.get("project"))
+    lists = chain(
+        [project.get("dependencies")],
+        table(project.get("optional-dependencies")).values(),
+        table(desk.pyproject.get("dependency-groups")).values(),
+    )
+    wanted = [name for each in lists if isinstance(each, list) for name in each if isinstance(name, str)]
+    wanted += chain.from_iterable(desk.text(name).splitlines() for name in ("requirements.txt", "requirements-dev.txt"))
+    return {found[0].lower() for name in wanted if (found := re.match(r"[\w.-]+", name))}
+
+
+def _fixed(desk: Desk) -> Iterator[Step]:
     for name, steps in _FIXED.items():
         if desk.has(name):
             yield from (Step(command, purpose) for command, purpose in steps)
 
 
-def _needs(desk: _Desk) -> Iterator[str]:
+def _needs(desk: Desk) -> Iterator[str]:
     found = {
-        "Python": _table(desk.pyproject.get("project")).get("requires-python"),
-        "Node": _table(desk.package.get("engines")).get("node"),
-        "Rust": _table(desk.cargo.get("package")).get("rust-version"),
+        "Python": table(desk.pyproject.get("project")).get("requires-python") or _pinned(desk, ".python-version"),
+        "Node": table(desk.package.get("engines")).get("node") or _pinned(desk, ".nvmrc"),
+        "Rust": table(desk.cargo.get("package")).get("rust-version"),
         "Go": (re.findall(r"^go ([\d.]+)$", desk.text("go.mod"), re.MULTILINE) or [None])[0],
     }
-    yield from (f"{name} {_line(version)}" for name, version in found.items() if isinstance(version, str))
+    yield from (f"{name} {line_of(version)}" for name, version in found.items() if isinstance(version, str))
 
 
-def _table(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _line(text: str) -> str:
-    """One short line of Markdown text."""
-    text = " ".join(text.split())
-    return text if len(text) <= 160 else f"{text[:159]}…"
+def _pinned(desk: Desk, name: str) -> str | None:
+    return desk.text(name).strip() or None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from longboat.core.rules import CHANGES, ON_PATHS, CommandPattern, Glob, PathPattern, Rule, Rules, UrlPattern, below
-from longboat.core.shell_words import names
+from longboat.core.shell_parts import names
 
 LOOKING = names(
     """agent definition diagnostics glob grep job_list job_output longboat_info ls question references symbols todos

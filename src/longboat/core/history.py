@@ -3,7 +3,7 @@
 Pure. A transcript that went through here is one that the next model request accepts: every tool call has its result.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 
 import msgspec
@@ -22,6 +22,7 @@ from longboat.wire.models import (
 
 KEPT = 15_000
 """Characters of the beginning and of the end of what a broken-off tool had shown (A1)."""
+NOT_RUN = "This call was not run: the server stopped while somebody was still being asked."
 SUMMARY_LEAD = "This conversation was longer. Its summary so far:\n\n"
 
 
@@ -57,17 +58,31 @@ def is_object(text: str) -> bool:
     return True
 
 
-def missing_results(messages: Iterable[Message], content: str) -> list[ToolResultPart]:
-    """An error result for every call that has none."""
-    open_calls: dict[str, None] = {}
+def not_begun(messages: Iterable[Message], waiting: Set[str]) -> frozenset[str]:
+    """The calls that wait for somebody and those behind them: calls that ask are made one after the other."""
+    calls = [call.id for message in messages for call in calls_of(message)]
+    first = min((calls.index(call_id) for call_id in waiting if call_id in calls), default=len(calls))
+    return frozenset(calls[first:])
+
+
+def missing_results(
+    messages: Iterable[Message], content: str, *, not_run: Set[str] = frozenset()
+) -> list[ToolResultPart]:
+    """An error result for every call that has none. `not_run`: calls that certainly have done nothing."""
+    open_calls: dict[str, str] = {}
     for message in messages:
         for part in message.parts:
             match part:
                 case ToolCallPart():
-                    open_calls[part.id] = None
+                    open_calls[part.id] = part.name
                 case ToolResultPart() if part.finished:
                     open_calls.pop(part.tool_call_id, None)
-    return [ToolResultPart(tool_call_id=call_id, content=content, is_error=True) for call_id in open_calls]
+    return [
+        ToolResultPart(
+            tool_call_id=call_id, name=name, content=NOT_RUN if call_id in not_run else content, is_error=True
+        )
+        for call_id, name in open_calls.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +94,18 @@ class Closing:
 
 
 def close_turn(
-    messages: Sequence[Message], finish: FinishPart, *, at: str, lost: str, blank: Callable[[Role], Message]
+    messages: Sequence[Message],
+    finish: FinishPart,
+    *,
+    at: str,
+    lost: str,
+    blank: Callable[[Role], Message],
+    not_run: Set[str] = frozenset(),
 ) -> Closing:
     """End a turn with `finish`, whatever it was doing (T2, T3).
 
     `messages` are the assistant and tool messages of the turn so far; `blank` makes a new one; `lost` is what the model
-    is told of a call that got no result.
+    is told of a call that got no result, unless it is one of `not_run`.
     """
     answers = [message for message in messages if message.role is Role.ASSISTANT]
     if not answers:
@@ -92,7 +113,7 @@ def close_turn(
         return Closing(answer, ((answer, True),))
     answer = close_message(answers[-1], finish, at=at)
     changes = [(answer, False)]
-    missing = missing_results(messages, lost)
+    missing = missing_results(messages, lost, not_run=not_run)
     last = messages[-1]
     if last.role is Role.TOOL and (missing or last.finished_at is None):
         changes.append((with_results(last, missing, at), False))

@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from longboat.core.shell import Command, Kind, Word, plain_name
-from longboat.core.shell_words import names
+from longboat.core.shell_parts import names
 
 _SED_PRINT = re.compile(r"[0-9]+(?:,(?:[0-9]+|\$))?p(?:;[0-9]+(?:,(?:[0-9]+|\$))?p)*")
-_INTO_DIRECTORIES = re.compile(r"-[A-Za-z0-9]*[rd]|--(?:r|di)")
-_FOLLOWS = re.compile(r"-[A-Za-z0-9]*R|--d")
+_SEES_THROUGH = re.compile(r"-[A-Za-z0-9]*L|--de")
+_FOLLOWS = re.compile(r"-[A-Za-z0-9]*[ORS]|--d")
+"""Of grep; two of the letters are those of BSD."""
 _GLOB_OF_FILES = re.compile(r"(?:\./)?[A-Za-z0-9_]")
+_GLOB_BY_ENDING = re.compile(r"\*\.[A-Za-z0-9]+")
+_GLOB_OF_GREP = re.compile(r"--(?:include|exclude|exclude-dir)=[A-Za-z0-9_.*?-]+")
 _PATTERN_IN_OPTION = re.compile(r"-[A-Za-z0-9]*[ef]|--(?:reg|f|type-list)")
 
 
@@ -45,11 +48,11 @@ def _options(
 
 
 _ANY_OPTION = names(
-    "basename cat cmp comm cut dirname fold head ls md5sum nl paste readlink realpath rev sha256sum stat tac tail"
+    "basename cat cmp comm cut dirname fold head nl paste readlink realpath rev stat tac tail type which"
 )
 """Neither writes nor runs anything, whatever the option. Every word may be a path."""
 
-_TEXT = names(": echo false id nproc pwd seq sleep tr true type uname whoami which")
+_TEXT = names(": echo false id nproc printf pwd seq sleep tr true uname whoami")
 """Neither reads, writes nor runs a file, whatever the words."""
 
 _VERSIONED = frozenset({"gcc", "git", "make", "node", "python", "python3"})
@@ -92,15 +95,18 @@ _GIT = {
         "porcelain ignored",
     ),
 }
+_CHECKSUM = _options("bz", "", "binary tag text zero")
 _OPTIONS = {
+    "md5sum": _CHECKSUM,
+    "sha256sum": _CHECKSUM,
     "diff": _options("abBdEiNpqsuwyZ", "UC", "brief minimal no-color unified", "color unified"),
-    "du": _options("abcDhHkLlmsSx0", "d", "all apparent-size human-readable summarize total", "max-depth"),
+    "du": _options("abcDhHklmsSx0", "d", "all apparent-size human-readable summarize total", "max-depth"),
     "file": _options("bihL", "", "brief mime mime-encoding mime-type"),
     "sort": _options("bcCdfghiMmnRrsuVz", "kt", "ignore-case numeric-sort reverse unique version-sort"),
-    "tree": _options("aCdfFghilnNpqrsStuUv", "", "dirsfirst gitignore noreport"),
     "uniq": _options("cdDiuz", "", "count ignore-case repeated unique", operands=0),
     "wc": _options("cmlLw", "", "bytes chars lines max-line-length words"),
 }
+_TREE = _options("aCdfFghinNpqrsStuUv", "", "dirsfirst gitignore noreport")
 _RG = _options(
     "acFHhIilNnoPpqSsUuvwx0",
     "ABCegmtTrjdM",
@@ -111,20 +117,23 @@ _RG = _options(
     """after-context before-context color colors context glob iglob max-columns max-count max-depth max-filesize
     regexp replace sort sortr threads type type-not""",
 )
-_FIND_BARE = frozenset({"-not", "!", "-a", "-and", "-o", "-or", "(", ")", "-empty", "-print", "-print0", "-prune"})
+_FIND_BARE = names(
+    "-not ! -a -and -o -or ( ) -empty -executable -ls -mount -print -print0 -prune -quit -readable -writable -xdev"
+)
 _FIND_VALUED = names(
-    """-iname -ipath -iregex -maxdepth -mindepth -mmin -mtime -name -newer -path -regex -size -type -wholename"""
+    """-amin -atime -cmin -ctime -group -iname -inum -ipath -iregex -links -maxdepth -mindepth -mmin -mtime -name -newer
+    -newermt -path -perm -printf -regex -size -type -user -wholename"""
 )
 
 
 def only_looks(command: Command) -> tuple[Word, ...] | None:
     """The words that may be paths to read, if this does nothing but look; None if it may do more."""
-    if any(not _known(word) for word in command.words):
-        return None
     name = plain_name(command.words[0])
+    if any(not _known(word, name) for word in command.words):
+        return None
     words = command.words[1:]
     if name in _TEXT or (name in _VERSIONED and words == (Word("--version"),)):
-        return ()
+        return tuple(word for word in words if word.kind is Kind.GLOB)  # it tells which files there are
     if any(word.kind is Kind.STATUS for word in words):
         return None
     if name in _ANY_OPTION:
@@ -135,21 +144,13 @@ def only_looks(command: Command) -> tuple[Word, ...] | None:
     return special(words) if special else None
 
 
-def searches(command: Command) -> bool:
-    """Whether it reads all the files of a directory."""
-    texts = [word.text for word in command.words[1:]]
-    match plain_name(command.words[0]):
-        case "grep" | "egrep" | "fgrep":
-            return any(_INTO_DIRECTORIES.match(text) for text in texts)
-        case "rg":
-            return "--files" not in texts
-    return False
-
-
-def _known(word: Word) -> bool:
-    """Whether it is one word, or names of files that no option can be among."""
+def _known(word: Word, name: str) -> bool:
+    """Whether it is one word, or names of files that no option can be among, or none that matters."""
     if word.kind is Kind.GLOB:
-        return bool(_GLOB_OF_FILES.match(word.text))
+        return bool(_GLOB_OF_FILES.match(word.text)) or (
+            ((name in _ANY_OPTION or name == "ls") and bool(_GLOB_BY_ENDING.fullmatch(word.text)))
+            or (name == "grep" and bool(_GLOB_OF_GREP.fullmatch(word.text)))
+        )
     return word.kind is not Kind.DYNAMIC
 
 
@@ -185,19 +186,24 @@ def _harmless(options: Options, text: str) -> bool:
 
 
 def _git(words: Sequence[Word]) -> tuple[Word, ...] | None:
-    if words[:1] == (Word("--no-pager"),):
+    if words[:1] in ((Word("--no-pager"),), (Word("-P"),)):
         words = words[1:]
     texts = [word.text for word in words]
     if texts in (["remote"], ["remote", "-v"], ["stash", "list"], ["tag"], ["tag", "-l"], ["tag", "--list"]):
         return ()
-    if not texts or texts[0] not in _GIT:
-        return None
+    if not texts or texts[0] not in _GIT or any(re.search(r"%(?:G|\(signature)", text) for text in texts):
+        return None  # To check a signature git runs a program.
     return _operands(_GIT[texts[0]], words[1:])
 
 
 def _grep(words: Sequence[Word]) -> tuple[Word, ...] | None:
     """Any option is harmless, but those that follow links out of the workspace."""
     return None if any(_FOLLOWS.match(word.text) for word in words) else _without_pattern(words, words)
+
+
+def _ls(words: Sequence[Word]) -> tuple[Word, ...] | None:
+    """Any option is harmless, but those that follow links out of the workspace."""
+    return None if any(_SEES_THROUGH.match(word.text) for word in words) else tuple(words)
 
 
 def _rg(words: Sequence[Word]) -> tuple[Word, ...] | None:
@@ -217,13 +223,15 @@ def _without_pattern(words: Sequence[Word], found: Sequence[Word]) -> tuple[Word
 
 def _find(words: Sequence[Word]) -> tuple[Word, ...] | None:
     starts = next((at for at, word in enumerate(words) if word.text[:1] in ("-", "!", "(")), len(words))
+    paths = list(words[:starts])
     rest = iter(words[starts:])
     for word in rest:
         if word.text in _FIND_VALUED:
-            next(rest, None)
+            value = next(rest, None)
+            paths += [value] if value and word.text == "-newer" else []
         elif word.text not in _FIND_BARE:
             return None
-    return tuple(words[:starts])
+    return tuple(paths)
 
 
 def _sed(words: Sequence[Word]) -> tuple[Word, ...] | None:
@@ -231,6 +239,19 @@ def _sed(words: Sequence[Word]) -> tuple[Word, ...] | None:
     if len(words) < 2 or words[0] != Word("-n") or not words[1].literal or not _SED_PRINT.fullmatch(words[1].text):
         return None
     return None if any(word.text.startswith("-") for word in words[2:]) else tuple(words[2:])
+
+
+def _tree(words: Sequence[Word]) -> tuple[Word, ...] | None:
+    """A value goes with an option of its own alone: of `-Lo 1 x`, x is a file to write."""
+    rest: list[Word] = []
+    values = iter(words)
+    for word in values:
+        if word in (Word("-I"), Word("-L"), Word("-P")):
+            if next(values, Word("-")).text.startswith("-"):
+                return None
+        else:
+            rest.append(word)
+    return _operands(_TREE, rest)
 
 
 def _date(words: Sequence[Word]) -> tuple[Word, ...] | None:
@@ -268,9 +289,11 @@ _SPECIAL = {
     "find": _find,
     "git": _git,
     "grep": _grep,
+    "ls": _ls,
     "rg": _rg,
     "sed": _sed,
     "set": _all,
     "test": _all,
+    "tree": _tree,
     "wait": _no_words,
 }

@@ -156,9 +156,9 @@ class PathPattern:
     def absolute(self) -> bool:
         return self.source.startswith("/")
 
-    @property
-    def exact(self) -> bool:
-        return not re.search(r"[*?\\]", self.source)
+    def signs(self) -> list[str]:
+        """What it is made of: `**` with the slashes around it, `*`, `?`, an escaped letter, plain text."""
+        return _GLOB_SIGN.findall(self.source)
 
     def fits(self, path: str, directory: str) -> bool:
         """`path` is absolute and normalized."""

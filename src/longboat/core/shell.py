@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from longboat.core.shell_grammar import Grammar
-from longboat.core.shell_words import MAX_DEPTH, Assignment, Command, Kind, NotUnderstood, Redirection, Word, names
+from longboat.core.shell_parts import MAX_DEPTH, Assignment, Command, Kind, NotUnderstood, Redirection, Word, names
 
 __all__ = ["MAX_LENGTH", "RUNNERS", "Assignment", "Command", "Kind", "Redirection", "Script", "Word", "parse"]
 
@@ -23,8 +23,8 @@ MAX_LENGTH = 100_000
 _SYSTEM_DIRECTORY = re.compile(r"\A(?:/usr)?/bin/(?=[^/])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
-_SHELL_FLAGS = re.compile(r"-[celux]+")
-_SET_FLAGS = re.compile(r"[-+][eux]*o?")
+_SHELL_FLAGS = re.compile(r"-[celu]+")
+_SET_FLAGS = re.compile(r"[-+][eu]*o?")
 _BEYOND_POSIX = re.compile(r"\$'|\[\[|\(\(|<\(|>\(|<<<|&>|\+=")
 """What dash reads otherwise than bash does."""
 
@@ -34,13 +34,15 @@ _EVALUATING = names(
 )
 _OTHER_SHELLS = frozenset({"ash", "csh", "fish", "ksh", "mksh", "rbash", "tcsh", "zsh"})
 RUNNERS = names(
-    """busybox caffeinate chrt cpulimit dbus-run-session entr faketime fakeroot firejail flock gdb ionice linux32
-    lldb ltrace nice nohup nsenter numactl parallel perf prlimit proot proxychains rlwrap script setarch setpriv setsid
-    softlimit ssh-agent stdbuf strace systemd-run taskset time timeout toybox unbuffer valgrind watch xvfb-run"""
+    """busybox bwrap caffeinate choom chroot chrt cpulimit dbus-run-session entr fakeroot faketime firejail flock
+    gdb ionice linux32 lldb ltrace nice nohup nsenter numactl parallel perf prlimit proot proxychains rlwrap
+    runuser script setarch setpriv setsid softlimit ssh-agent stdbuf strace systemd-inhibit systemd-run taskset
+    time timeout toybox unbuffer unshare valgrind watch xvfb-run"""
 )
 """They run what their words name. Those that are not looked through are allowed by a rule of their own alone; what they
 run is seen for refusals."""
 _RUNNING_NEXT = RUNNERS | names("bun bunx bundle npm npx pdm pipx pixi pnpm poetry rye uv uvx yarn")
+_GIVING_TO_A_SHELL = names("entr flock parallel script ssh su watch")
 _MAX_RUN = 12
 """So far into the words of a runner the name of what it runs is looked for."""
 _ARGUMENTS = Word("{…}", Kind.DYNAMIC)
@@ -58,6 +60,8 @@ class Script:
     """Names set in the shell itself, by statements, loops and `${…:=…}`."""
     exported: tuple[str, ...] = ()
     """Names set for all later commands."""
+    fed: tuple[str, ...] = ()
+    """Variables whose values commands read as their input, as written."""
     opaque: str = ""
     """Why it cannot be vouched for. Then the other fields hold what was found, and may miss any part."""
 
@@ -88,7 +92,7 @@ _WRAPPERS = {
     "timeout": _wrapper("-v --verbose --foreground --preserve-status", "-k -s --kill-after --signal", operands=1),
     "xargs": _wrapper(
         "-0 --null -r --no-run-if-empty -t --verbose -x --exit",
-        "-I -L -P -d -n -s --delimiter --max-args --max-chars --max-lines --max-procs",
+        "-I -L -P -d -n -s --delimiter --max-args --max-chars --max-procs",
     ),
 }
 _SUDO = _wrapper("-n -S -E -H -b -k -A", "-u -g -h -p -C -r -t -D -R -T -U")
@@ -113,6 +117,7 @@ class _Reading:
         self.redirections: list[Redirection] = []
         self.variables: list[str] = []
         self.exported: list[str] = []
+        self.fed: list[str] = []
         self.reasons: list[str] = []
         self._depth = depth
 
@@ -129,6 +134,7 @@ class _Reading:
             redirections=tuple(self.redirections),
             variables=tuple(self.variables),
             exported=tuple(self.exported),
+            fed=tuple(self.fed),
             opaque=self.reasons[0] if self.reasons else "",
         )
 
@@ -141,6 +147,7 @@ class _Reading:
         self.reasons += grammar.found.reasons
         self.redirections += grammar.found.redirections
         self.variables += grammar.found.variables
+        self.fed += grammar.found.fed
         for command in grammar.found.commands:
             self._look_through(command, self.commands, self._depth)
 
@@ -177,10 +184,7 @@ class _Reading:
             case _:
                 _check_builtin(name, command)
                 found.append(command)
-                if name in _RUNNING_NEXT:
-                    # Which of the words begins what it runs is not known: each may.
-                    rest = command.words[1:]
-                    self.shadows += [Command(rest[at:]) for at, word in enumerate(rest[:_MAX_RUN]) if word.literal]
+                self._shadow_of_runner(name, command.words[1:], depth)
 
     def _wrapped(self, name: str, command: Command, found: list[Command], depth: int) -> None:
         inner = _inside(name, command)
@@ -192,8 +196,23 @@ class _Reading:
 
     def _shadow_of_sudo(self, command: Command, depth: int) -> None:
         start = _operands(_SUDO, command.words)
+        while start < len(command.words) and ("=" in command.words[start].text or command.words[start].text == "--"):
+            start += 1
         if inner := command.words[start:]:
             self._look_through(Command(inner), self.shadows, depth + 1)
+
+    def _shadow_of_runner(self, name: str, words: tuple[Word, ...], depth: int) -> None:
+        """Which of the words begins what it runs is not known: each may; or be a text for a shell."""
+        known = [(at, word) for at, word in enumerate(words[:_MAX_RUN]) if word.literal]
+        if name in _RUNNING_NEXT:
+            self.shadows += [Command(words[at:]) for at, _ in known]
+        for at, word in known if depth < MAX_DEPTH else ():
+            behind_c = name in _RUNNING_NEXT and at > 0 and words[at - 1].text in ("-c", "--call", "--command")
+            if not (behind_c or name in _GIVING_TO_A_SHELL):
+                continue
+            inner = _Reading(depth=depth + 1)
+            inner._read(word.text)
+            self.shadows += [*inner.commands, *inner.shadows]
 
     def _shell(self, name: str, command: Command, found: list[Command], depth: int) -> None:
         script = _shell_script(command.words)
@@ -210,6 +229,7 @@ class _Reading:
         self.redirections += inner.redirections
         self.variables += inner.variables
         self.exported += inner.exported
+        self.fed += inner.fed
         self.reasons += inner.reasons
 
     def _export(self, command: Command) -> None:
@@ -256,8 +276,10 @@ def _inside(name: str, command: Command) -> Command | None:
     words = command.words
     start = _operands(wrapper, words) + wrapper.operands
     assignments = list(command.assignments)
-    while name == "env" and start < len(words) and (assigned := _ASSIGNED.match(words[start].text)):
-        assignments.append(Assignment(assigned.group(1), Word(assigned.group(2))))
+    while name == "env" and start < len(words) and "=" in words[start].text:
+        # Unlike a shell, it takes any text before the sign for a name.
+        variable, _, value = words[start].text.partition("=")
+        assignments.append(Assignment(variable, Word(value)))
         start += 1
     if not all(word.literal for word in words[:start]):
         # Outside quotes an expansion may become several words, and one of them the command.
@@ -330,7 +352,8 @@ def _check_builtin(name: str, command: Command) -> None:
         case "set":
             fine = known and all(_SET_FLAGS.fullmatch(text) or text == "pipefail" for text in texts)
         case "printf":
-            fine = all(word.literal and not word.text.startswith("-") for word in words[:1])
+            # `%n` sets the variable that it is given.
+            fine = all(word.literal and not re.search(r"\A-|%[^%A-Za-z]*[hlLjzt]*n", word.text) for word in words[:1])
         case "test" | "[":
             fine = known and not {"-v", "-R"} & set(texts)
         case "wait" | "jobs":

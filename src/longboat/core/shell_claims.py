@@ -7,46 +7,30 @@ turn out to be what is denied.
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from fnmatch import fnmatchcase
 
 from longboat.core.claims import Claim, Gap, is_guarded
-from longboat.core.looking import only_looks, searches
+from longboat.core.looking import only_looks
+from longboat.core.overlap import may_begin, may_hold, may_name
 from longboat.core.rules import CommandPattern, PathPattern, Rule, below
-from longboat.core.shell import RUNNERS, Command, Kind, Redirection, Script, Word, plain_name
-from longboat.core.shell_words import names
-
-HARMLESS_NAMES = names(
-    """CI CLICOLOR CLICOLOR_FORCE COLUMNS DEBUG FORCE_COLOR LANG LC_ALL LC_CTYPE LINES NODE_ENV NO_COLOR PYTHONHASHSEED
-    PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED RUST_BACKTRACE RUST_LOG TERM TZ VERBOSE"""
-)
-"""What a command may set without a rule that says so: none of these makes a program load or run anything."""
-
-_NEVER_WIDE = names(
-    """at awk batch chmod chown chroot cp curl dd doas ed emacs env ex expect find kill ln mv nc nsenter osascript rm
-    rmdir rsync scp screen sed set socat ssh su sudo tar tclsh tee tmux truncate unshare vi vim watch wget xargs"""
-)
-"""“… and anything after it” is not offered for these."""
-_WIDE_BY_SECOND_WORD = names(
-    """apt bash brew bun bunx bundle cargo conda dash deno docker dotnet gh git go gradle hatch java julia kubectl lua
-    make mvn nix node npm npx pdm perl php pip pipx pixi pnpm podman poetry python python3 rake rye Rscript ruby sh
-    systemctl tox uv uvx yarn"""
-)
-"""For these only behind a subcommand or a file."""
-
-_BY_TOPIC = frozenset({"apt", "brew", "gh", "git", "make", "systemctl"})
-"""Their second word is a command of their own or a thing, and no program that they run."""
-_RUN_NEXT = frozenset({"dlx", "exec", "run", "shell", "tool", "x"})
+from longboat.core.shell import Command, Kind, Redirection, Script, Word, plain_name
+from longboat.core.shell_offers import HARMLESS_NAMES, narrow_rule, wide_rule
+from longboat.core.shell_parts import names
+from longboat.core.shell_reads import Reach, reaches
+from longboat.core.shell_scope import landings, options_of_git
 
 _PRINTING = names(": echo printf true false seq sleep")
 """What these are given they print, and no file is read or written."""
 
 _DEVICES = frozenset({"/dev/null", "/dev/stderr", "/dev/stdin", "/dev/stdout"})
 _LOCAL_NAME = re.compile(r"(?!npm_)[a-z][a-z0-9_]*(?<!_proxy)")
-_PLAIN_WORD = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_:./@-]*")
 _WEB_ADDRESS = re.compile(r"\b(?:https?|ssh|git)://(?!\S*\.\.)[^\s,]*")
 _HIDDEN_GLOB = re.compile(r"(?:\A|/)\.[^/]*[*?\[]")
+_LETTERS = re.compile(r"[A-Za-z0-9]+")
+_MAX_LETTERS = 40
+_ROOTED = re.compile(r"(?<![\w.*?\]])/.*", re.DOTALL)
+_MAGIC_OF_GIT = re.compile(r"\A:(?:\([^)]*\)|[!^/]*)")
 _GLOB_SIGN = re.compile(r"[*?\[]")
 
 
@@ -115,26 +99,28 @@ class ShellClaim(Claim):
 
     def named(self) -> tuple[NamedPath, ...]:
         """The paths inside the workspace that its words and redirections may name."""
-        found = [
-            self._named(word, looks=only_looks(each) is not None)
-            for each in self.script.commands
-            for word in each.words
-        ]
+        found: list[Iterator[NamedPath]] = []
+        for command in self.script.commands:
+            looks = only_looks(command) is not None
+            found += [self._named(word, looks=looks) for word in command.words]
+        found += [self._named_within(each) for each in self.script.commands]
         found += [self._named(each.target, looks=not each.writes) for each in self.script.redirections]
-        return tuple(
-            dict.fromkeys(
-                path
-                for paths in found
-                for path in paths
-                if below(posixpath.normpath(path.path), self.directory) is not None
-            )
-        )
+        return tuple(dict.fromkeys(path for paths in found for path in paths))
 
     def _named(self, word: Word, *, looks: bool) -> Iterator[NamedPath]:
         for text in () if word.kind is Kind.DYNAMIC else _possible_paths(word.text):
             glob = word.kind is Kind.GLOB and bool(_GLOB_SIGN.search(text))
-            for base in self._bases():
-                yield NamedPath(posixpath.join(base, text), glob=glob, looks=looks)
+            for path in (posixpath.join(base, text) for base in self._bases()):
+                if below(posixpath.normpath(path), self.directory) is not None:
+                    yield NamedPath(path, glob=glob, looks=looks)
+
+    def _named_within(self, command: Command) -> Iterator[NamedPath]:
+        """What is in the directories that it may name, where it shows the files right in them."""
+        for reach in reaches(command, only_looks(command) or ()):
+            for path in () if reach.deep else self._from_bases(reach.place):
+                if below(path, self.directory) is not None:
+                    place = re.sub(r"([*?\[])", r"[\1]", path)
+                    yield from (NamedPath(f"{place}/{names}", glob=True, looks=True) for names in ("*", ".*"))
 
     def _doubts(self) -> Iterator[Gap]:
         """What a deny rule may turn out to meet. Not even a rule for the whole of bash helps here."""
@@ -149,6 +135,9 @@ class ShellClaim(Claim):
                 path := next((path for path in self.paths if self.on_path(rule, path)), None)
             ):
                 yield Gap(why=f"It leads to {path}, and {rule.text} is denied.")
+            read = (each.target for each in script.redirections if not each.writes and not each.target.literal)
+            if rule.concerns("view") and (target := next((each for each in read if self._may_be(each, rule)), None)):
+                yield Gap(why=f"It reads {target.text[:200]}, and {rule.text} is denied.")
             if word := next((word for each in script.commands for word in self._denied_words(rule, each)), None):
                 yield Gap(why=f"It names {word.text[:200]}, and {rule.text} is denied.")
             if not rule.concerns("bash") or not isinstance(rule.pattern, CommandPattern):
@@ -163,10 +152,8 @@ class ShellClaim(Claim):
         looks = only_looks(command) is not None
         if rule.pattern is None or not (rule.concerns("view") or (rule.concerns("edit") and not looks)):
             return
-        for word in command.words[1:]:
-            paths = [path for text in _possible_paths(word.text) if text for path in self._from_bases(text)]
-            if word.literal and any(self.on_path(rule, path) for path in paths):
-                yield word
+        git = plain_name(command.words[0]) == "git"
+        yield from (word for word in command.words[1:] if self._may_be(_pathspec(word) if git else word, rule))
 
     def _settings(self) -> Iterator[Gap]:
         names = [name for name in self.script.variables if not _LOCAL_NAME.fullmatch(name)]
@@ -182,7 +169,7 @@ class ShellClaim(Claim):
 
     @property
     def _elsewhere(self) -> bool:
-        return bool(self.moves) or self.start != self.directory
+        return len(self.moves) > 1 or any(base != self.directory for base in self._bases())
 
     def _places_of(self, target: Word) -> tuple[str, ...]:
         if not target.literal or target.text in _DEVICES:
@@ -205,54 +192,95 @@ class ShellClaim(Claim):
 
     def _command_gaps(self, command: Command) -> Iterator[Gap]:
         patterns = [rule.pattern for rule in self.allowing("bash") if isinstance(rule.pattern, CommandPattern)]
-        if self._only_looks_inside(command) or any(self._allowed(pattern, command) for pattern in patterns):
+        if any(self._allowed(pattern, command) for pattern in patterns):
             return
+        if self._only_looks_inside(command):
+            if self.script.fed:
+                why = f"{self.script.fed[0]} may be shown, and is only known when it runs."
+                yield Gap(why=why, narrow=narrow_rule(command))
+            return
+        if limit := self._limit(command):
+            yield Gap(why=limit, narrow="" if self._is_git_away(command) else narrow_rule(command))
+        else:
+            yield Gap(why=self._why(command), narrow=narrow_rule(command), wide=wide_rule(command))
+
+    def _limit(self, command: Command) -> str:
+        """Why nothing wider than this command could be allowed."""
         stray = next((word for word in command.words[1:] if self._strays(word) and not _is_text(command, word)), None)
         guarded = next((word for word in command.words[1:] if self._guarded(word)), None)
-        shown = shlex.join(word.text for word in command.words)[:200]
         settings = [each for each in command.assignments if each.name not in HARMLESS_NAMES]
         if stray:
-            why = f"{stray.text[:200]} is, or may be, outside the workspace."
-        elif guarded:
-            why = f"{guarded.text} decides what may run here."
-        elif settings:
-            why = f"It sets {settings[0].name} for {shown}."
-        elif self.doubt and only_looks(command) is not None and plain_name(command.words[0]) == "git":
-            why = f"{shown} may do more than look: {self.doubt}."
-        else:
-            why = f"No rule allows {shown}."
-        yield Gap(why=why, narrow=_narrow(command), wide="" if stray or guarded or settings else _wide(command))
+            return f"{stray.text[:200]} is, or may be, outside the workspace."
+        if guarded:
+            return f"{guarded.text} decides what may run here."
+        if settings:
+            return f"It sets {settings[0].name} for {_shown(command)}."
+        if self._is_git_away(command):
+            return f"{_shown(command)} runs in another directory than the root, where git may be set to run more."
+        return ""
+
+    def _why(self, command: Command) -> str:
+        shown = _shown(command)
+        if self.doubt and only_looks(command) is not None and plain_name(command.words[0]) == "git":
+            return f"{shown} may do more than look: {self.doubt}."
+        if self._shows_hidden(command):
+            return f"{shown} may show files that a rule denies the view of."
+        return f"No rule allows {shown}."
+
+    def _is_git_away(self, command: Command) -> bool:
+        """Another directory can bring its own git configuration, and that runs commands."""
+        return self._elsewhere and plain_name(command.words[0]) == "git"
 
     def _only_looks_inside(self, command: Command) -> bool:
         paths = only_looks(command)
         if paths is None or any(each.name not in HARMLESS_NAMES for each in command.assignments):
             return False
-        if (self._elsewhere or self.doubt) and plain_name(command.words[0]) == "git":
-            return False  # Another directory can bring its own git configuration, and that runs commands.
-        if self._searches_hidden(command, paths):
+        if self._is_git_away(command) or (self.doubt and plain_name(command.words[0]) == "git"):
+            return False
+        if self._shows_hidden(command):
             return False
         return not any(self._strays(word) or self._hidden(word) for word in paths)
 
     def _hidden(self, word: Word) -> bool:
         """Whether a rule denies the view of this file, or may deny one of these files."""
-        denials = [rule for rule in self.rules.deny if rule.concerns("view")]
-        if word.kind is Kind.GLOB:
-            return bool(denials and self._elsewhere) or any(_may_name(word.text, rule) for rule in denials)
-        paths = [path for text in _possible_paths(word.text) for path in self._from_bases(text)]
-        return any(self.on_path(rule, path) for rule in denials for path in paths)
+        return any(self._may_be(word, rule) for rule in self.rules.deny if rule.concerns("view"))
 
-    def _searches_hidden(self, command: Command, paths: Sequence[Word]) -> bool:
-        """Whether it reads all that is in a directory, and a rule may deny the view of some of that."""
-        if not searches(command):
-            return False
-        texts = [word.text for word in paths if not word.text.startswith("-")] or ["."]
-        places = [path for text in texts for path in self._from_bases(text)]
+    def _may_be(self, word: Word, rule: Rule) -> bool:
+        """Whether a word may name what the rule names. Of words that are only known when it runs, those with braces
+        alone can be told."""
+        if not isinstance(rule.pattern, PathPattern):
+            return rule.pattern is None
+        match word.kind:
+            case Kind.GLOB:
+                return any(may_name(path, rule.pattern, self.directory) for path in self._paths_in(word.text))
+            case Kind.DYNAMIC:
+                start, brace, _ = word.text.partition("{")
+                if not brace or re.search(r"[$`~'\"\\<>]", word.text):
+                    return False
+                return any(may_begin(path, rule.pattern, self.directory) for path in self._from_bases(start))
+        return any(rule.pattern.fits(path, self.directory) for path in self._paths_in(word.text))
+
+    def _paths_in(self, text: str) -> Iterator[str]:
+        return (path for part in _possible_paths(text) if part for path in self._from_bases(part))
+
+    def _shows_hidden(self, command: Command) -> bool:
+        """Whether it shows files that it does not name, and a rule may deny the view of some."""
         denials = [rule for rule in self.rules.deny if rule.concerns("view")]
-        return any(_may_hold(place, rule, self.directory) for rule in denials for place in places)
+        shown = reaches(command, only_looks(command) or ()) if denials else ()
+        return any(self._may_hold(reach, rule) for reach in shown for rule in denials)
+
+    def _may_hold(self, reach: Reach, rule: Rule) -> bool:
+        if not isinstance(rule.pattern, PathPattern):
+            return True
+        if reach.like_a_file and rule.pattern.source.startswith("**"):
+            return False  # It would be in any directory; nothing says that this is one.
+        return any(
+            may_hold(place, rule.pattern, self.directory, deep=reach.deep) for place in self._from_bases(reach.place)
+        )
 
     def _allowed(self, pattern: CommandPattern, command: Command) -> bool:
         """Whether the pattern fits, and names whatever is outside the workspace."""
-        if not pattern.allows(command, harmless=HARMLESS_NAMES):
+        if not pattern.allows(command, harmless=HARMLESS_NAMES) or self._beyond(pattern, command):
             return False
         for at, word in enumerate(command.words):
             named = at < len(pattern.words) and (
@@ -265,6 +293,19 @@ class ShellClaim(Claim):
             if self._strays(word) or self._guarded(word):
                 return False
         return True
+
+    def _beyond(self, pattern: CommandPattern, command: Command) -> bool:
+        """Whether it does more than the pattern says, although that fits."""
+        if self._is_git_away(command):
+            return True
+        exact = [glob.exact for glob in pattern.words]
+        options = options_of_git(command)
+        if options and not (options.start < len(exact) and exact[options.start]):
+            return True
+        if not pattern.open and all(exact):
+            return False
+        places = (path for text in landings(command) for path in self._paths_in(text))
+        return any(path == self.directory for path in places)
 
     def _guarded(self, word: Word) -> bool:
         """Whether a word may be a path that decides what may run, and that no rule names."""
@@ -295,24 +336,19 @@ def moves_of(script: Script) -> tuple[str, ...]:
     return tuple(words[1].text for words in moves if len(words) > 1)
 
 
+def _pathspec(word: Word) -> Word:
+    """A word as git may read it: with patterns of its own, quoted or not."""
+    text = _MAGIC_OF_GIT.sub("", word.text)
+    return Word(text, Kind.GLOB) if word.literal and _GLOB_SIGN.search(text) else Word(text, word.kind)
+
+
+def _shown(command: Command) -> str:
+    return shlex.join(word.text for word in command.words)[:200]
+
+
 def _is_text(command: Command, word: Word) -> bool:
     """Whether this word is no path, whatever it becomes."""
     return word.kind is Kind.DYNAMIC and plain_name(command.words[0]) in _PRINTING
-
-
-def _may_name(glob: str, rule: Rule) -> bool:
-    """Whether a glob of the shell may stand for what the rule names."""
-    if not isinstance(rule.pattern, PathPattern) or not rule.pattern.exact:
-        return True
-    return fnmatchcase(rule.pattern.source, glob.removeprefix("./"))
-
-
-def _may_hold(place: str, rule: Rule, directory: str) -> bool:
-    """Whether what the rule names may be in this directory."""
-    if not isinstance(rule.pattern, PathPattern):
-        return True
-    known = re.split(r"[*?\\]", posixpath.join(directory, rule.pattern.source), maxsplit=1)[0]
-    return known.startswith(place.rstrip("/") + "/") or place.startswith(known)
 
 
 def _possible_paths(text: str) -> Iterator[str]:
@@ -321,37 +357,14 @@ def _possible_paths(text: str) -> Iterator[str]:
         yield "/"
     text = _WEB_ADDRESS.sub("", text)
     if text.startswith("-") and not text.startswith("--"):
-        yield text[2:]
-    yield from re.split(r"[=:@,]", text)
-
-
-def _narrow(command: Command) -> str:
-    """The rule for exactly this command."""
-    settings = [each for each in command.assignments if each.name not in HARMLESS_NAMES]
-    values = [each.value for each in settings]
-    name = plain_name(command.words[0])
-    if not all(word.literal for word in (*command.words, *values)) or "=" in name:
-        return ""
-    words = [name, *(word.text for word in command.words[1:])]
-    return (
-        f"bash({' '.join([*(f'{each.name}={shlex.quote(each.value.text)}' for each in settings), shlex.join(words)])})"
-    )
-
-
-def _wide(command: Command) -> str:
-    """The rule for this command, its subcommand and anything after it."""
-    name = plain_name(command.words[0])
-    if not _PLAIN_WORD.fullmatch(name) or name in _NEVER_WIDE | RUNNERS:
-        return ""
-    words = [name]
-    for word in command.words[1:3]:
-        if not word.literal or not _PLAIN_WORD.fullmatch(word.text):
-            break
-        if word.text in _NEVER_WIDE | RUNNERS | _WIDE_BY_SECOND_WORD and name not in _BY_TOPIC:
-            return ""  # It runs what runs anything.
-        words.append(word.text)
-        if word.text not in _RUN_NEXT:
-            break
-    if len(words) == 1 and name in _WIDE_BY_SECOND_WORD:
-        return ""
-    return "" if words[-1] in _RUN_NEXT else f"bash({' '.join(words)} *)"
+        # Letters of other options may stand before the one with the value: `-vfx`.
+        letters = _LETTERS.match(text, 1)
+        end = letters.end() if letters else 1
+        yield from (text[at:] for at in range(2, min(end, _MAX_LETTERS) + 1))
+        yield text[max(end, 2) :] if end <= _MAX_LETTERS else "/"
+    if text.startswith("-") and (rooted := _ROOTED.search(text)):
+        yield rooted.group()
+    if text.startswith(("+", "%")):
+        yield text[1:]
+    parts = re.split(r"[=:@,;|'\"]", text)
+    yield from parts if len(parts) == 1 else (text, *parts)

@@ -8,13 +8,16 @@ what any command does.
 import re
 from collections.abc import Callable
 
+from longboat.core.shell_parts import MAX_WORDS, Assignment, Command, Findings, Kind, NotUnderstood, Word, names
 from longboat.core.shell_redirections import Redirecting
-from longboat.core.shell_words import Assignment, Command, Findings, Kind, NotUnderstood, Word, names
 
 _TOKEN = re.compile(r"[^ \t\n;|&()<>]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
+
+MAX_AGAIN = 100_000
+"""So many characters of loops are read once more for each of their words."""
 
 _TESTS_OF_ONE = frozenset({"-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h", "-n", "-z"})
 _TESTS_OF_TWO = frozenset({"=", "==", "!="})
@@ -24,13 +27,15 @@ class Grammar(Redirecting):
     def __init__(self, text: str, *, found: Findings | None = None, depth: int = 0) -> None:
         super().__init__(text, found=found, depth=depth)
         self._separators = 0
+        self._trying = False
+        """Whether a loop is read only to see what is in it."""
         self._compounds: dict[str, Callable[[], None]] = {
             "{": self._group,
             "if": self._if,
             "while": self._while,
             "until": self._while,
             "for": self._for,
-            "select": self._for,
+            "select": self._select,
             "case": self._case,
             "function": self._function_word,
             "coproc": self._coproc,
@@ -168,8 +173,15 @@ class Grammar(Redirecting):
         self._expect("fi")
 
     def _while(self) -> None:
+        before = len(self.found.commands)
         self._statements("do")
         self._loop()
+        self._check_repeated(before)
+
+    def _check_repeated(self, before: int) -> None:
+        """Where the second round of a loop begins is not followed."""
+        if any(word.text in ("cd", "pushd") for command in self.found.commands[before:] for word in command.words):
+            self.found.reasons.append("it changes its directory in a loop")
 
     def _loop(self) -> None:
         self._expect("do")
@@ -177,21 +189,65 @@ class Grammar(Redirecting):
         self._expect("done")
 
     def _for(self) -> None:
+        name, words = self._words_of_loop()
+        self._loop_over(name, words)
+
+    def _select(self) -> None:
+        """What is typed decides, so nothing is known of its variable."""
+        self._words_of_loop()
+        before = len(self.found.commands)
+        self._loop()
+        self._check_repeated(before)
+
+    def _words_of_loop(self) -> tuple[str, list[Word]]:
         name = self._token()
         if not _NAME.fullmatch(name):
             raise NotUnderstood("it has a loop of an unusual kind")
         self.found.variables.append(name)
         self.pos += len(name)
         self.newlines()
+        words: list[Word] = []
         if self._token() == "in":
             self.pos += 2
             self.gap()
-            while self.word():
+            while word := self.word():
+                words.append(word)
                 self.gap()
         if self.char() == ";":
             self.pos += 1
             self._separators += 1
+        return name, words
+
+    def _loop_over(self, name: str, words: list[Word]) -> None:
+        """Read the loop once for each of its words if they are all known: then its variable is known as well."""
+        start, mark, before = self.pos, self.found.mark(), self.found.words
+        trying, waiting = self._trying, bool(self.heredocs)
+        self._trying = True
         self._loop()
+        self._trying = trying
+        longer = (self.pos - start) * len(words)
+        most = before + (self.found.words - before + 1) * len(words)
+        # A loop inside one that is only tried is not tried again: that would double the work with every level.
+        long = self.found.again + longer > MAX_AGAIN or most > MAX_WORDS
+        unknown = not words or not all(map(_is_fixed, words)) or self._sets_again(name, mark)
+        if trying or waiting or self.heredocs or long or unknown:
+            self._check_repeated(mark[0])
+            return
+        self.found.back_to(mark)
+        self.found.again += longer
+        for word in words:
+            self.pos = start
+            self.found.known[name] = word
+            self._loop()
+        del self.found.known[name]
+
+    def _sets_again(self, name: str, mark: tuple[int, ...]) -> bool:
+        """Whether what was found since may give the variable another value. Whatever else could is opaque."""
+        commands = self.found.commands[mark[0] :]
+        return name in self.found.variables[mark[2] :] or any(
+            name in [each.name for each in command.assignments] or Word("export") in command.words
+            for command in commands
+        )
 
     def _case(self) -> None:
         if not self.word():
@@ -240,13 +296,14 @@ class Grammar(Redirecting):
             else:
                 raise NotUnderstood("it has a test of an unusual kind")
 
-    @staticmethod
-    def _check_test(words: list[Word]) -> None:
+    def _check_test(self, words: list[Word]) -> None:
         while words[:1] == [Word("!")]:
             words = words[1:]
         match words:
-            case [Word(text=sign, kind=Kind.LITERAL), _] if sign in _TESTS_OF_ONE:
-                pass
+            case [Word(text=sign, kind=Kind.LITERAL), operand] if sign in _TESTS_OF_ONE:
+                if operand.literal and sign not in ("-n", "-z"):
+                    # The same as the command, which looks at a file.
+                    self.found.commands.append(Command((Word("test"), *words)))
             case [_, Word(text=sign, kind=Kind.LITERAL), _] if sign in _TESTS_OF_TWO:
                 pass
             case _:
@@ -307,6 +364,10 @@ class Grammar(Redirecting):
         if self.char() == "(":
             raise NotUnderstood("it sets an array")
         return Assignment(found.group(1), value)
+
+
+def _is_fixed(word: Word) -> bool:
+    return word.kind in (Kind.LITERAL, Kind.GLOB)
 
 
 _RESERVED = names("then elif else fi do done in esac } ! time ]]")

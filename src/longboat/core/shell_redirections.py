@@ -7,7 +7,8 @@ lends it `body_of_heredoc()`.
 import re
 from dataclasses import dataclass
 
-from longboat.core.shell_words import BLANK_OR_END, Findings, NotUnderstood, Redirection, Scanner, Word
+from longboat.core.shell_parts import Findings, NotUnderstood, Redirection, Word
+from longboat.core.shell_words import BLANK_OR_END, Scanner
 
 _REDIRECTION = re.compile(r"[0-9]{0,4}(<<<|<<-|<<|<>|<&-|>&-|<&|>&|>>|>\||<|>)|(&>>|&>)")
 _DELIMITER = re.compile(r"""(?:'([\w.-]+)'|"([\w.-]+)"|(\\?)([\w.-]+))(?=[ \t\n;|&<>)]|\Z)""", re.ASCII)
@@ -103,15 +104,17 @@ class Redirecting(Scanner):
         if sign in ("<<", "<<-"):
             self._heredoc(tabs=sign == "<<-")
             return True
+        before = len(self.found.expanded)
         target = self.word()
         if target is None:
             raise NotUnderstood("a redirection has no target")
-        self._redirect(sign, target)
+        if sign == "<<<":
+            self.found.fed += self.found.expanded[before:]
+        else:
+            self._redirect(sign, target)
         return True
 
     def _redirect(self, sign: str, target: Word) -> None:
-        if sign == "<<<":
-            return
         if sign in ("<&", ">&"):
             if target.literal and _DUPLICATE.fullmatch(target.text):
                 return

@@ -7,16 +7,14 @@ it `enclosed()` for the commands inside a substitution.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import StrEnum
 
-MAX_DEPTH = 30
-MAX_WORDS = 4_000
-"""Enough for any command that a person would read, and read in an instant."""
+from longboat.core.shell_parts import MAX_DEPTH, MAX_WORDS, Command, Findings, Kind, NotUnderstood, Word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./,:=+@%^!#\-\]}]+")
 _QUOTED_RUN = re.compile(r'[^"\\$`]+')
 _BODY_RUN = re.compile(r"[^\\$`]+")
+_ESCAPE = re.compile(r"\\([abeEfnrtv\\'\"?]|x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3})")
+_SIGNS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
 _ANSI_C = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _PARAMETER = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
 _BRACED = re.compile(r"\$\{(?:#?[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])\}")
@@ -26,77 +24,12 @@ _HEREDOC_TEXT = re.compile(r"\$\(cat[ \t]+<<[ \t]*'([A-Za-z_]+)'\n")
 _CLOSING = re.compile(r"[ \t\n]*\)")
 _BRACKETS = re.compile(r"""\[[^][\s;|&()<>'"\\$`]+\]""")
 _TILDE = re.compile(r"^~|[=:]~")
+_UNSPLIT = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
 _NUMERIC = re.compile(r"[0-9+\-*/% ]")
 
 _AFTER_A_PLAIN_DOLLAR = frozenset(" \t\n/.,:;|)")
 BLANK_OR_END = ("", " ", "\t", "\n")
 _NOT_IN_BRACES = frozenset("'\"\\{<>\n")
-
-
-def names(text: str) -> frozenset[str]:
-    """A set written as a line of words."""
-    return frozenset(text.split())
-
-
-class NotUnderstood(Exception):
-    """Something that this reader does not vouch for; the message says what, for the person who is asked."""
-
-
-class Kind(StrEnum):
-    """What is known of a word before it runs."""
-
-    LITERAL = "literal"
-    """All of it: `text` is the value."""
-    GLOB = "glob"
-    """It stands for names of files: `text` is the pattern."""
-    STATUS = "status"
-    """All but the number that `$?` stands for."""
-    DYNAMIC = "dynamic"
-    """Nothing: it may become any number of words. `text` is the source."""
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    text: str
-    kind: Kind = Kind.LITERAL
-
-    @property
-    def literal(self) -> bool:
-        return self.kind is Kind.LITERAL
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    name: str
-    value: Word
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One simple command: its words, and what it sets in its own environment."""
-
-    words: tuple[Word, ...]
-    assignments: tuple[Assignment, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Redirection:
-    target: Word
-    writes: bool
-
-
-@dataclass(slots=True)
-class Findings:
-    """What has been read so far of a text and the texts inside it."""
-
-    commands: list[Command] = field(default_factory=list)
-    redirections: list[Redirection] = field(default_factory=list)
-    variables: list[str] = field(default_factory=list)
-    """Names that an expansion or a statement sets in the shell itself."""
-    reasons: list[str] = field(default_factory=list)
-    """Why the whole is opaque although it could be read to its end."""
-    words: int = 0
-    """How many, with the parts inside them."""
 
 
 def _together(one: Kind, other: Kind) -> Kind:
@@ -235,10 +168,12 @@ class Scanner:
 
     def body(self) -> None:
         """Read this text as the body of a heredoc whose delimiter is not quoted."""
+        before = len(self.found.expanded)
         while sign := self.char():
             if self.text.startswith("\\\n", self.pos):
                 raise NotUnderstood("a line of a heredoc is continued")
             self._quoted_piece(sign, _BODY_RUN, "$`\\")
+        self.found.fed += self.found.expanded[before:]
 
     def _quoted_piece(self, sign: str, run: re.Pattern[str], escapes: str) -> tuple[str, Kind]:
         if sign == "$":
@@ -277,8 +212,18 @@ class Scanner:
             return "$", Kind.LITERAL
         else:
             raise NotUnderstood("it has a dollar sign of an unusual kind")
-        source = self.text[start : self.pos]
-        return source, Kind.STATUS if source == "$?" else Kind.DYNAMIC
+        return self._value_of(self.text[start : self.pos], quoted=quoted)
+
+    def _value_of(self, source: str, *, quoted: bool) -> tuple[str, Kind]:
+        """What `$x` or its like stands for."""
+        if source == "$?":
+            return source, Kind.STATUS
+        known = self.found.known.get(source.removeprefix("$").removeprefix("{").removesuffix("}"))
+        # Outside quotes a value is split at blanks, and its signs stand for names of files.
+        if known and (quoted or (known.literal and _UNSPLIT.fullmatch(known.text))):
+            return known.text, known.kind
+        self.found.expanded.append(source)
+        return source, Kind.DYNAMIC
 
     def _quoted_heredoc(self) -> str | None:
         """The text of `$(cat <<'EOF' …)`, the usual way to write a long message: all of it is known."""
@@ -300,8 +245,8 @@ class Scanner:
         if not found:
             raise NotUnderstood("a quote is not closed")
         self.pos = found.end()
-        value = found.group(1)
-        return (found.group(), Kind.DYNAMIC) if "\\" in value else (value, Kind.LITERAL)
+        value = _unescaped(found.group(1))
+        return (found.group(), Kind.DYNAMIC) if value is None else (value, Kind.LITERAL)
 
     def _substituted(self) -> tuple[str, Kind]:
         """`$(…)`, `<(…)` or `>(…)`."""
@@ -352,6 +297,9 @@ class Scanner:
         found = _DEFAULTED.match(self.text, self.pos)
         if not found:
             raise NotUnderstood("it has a parameter expansion of an unusual kind")
+        message = self.text[found.end() : self.text.find("}", found.end())]
+        if found.group(2).endswith("?") and re.search(r"[$`]", message):
+            raise NotUnderstood("it shows a value in a message")
         if found.group(2).endswith("="):
             self.found.variables.append(found.group(1))
         self.pos = found.end()
@@ -365,3 +313,19 @@ class Scanner:
             else:
                 self.pos += 1
         self.pos += 1
+
+
+def _unescaped(text: str) -> str | None:
+    """What `$'…'` stands for; None where it is no plain text."""
+    if re.sub(_ESCAPE, "", text).count("\\"):
+        return None
+    value = _ESCAPE.sub(_character, text)
+    return value if all(sign.isprintable() or sign in "\t\n" for sign in value) else None
+
+
+def _character(found: re.Match[str]) -> str:
+    sign = found.group(1)
+    if sign[0] in _SIGNS:
+        return _SIGNS[sign[0]]
+    number = int(sign[1:], 16) if sign[0] in "xuU" else int(sign, 8)
+    return chr(number) if number < 0x80 else "\0"  # what else becomes of it depends on the locale

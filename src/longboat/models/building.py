@@ -141,6 +141,11 @@ def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) 
     return GeneralModel(endpoint, context_window=_window(entry, facts), abilities=_abilities(entry, facts))
 
 
+def abilities_of(choice: Choice, data_dir: Path) -> Abilities:
+    """What is known of a model, without making it."""
+    return _abilities(entry_of(choice), _facts(choice, choice.section.base_url, data_dir))
+
+
 def _priced_at(choice: Choice, access: Access) -> str | None:
     """The address that tells whose prices count; the clouds' own addresses are as good as their names."""
     return None if choice.section.type == "bedrock" else access.base_url

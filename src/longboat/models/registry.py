@@ -13,10 +13,11 @@ from urllib.parse import urlsplit, urlunsplit
 from longboat.config.settings import Config, ProviderSection
 from longboat.errors import ConfigInvalid, ModelError
 from longboat.models import catalogue, local, refreshed, running
-from longboat.models.building import Access, Choice, build, defaults_of, window_of
+from longboat.models.building import Access, Choice, abilities_of, build, defaults_of, window_of
 from longboat.models.lending import Closable, LentModel
 from longboat.models.providers import CLOUDS, KNOWN, LOCAL_TYPE, cloud_address, cloud_wants, keys_of, named_section
 from longboat.models.seam import Model
+from longboat.wire.listings import ModelInfo
 
 __all__ = ["KNOWN", "Overview", "ProviderInfo", "Registry"]
 
@@ -89,6 +90,15 @@ class Registry:
         return Overview(
             large=large.name, small=small.name, problem=None, providers=self._infos(), hint=self._hint(large)
         )
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        """What a prompt can name: those that are ready first."""
+        found = [
+            self._model_info(Choice(provider=info.name, section=self._section(info.name), model=name), info.problem)
+            for info in self._infos()
+            for name in (each.partition("/")[2] for each in info.models)
+        ]
+        return tuple(sorted(found, key=lambda model: not model.ready))
 
     async def retire(self) -> None:
         """The configuration is not in use any more: each model closes as soon as nobody hears it."""
@@ -232,6 +242,17 @@ class Registry:
         found = [self._found[0]] if self._found else []
         names = dict.fromkeys((*self._config.providers, *KNOWN, *CLOUDS, *found, LOCAL_TYPE))
         return tuple(self._info(name) for name in names)
+
+    def _model_info(self, choice: Choice, problem: str | None) -> ModelInfo:
+        abilities = abilities_of(choice, self._data_dir)
+        return ModelInfo(
+            name=choice.name,
+            ready=problem is None,
+            problem=problem,
+            context_window=window_of(choice, self._data_dir),
+            images=abilities.images,
+            effort=abilities.effort,
+        )
 
     def _hint(self, choice: Choice) -> str | None:
         if window_of(choice, self._data_dir) is not None:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -73,6 +73,7 @@ async def open_app(
                 yield app
             finally:
                 await app.leave(drain_s=0, hurry=asyncio.Event())
+                app.close()
 
 
 @asynccontextmanager
@@ -143,12 +144,17 @@ class App:
 
     # Workspaces
 
-    async def join(self, path: str, client_id: str | None) -> "tuple[Workspace, bool]":
-        """The workspace of a directory; True if it was never opened here before."""
+    async def join(
+        self, path: str, client_id: str | None, environ: Mapping[str, str] | None = None
+    ) -> "tuple[Workspace, bool]":
+        """The workspace of a directory; True if it was never opened here before. `environ`: the client's own, for the
+        commands of its runs."""
         directory = await asyncio.to_thread(_resolve, path)
         row, created = await self._issue(directory)
         workspace = await self.workspace(row["workspace_id"])
         workspace.hold()
+        if environ is not None:
+            workspace.bench.environs.put(client_id, environ)
         return workspace, created
 
     async def _issue(self, directory: Path) -> tuple[Row, bool]:
@@ -296,6 +302,11 @@ class App:
             await asyncio.gather(*(workspace.aclose() for workspace in last))
         if self._closings:
             await asyncio.wait(list(self._closings.values()))
+
+    def close(self) -> None:
+        """Give up the port where browsers come back to after a login."""
+        if self._logins is not None:
+            self._logins.close()
 
     async def _unwound(self, workspaces: "list[Workspace]", timeout_s: float, hurry: asyncio.Event) -> bool:
         """Whether no turn runs any more, within the time or until somebody is in a hurry."""

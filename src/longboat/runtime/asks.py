@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from longboat.errors import AlreadyAnswered, BadInput, PermissionNotFound, QuestionNotFound
-from longboat.runtime.booking import Ending
+from longboat.runtime.booking import Ending, Withdrawn
 from longboat.runtime.clock import now
 from longboat.store.protocol import Entry, Store, Unit, Write, WriteMissed
 from longboat.store.rows import ASK_QUERIES as QUERIES
@@ -36,14 +36,12 @@ Ask = TypeVar("Ask", Permission, Question)
 class Closing:
     """Writes and events that withdraw what a run still asked, for the unit that ends it."""
 
-    session_id: str | None = None
     writes: list[Write] = field(default_factory=list)
-    bodies: list[bytes] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
 
     def joined(self, ending: Ending) -> Ending:
         """The end of a run, with this in its transaction."""
-        entries = [Entry(bodies=tuple(self.bodies), session_id=self.session_id)] if self.bodies else []
-        return replace(ending, writes=[*ending.writes, *self.writes], entries=[*ending.entries, *entries])
+        return replace(ending, withdrawn=Withdrawn(writes=self.writes, entries=self.entries))
 
 
 class _Desk(Generic[Ask]):
@@ -112,9 +110,8 @@ class _Desk(Generic[Ask]):
             elif about(ask):
                 gone = msgspec.structs.replace(ask, state=AskState.WITHDRAWN)
                 # No number of rows: it may be answered in this very moment, and then stays so.
-                closing.session_id = _audience(ask)
                 closing.writes.append(self._put(gone))
-                closing.bodies.append(encode_body(Change.UPDATED, _notification(gone)))
+                closing.entries.append(_entry(gone, Change.UPDATED, _notification(gone)))
                 del self._waiting[ask.id]
                 future.cancel()
 
@@ -138,8 +135,8 @@ class _Desk(Generic[Ask]):
     async def _commit(self, ask: Ask, change: Change, payload: msgspec.Struct, *more: Write) -> None:
         put = self._put(ask)
         writes = [Write(put.query, put.params, rows=1), *more]
-        entry = Entry(bodies=(encode_body(change, payload),), session_id=_audience(ask))
-        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes, entries=[entry]))
+        unit = Unit(workspace_id=self._workspace_id, writes=writes, entries=[_entry(ask, change, payload)])
+        await self._store.submit(unit)
 
 
 class Asks:
@@ -213,9 +210,9 @@ class Asks:
         """What a call that is over still asks is withdrawn: a tool may have given up waiting. Providers number calls
         as they like: the id alone may be that of another run's call."""
         closing = self._withdraw(lambda ask: (ask.run_id, ask.tool_call_id) == (run_id, call_id))
-        if closing.bodies:
-            entry = Entry(bodies=tuple(closing.bodies), session_id=closing.session_id)
-            await self._store.submit(Unit(workspace_id=self._workspace_id, writes=closing.writes, entries=[entry]))
+        if closing.entries:
+            unit = Unit(workspace_id=self._workspace_id, writes=closing.writes, entries=closing.entries)
+            await self._store.submit(unit)
 
     async def load(self) -> None:
         await self._permissions.load()
@@ -247,9 +244,9 @@ def _granted(ask: Permission, request: AnswerPermission) -> tuple[str, ...]:
     return rules
 
 
-def _audience(ask: Permission | Question) -> str | None:
-    """Whose streams tell of it: those of its session; of a sub-agent's, all, so that those of its parent do."""
-    return ask.session_id if ask.parent_session_id is None else None
+def _entry(ask: Permission | Question, change: Change, payload: msgspec.Struct) -> Entry:
+    body = encode_body(change, payload, parent=ask.parent_session_id)
+    return Entry(bodies=(body,), session_id=ask.session_id, parent_session_id=ask.parent_session_id)
 
 
 def _notification(ask: Permission | Question) -> PermissionNotification | QuestionNotification:

@@ -46,6 +46,17 @@ from longboat.wire.models import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """What a run still asked when it ended, taken back."""
+
+    writes: Sequence[Write] = ()
+    entries: Sequence[Entry] = ()
+
+
+NOTHING_ASKED = Withdrawn()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """What a turn leaves for the terminal events of its runs, and what of its words is not on disk yet."""
 
@@ -54,6 +65,8 @@ class Ending:
     error: str
     writes: Sequence[Write] = ()
     entries: Sequence[Entry] = ()
+    withdrawn: Withdrawn = NOTHING_ASKED
+    """Kept apart: if the store will never take the turn's words, what its run asked is withdrawn all the same (A2)."""
 
 
 TITLE_LENGTH = 80
@@ -81,8 +94,8 @@ class Booking:
         self._next_message_seq = next_message_seq
         self._ending = ending
         self._prompt = prompt
-        self._writes = list(ending.writes)
-        self._entries = list(ending.entries)
+        self._writes = [*ending.writes, *ending.withdrawn.writes]
+        self._entries = [*ending.entries, *ending.withdrawn.entries]
         self._bodies: list[bytes] = []
         self.at = now()
         self.records = dict(records)
@@ -93,7 +106,7 @@ class Booking:
         self._writes.append(write)
 
     def tell(self, change: Change, payload: msgspec.Struct) -> None:
-        self._bodies.append(encode_body(change, payload))
+        self._bodies.append(encode_body(change, payload, parent=self._session.parent_id))
 
     def put(self, message: Message, change: Change) -> None:
         self.add(put_message(message))
@@ -210,26 +223,32 @@ class Booking:
             folded_into=effect.folded_into,
         )
         self._cut()
-        body = encode_body(Change.CREATED, complete)
-        self._entries.append(Entry(bodies=(body,), session_id=self._session.id, run_seq=self.run(effect.run_id).seq))
+        body = encode_body(Change.CREATED, complete, parent=self._session.parent_id)
+        self._entries.append(self._entry((body,), run_seq=self.run(effect.run_id).seq))
 
     def _cut(self) -> None:
         if self._bodies:
-            self._entries.append(Entry(bodies=tuple(self._bodies), session_id=self._session.id))
+            self._entries.append(self._entry(tuple(self._bodies)))
             self._bodies = []
+
+    def _entry(self, bodies: tuple[bytes, ...], *, run_seq: int | None = None) -> Entry:
+        session = self._session
+        return Entry(bodies=bodies, session_id=session.id, parent_session_id=session.parent_id, run_seq=run_seq)
 
 
 def titled(session: Session, booking: Booking) -> Session:
     """A session without a title takes its first prompt's first line; the small model may find a better one."""
-    if session.title or not booking.prompts:
-        return session
-    prompt = booking.run(next(iter(booking.prompts))).prompt.strip()
+    first = next((booking.records[run_id] for run_id in booking.prompts), None)
+    if first is None or (session.title and (first.options.shell is not None or not session.title.startswith("!"))):
+        return session  # one that began with a person's command is named after the first prompt
+    prompt = first.run.prompt.strip()
     title = prompt.splitlines()[0][:TITLE_LENGTH].strip() if prompt else "Attachment"
     return msgspec.structs.replace(session, title=title, updated_at=booking.at)
 
 
 def usage_write(session: Session, used: Usage) -> Write:
-    params = {"session_id": session.id, "updated_at": session.updated_at, **msgspec.structs.asdict(used)}
+    told = {"updated_at": session.updated_at, "context_tokens": session.context_tokens}
+    params = {"session_id": session.id, **told, **msgspec.structs.asdict(used)}
     return Write("session_usage", params, rows=1)
 
 

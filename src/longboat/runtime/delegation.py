@@ -38,7 +38,7 @@ class Yard(Protocol):
 
     async def model(self, name: str | None, role: ModelRole) -> Model: ...
 
-    async def create_session(self, request: CreateSession, *, parent_id: str | None = None) -> Session: ...
+    async def create_session(self, request: CreateSession, *, sent_by: tuple[str, str]) -> Session: ...
 
     async def accept(self, record: RunRecord) -> Accepted: ...
 
@@ -47,12 +47,12 @@ class Yard(Protocol):
     async def cancel_run(self, run_id: str) -> Run: ...
 
 
-async def delegate(yard: Yard, parent: RunRecord, prompt: str, agent: str | None) -> str:
+async def delegate(yard: Yard, parent: RunRecord, call_id: str, prompt: str, agent: str | None) -> str:
     """The answer of a sub-agent to the prompt; a ToolError says why there is none."""
     try:
         model = await _model(yard, parent, agent)
         title = (prompt.strip().splitlines() or ["Sub-agent"])[0][:TITLE_LENGTH]
-        session = await yard.create_session(CreateSession(title=title), parent_id=parent.run.session_id)
+        session = await yard.create_session(CreateSession(title=title), sent_by=(parent.run.session_id, call_id))
         run = await _see_through(yard, _record(session, parent, prompt, model, agent))
     except LongboatError as error:
         raise ToolError(f"The sub-agent could not be started: {error.message}") from None

@@ -9,13 +9,16 @@ from longboat.wire.figures import (
     Latency,
     ModelFigures,
     OutcomeCount,
+    RunFigures,
     SessionFigures,
+    SessionUsage,
     Stats,
     ToolFigures,
 )
 from longboat.wire.models import Outcome, Usage
 
 MAX_SESSIONS = 50
+MAX_RUNS = 500
 NOTHING = Usage()
 
 
@@ -52,6 +55,12 @@ def read_stats(reader: Reader, workspace_id: str | None, since: str) -> Stats:
         working=_latency(reader, where, "working"),
         whole=_latency(reader, where, "whole"),
     )
+
+
+def read_session_usage(reader: Reader, workspace_id: str, session_id: str) -> SessionUsage:
+    rows = reader.fetch("stats_of_session", workspace_id=workspace_id, session_id=session_id, limit=MAX_RUNS)
+    items = [RunFigures(run_id=row["run_id"], requests=row["requests"], usage=_usage(row)) for row in rows]
+    return SessionUsage(session_id=session_id, items=tuple(reversed(items)))
 
 
 def _usage(row: Row) -> Usage:

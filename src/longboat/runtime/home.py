@@ -31,6 +31,10 @@ class Home(Protocol):
         """The configuration as it is now; raises ConfigInvalid."""
         ...
 
+    def asks_a_server(self, prompt: str) -> bool:
+        """Whether an MCP server is asked for the text of the prompt when its turn starts: no other turn takes it in."""
+        ...
+
     def rules(self) -> Rules:
         """The permission rules as they are now; raises ConfigInvalid."""
         ...
@@ -47,12 +51,8 @@ class Home(Protocol):
         """What the turn of this run works with."""
         ...
 
-    async def delegate(self, parent: RunRecord, prompt: str, agent: str | None) -> str:
+    async def delegate(self, parent: RunRecord, call_id: str, prompt: str, agent: str | None) -> str:
         """Let a sub-agent work on a child session; cancel it if the caller is canceled."""
-        ...
-
-    def facts(self) -> str:
-        """What the agent may know of its own server."""
         ...
 
     def run_accepted(self, run_id: str, session_id: str) -> None: ...

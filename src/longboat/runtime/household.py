@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from longboat import __version__
 from longboat.config.rules import remember
 from longboat.config.settings import Config, Settings
 from longboat.context.commands import Command
@@ -21,9 +20,10 @@ from longboat.runtime.archive import Archive
 from longboat.runtime.asks import Asks
 from longboat.runtime.files import FileBook
 from longboat.runtime.ledger import Ledger
+from longboat.runtime.mcp_prompts import call_in
 from longboat.runtime.models import ModelDesk
 from longboat.runtime.outfit import Outfit, wished
-from longboat.runtime.place import scratches
+from longboat.runtime.place import private_rules, scratches
 from longboat.runtime.sights import Sights
 from longboat.runtime.tasks import Tasks
 from longboat.runtime.undo import UndoBook
@@ -67,6 +67,7 @@ class Household:
         )
         self.sights = Sights(self.id, directory, self.bench, store, self.files)
         self._models = models
+        self._private = private_rules(directory, settings)
 
     def config(self) -> Config:
         return self._models.config(self.directory)
@@ -85,10 +86,20 @@ class Household:
         model = await self.model(None, "small")
         return f"{model.provider}/{model.name}"
 
+    def asks_a_server(self, prompt: str) -> bool:
+        """Whether an MCP server is asked for the text of the prompt when its turn starts."""
+        call = call_in(prompt)
+        if call is None:
+            return False
+        try:
+            return call.server in self.config().mcp
+        except ConfigInvalid:
+            return False
+
     def rules(self) -> Rules:
         section = self.config().permissions
         try:
-            return Rules.parse(allow=section.allow, deny=section.deny)
+            return Rules.parse(allow=section.allow, deny=(*section.deny, *self._private))
         except RuleInvalid as error:
             raise ConfigInvalid(f"permissions: {error}") from None
 
@@ -100,19 +111,6 @@ class Household:
             model=model, agent=record.options.agent, child=record.run.parent_run_id is not None
         )
         return wished(outfit, record.options, model)
-
-    def facts(self) -> str:
-        try:
-            config = self.config()
-        except ConfigInvalid as error:
-            return f"Longboat {__version__} in {self.directory}. The configuration is wrong: {error.message}"
-        lines = [
-            f"Longboat {__version__} in {self.directory}.",
-            f"Models: large {config.models.large or 'by key'}, small {config.models.small or 'by key'}.",
-            f"Rules: allow {list(config.permissions.allow)}, deny {list(config.permissions.deny)}.",
-            f"After a crash: {config.on_restart}.",
-        ]
-        return "\n".join(lines)
 
     def is_ready(self) -> bool:
         """Whether the directory is there and its configuration can be used."""

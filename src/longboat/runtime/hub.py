@@ -137,7 +137,7 @@ class Hub:
         chunk: list[bytes] = []
         size = 0
         while entry is not None:
-            if _wanted(entry.session_id, session_id):
+            if _wanted(entry.sessions, session_id):
                 if size and size + len(entry.data) > CHUNK_BYTES:
                     break
                 chunk.append(entry.data)
@@ -180,8 +180,8 @@ class Hub:
         return view
 
 
-def _wanted(entry_session: str | None, session_id: str | None) -> bool:
-    return session_id is None or entry_session is None or entry_session == session_id
+def _wanted(sessions: tuple[str | None, str | None], session_id: str | None) -> bool:
+    return session_id is None or sessions[0] is None or session_id in sessions
 
 
 def _take_page(reader: Reader, workspace_id: str, number: int, session_id: str | None) -> Stretch:
@@ -190,7 +190,7 @@ def _take_page(reader: Reader, workspace_id: str, number: int, session_id: str |
         return Stretch(None, _RESYNC)
     up_to, size = number, 0
     for row in ahead:
-        if _wanted(row["session_id"], session_id):
+        if _wanted((row["session_id"], row["parent_session_id"]), session_id):
             if size and size + row["size"] > CHUNK_BYTES:
                 break
             size += row["size"]
@@ -213,15 +213,16 @@ def _take_view(reader: Reader, workspace_id: str, session_id: str | None) -> Str
     if session_id is None:
         rows = reader.fetch("sessions_page", workspace_id=workspace_id, before=2**62, limit=SNAPSHOT_SESSIONS)
     else:
-        rows = reader.fetch("session_by_id", workspace_id=workspace_id, session_id=session_id)
+        rows = reader.fetch("session_family", workspace_id=workspace_id, session_id=session_id)
     runs = with_positions([run_from_row(row) for row in reader.fetch("runs_unfinished", workspace_id=workspace_id)])
     messages: list[Message] = open_messages(reader, workspace_id)
     clients = tuple(client_from_row(row) for row in reader.fetch("clients_of", workspace_id=workspace_id))
     permissions = pending(reader, workspace_id, Permission)
     questions = pending(reader, workspace_id, Question)
     if session_id is not None:
-        runs = [run for run in runs if run.session_id == session_id]
-        messages = [message for message in messages if message.session_id == session_id]
+        family = {row["session_id"] for row in rows}
+        runs = [run for run in runs if run.session_id in family]
+        messages = [message for message in messages if message.session_id in family]
         permissions = [ask for ask in permissions if session_id in (ask.session_id, ask.parent_session_id)]
         questions = [ask for ask in questions if session_id in (ask.session_id, ask.parent_session_id)]
     snapshot = Snapshot(

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from longboat.core.history import calls_of, is_object
 from longboat.errors import BadInput
+from longboat.runtime.booking import usage_write
 from longboat.runtime.transcript import TITLE_LENGTH, Transcript, copied, inscribe, new_session
 from longboat.store.protocol import Store, Unit, Write
 from longboat.store.rows import import_run
@@ -25,7 +25,7 @@ from longboat.tools.pictures import MEDIA_TYPES, flaw
 from longboat.tools.todos import MAX_ITEMS, MAX_TEXT
 from longboat.wire.archive import FORMAT, FORMAT_VERSION, FileContent, SessionExport
 from longboat.wire.ids import new_id
-from longboat.wire.models import FilePart, Message, Role, Run, RunState, Session, TodoItem, ToolResultPart, Usage
+from longboat.wire.models import FilePart, Message, Role, Run, RunState, Session, TodoItem, ToolResultPart
 
 MAX_PATH = 4_096
 """Bytes. No system takes a longer one."""
@@ -72,7 +72,8 @@ def _made(store: Store, workspace_id: str, directory: Path, document: SessionExp
     # A title may come from a prompt, and so may have a tab in it: that is no reason to refuse.
     title = "".join(char if char.isprintable() else " " for char in document.session.title)
     session = new_session(workspace_id, title)
-    session = msgspec.structs.replace(session, usage=document.session.usage)
+    told = document.session
+    session = msgspec.structs.replace(session, usage=told.usage, context_tokens=told.context_tokens)
     run_of: defaultdict[str, str] = defaultdict(new_id)
     places = {message.seq: place for place, message in enumerate(document.messages, 1)}
     messages = tuple(
@@ -85,16 +86,11 @@ def _made(store: Store, workspace_id: str, directory: Path, document: SessionExp
         todos=document.todos,
     )
     more = [
-        Write("session_usage", _usage(session), rows=1),
+        usage_write(session, session.usage),
         *(_run(store, session, run, run_of) for run in document.runs),
         *_changes(session, directory, document, run_of),
     ]
     return session, inscribe(transcript, more)
-
-
-def _usage(session: Session) -> dict[str, Any]:
-    usage = msgspec.structs.asdict(session.usage)
-    return {"session_id": session.id, "updated_at": session.updated_at, **usage}
 
 
 def _run(store: Store, session: Session, run: Run, run_of: defaultdict[str, str]) -> Write:
@@ -142,7 +138,7 @@ def _check(document: SessionExport) -> None:
     if len(document.session.title) > TITLE_LENGTH:
         raise _Broken(f"its title has more than {TITLE_LENGTH} characters")
     _check_todos(document.todos)
-    _check_usage(document.session.usage)
+    _check_usage(document.session)
     _check_files(document.messages)
     _check_calls(document.messages)
     for run in document.runs:
@@ -189,8 +185,8 @@ def _flaw_of(part: FilePart) -> str | None:
     return None
 
 
-def _check_usage(usage: Usage) -> None:
-    if not all(0 <= number <= MOST for number in msgspec.structs.astuple(usage)):
+def _check_usage(session: Session) -> None:
+    if not all(0 <= number <= MOST for number in (*msgspec.structs.astuple(session.usage), session.context_tokens)):
         raise _Broken("the usage cannot be")
 
 

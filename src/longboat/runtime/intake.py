@@ -4,7 +4,6 @@ import base64
 import hashlib
 import re
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
@@ -17,7 +16,7 @@ from longboat.store.rows import RunOptions, RunRecord
 from longboat.tools.pictures import MEDIA_TYPES, flaw
 from longboat.wire.ids import check_own_id, new_id
 from longboat.wire.models import Attachment, Delivery, Run, RunState
-from longboat.wire.requests import Submit, Summarize
+from longboat.wire.requests import Approve, EditRun, RunShell, Submit, Summarize
 
 SUMMARY_ASKED = "Summarize this conversation."
 """What people read of a request for a summary."""
@@ -70,10 +69,35 @@ def summary_wanted(session_id: str, request: Summarize) -> RunRecord:
     return replace(record, options=RunOptions(summarize=True), fingerprint=f"summary {record.fingerprint}")
 
 
+def shell_wanted(session_id: str, request: RunShell) -> RunRecord:
+    """A command that a person runs as a run. People read it as they typed it; whoever sent it allows it."""
+    record = take_in(
+        Submit(
+            session_id=session_id,
+            prompt=f"!{request.command}" if request.command.strip() else "",
+            run_id=request.run_id,
+            delivery=Delivery.QUEUE,
+            approve=Approve.ALL,
+            client_id=request.client_id,
+        )
+    )
+    return replace(record, options=RunOptions(shell=request.command), fingerprint=f"shell {record.fingerprint}")
+
+
 def called(prompt: str) -> str | None:
     """The name of the command that the prompt calls, if there is one of that name."""
     call = _CALL.fullmatch(prompt)
     return call[1] if call is not None else None
+
+
+def spelled_out(request: EditRun, command: Command) -> EditRun:
+    """An edit whose prompt calls a command, with the command's text. What the command says of a model or a sub-agent
+    cannot be changed in a run that was accepted."""
+    if command.agent is not None or command.model is not None:
+        message = f"/{command.name} has a model or a sub-agent of its own: cancel this prompt and send a new one."
+        raise BadInput(message, code="command_not_editable")
+    call = _CALL.fullmatch(request.prompt or "")
+    return msgspec.structs.replace(request, prompt=expand(command, call[2] or "" if call is not None else ""))
 
 
 def carry_out(record: RunRecord, command: Command, *, model: str | None) -> RunRecord:
@@ -86,13 +110,19 @@ def carry_out(record: RunRecord, command: Command, *, model: str | None) -> RunR
     return replace(record, run=run, model=record.model or model, options=options)
 
 
+def alone(record: RunRecord) -> RunRecord:
+    """The run with a turn of its own: no other takes it in."""
+    return replace(record, run=msgspec.structs.replace(record.run, delivery=Delivery.QUEUE))
+
+
 def _check(request: Submit) -> None:
     if not request.session_id:
         raise SessionMissing
     if request.model is not None and "/" not in request.model:
         raise BadInput(f"model must be provider/model (got {request.model!r}).", code="bad_model")
     if request.schema is not None:
-        _check_form(request.schema, request.delivery)
+        check_schema(request.schema)
+        check_apart(request.delivery)
     for file in request.attachments:
         _check_attachment(file)
     if not has_words(request.prompt, request.attachments):
@@ -103,8 +133,8 @@ def _check(request: Submit) -> None:
         check_own_id(request.client_id, field="client_id")
 
 
-def _check_form(schema: dict[str, Any], delivery: Delivery | None) -> None:
-    check_schema(schema)
+def check_apart(delivery: Delivery | None) -> None:
+    """A prompt with a schema is a turn of its own."""
     if delivery is Delivery.STEER:
         message = "A prompt with a schema has an answer of its own: it cannot steer another run. Queue it."
         raise BadInput(message, code="bad_schema")

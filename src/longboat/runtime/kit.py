@@ -9,6 +9,7 @@ import msgspec
 from longboat.core.permissions import Allow, Ask, Deny, Need, Rule, Rules, grant_for, hidden_by, judge, parse_rules
 from longboat.errors import ConfigInvalid
 from longboat.runtime.clock import now
+from longboat.runtime.facts import facts
 from longboat.runtime.home import Home
 from longboat.store.protocol import Entry, Unit, Write
 from longboat.store.rows import RunRecord
@@ -49,7 +50,7 @@ class WorkKit:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        return self._home.bench.environ
+        return self._home.bench.environ_of(self._record.run)
 
     async def permit(self, need: Need) -> None:
         """Deny rules, allow rules, session grants; then ask, unless this run was approved beforehand (A2)."""
@@ -168,14 +169,16 @@ class WorkKit:
         return (await self._home.asks.question(question)).answer
 
     async def put_todos(self, items: Sequence[TodoItem]) -> None:
-        todos = Todos(session_id=self._record.run.session_id, items=tuple(items))
+        run = self._record.run
+        todos = Todos(session_id=run.session_id, items=tuple(items))
         params = {"session_id": todos.session_id, "items": msgspec.json.encode(todos.items)}
-        entry = Entry(bodies=(encode_body(Change.UPDATED, todos),), session_id=todos.session_id)
+        body = encode_body(Change.UPDATED, todos, parent=run.parent_session_id)
+        entry = Entry(bodies=(body,), session_id=run.session_id, parent_session_id=run.parent_session_id)
         writes = [Write("todos_put", params, rows=1)]
         await self._home.store.submit(Unit(workspace_id=self._home.id, writes=writes, entries=[entry]))
 
     async def delegate(self, prompt: str, *, agent: str | None) -> str:
-        return await self._home.delegate(self._record, prompt, agent)
+        return await self._home.delegate(self._record, self._call_id, prompt, agent)
 
-    def facts(self) -> str:
-        return self._home.facts()
+    async def facts(self) -> str:
+        return await facts(self._home, self._record)

@@ -1,9 +1,19 @@
 """A workspace's books, read page by page: sessions, messages, runs."""
 
 from longboat.errors import BadInput, RunNotFound
+from longboat.runtime.figures import read_session_usage
 from longboat.store.protocol import Store
-from longboat.store.rows import RunRecord, read_messages, record_from_row, run_from_row, session_from_row
-from longboat.wire.models import MessagePage, RunPage, RunState, SessionPage
+from longboat.store.rows import (
+    RunRecord,
+    read_messages,
+    read_messages_before,
+    record_from_row,
+    run_from_row,
+    session_from_row,
+    todo_items,
+)
+from longboat.wire.figures import SessionUsage
+from longboat.wire.models import MessagePage, RunPage, RunState, SessionPage, Todos
 
 NEWEST = 2**62
 
@@ -13,10 +23,11 @@ class Ledger:
         self._store = store
         self._workspace_id = workspace_id
 
-    async def sessions(self, *, limit: int, after: str | None) -> SessionPage:
-        before = _cursor(after, NEWEST)
+    async def sessions(self, *, limit: int, after: str | None, search: str = "", top: bool = False) -> SessionPage:
+        """`search`: those whose title has these words in it. `top`: without those of sub-agents."""
+        page = {"before": _cursor(after, NEWEST), "limit": limit, "like": _like(search), "top": top}
         rows = await self._store.read(
-            lambda reader: reader.fetch("sessions_page", workspace_id=self._workspace_id, before=before, limit=limit)
+            lambda reader: reader.fetch("sessions_found", workspace_id=self._workspace_id, **page)
         )
         following = str(rows[-1]["place"]) if len(rows) == limit else None
         return SessionPage(items=tuple(session_from_row(row) for row in rows), next=following)
@@ -25,6 +36,19 @@ class Ledger:
         start = _cursor(after, 0)
         items = await self._store.read(lambda reader: read_messages(reader, session_id, after=start, limit=limit))
         return MessagePage(items=tuple(items), next=str(items[-1].seq) if len(items) == limit else None)
+
+    async def messages_before(self, session_id: str, *, limit: int, before: str) -> MessagePage:
+        """The end of the transcript, or what comes before a page of it; oldest first all the same."""
+        end = _cursor(before or None, NEWEST)
+        items = await self._store.read(lambda reader: read_messages_before(reader, session_id, before=end, limit=limit))
+        return MessagePage(items=tuple(items), next=str(items[0].seq) if len(items) == limit else None)
+
+    async def todos(self, session_id: str) -> Todos:
+        rows = await self._store.read(lambda reader: reader.fetch("todos_of", session_id=session_id))
+        return Todos(session_id=session_id, items=todo_items(rows[0]) if rows else ())
+
+    async def usage(self, session_id: str) -> SessionUsage:
+        return await self._store.read(lambda reader: read_session_usage(reader, self._workspace_id, session_id))
 
     async def runs(self, *, state: RunState | None, session_id: str | None, limit: int, after: str | None) -> RunPage:
         """Without their places in the queue, which only memory knows."""
@@ -54,9 +78,15 @@ class Ledger:
         return by_session
 
 
+def _like(search: str) -> str | None:
+    """The pattern that finds the words in order."""
+    quoted = [word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") for word in search.split()]
+    return f"%{'%'.join(quoted)}%" if quoted else None
+
+
 def _cursor(after: str | None, default: int) -> int:
     if after is None:
         return default
     if not (after.isascii() and after.isdigit() and len(after) <= 18):
-        raise BadInput("after must be the `next` of the page before.", code="bad_page")
+        raise BadInput("This is no place in the list: give the `next` of the page before.", code="bad_page")
     return int(after)

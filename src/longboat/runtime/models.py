@@ -17,6 +17,7 @@ from longboat.config.trust import trusted_file
 from longboat.errors import ConfigInvalid
 from longboat.models.seam import Model, ModelRole
 from longboat.runtime.tasks import Tasks
+from longboat.wire.listings import ModelInfo, ModelPage
 
 if TYPE_CHECKING:
     from longboat.models.local import LocalModel
@@ -84,6 +85,21 @@ class ModelDesk:
             model = await asyncio.to_thread(self._resolve, config, key, name, role)
             self._found[directory, name, role] = (config, model)
         return model
+
+    async def offered(self, directory: Path) -> ModelPage:
+        """What a prompt in this directory can name."""
+        if self._source is not None:
+            model = self._source.resolve(None, "large")
+            name = f"{model.provider}/{model.name}"
+            return ModelPage(items=(ModelInfo(name=name, ready=True),), large=name, small=name)
+        return await asyncio.to_thread(self._look_up, self.config(directory))
+
+    def _look_up(self, config: Config) -> ModelPage:
+        from longboat.models.registry import Registry
+
+        registry = Registry(config, os.environ, data_dir=self._data_dir)
+        overview = registry.describe()
+        return ModelPage(items=registry.models(), large=overview.large, small=overview.small, problem=overview.problem)
 
     def _turn_to(self, directory: Path, key: bytes) -> None:
         """The directory's models come from this registry now. The one before is retired if nobody else uses it."""

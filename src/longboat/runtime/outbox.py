@@ -22,6 +22,10 @@ ROOM_CHARACTERS = 256 * 1024
 ENVELOPE = 200
 """What a delta takes besides its text, about."""
 RETRY_S = 0.5
+LONG = 64 * 1024
+REST_PER_CHARACTER_S = 1 / 4_000_000
+"""After a message of more than `LONG` characters was told whole, its next shape rests so long for each of them, or
+until as much is new. So the shapes of a long answer cost what it says, not its length for each of its parts."""
 
 
 @dataclass(slots=True)
@@ -77,14 +81,22 @@ class _Batch:
 
 
 class Outbox:
-    def __init__(self, store: Store, workspace_id: str, session_id: str) -> None:
+    def __init__(self, store: Store, workspace_id: str, session_id: str, *, parent: str | None = None) -> None:
+        """`parent`: the session that sent this one, a sub-agent's."""
         self._store = store
         self._workspace_id = workspace_id
         self._session_id = session_id
+        self._parent = parent
         self._pending: list[_Item] = []
         self._waiting_characters = 0
         self._in_flight: list[_Item] = []
         self._held = False
+        self._flushing = 0
+        self._long = ""
+        """The id of the long message that was told last, how long it was, and until when its next shape rests."""
+        self._long_size = 0
+        self._rested_at = 0.0
+        self._rest: asyncio.TimerHandle | None = None
         self._settled: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -93,6 +105,8 @@ class Outbox:
         last = self._pending[-1] if self._pending else None
         if isinstance(last, _Delta) and last.first.part == delta.part and last.first.message_id == delta.message_id:
             last.pieces.append(delta.text)
+            if self._rest is not None:
+                self._send()
             return
         self._waiting_characters += ENVELOPE
         self._pending.append(_Delta(delta, [delta.text]))
@@ -106,16 +120,22 @@ class Outbox:
             self._put(_Whole(message, change, durable))
 
     def tell(self, payload: msgspec.Struct, change: Change = Change.CREATED, *, writes: Sequence[Write] = ()) -> None:
-        self._put(_Told(encode_body(change, payload), writes))
+        self._put(_Told(encode_body(change, payload, parent=self._parent), writes))
 
     async def flush(self) -> None:
         """Wait until all that was said is on disk."""
-        while self._pending or self._in_flight:
-            await self._settling()
+        self._flushing += 1
+        try:
+            self._send()
+            while self._pending or self._in_flight:
+                await self._settling()
+        finally:
+            self._flushing -= 1
 
     @property
     def crowded(self) -> bool:
-        return self._waiting_characters > ROOM_CHARACTERS
+        # While a shape rests, as much may wait as was told: then it goes.
+        return self._waiting_characters > max(ROOM_CHARACTERS, self._long_size if self._rest is not None else 0)
 
     async def room(self) -> None:
         """Wait while too much is waiting."""
@@ -125,13 +145,14 @@ class Outbox:
     def hold(self) -> None:
         """Send nothing more: what is said from here on goes with the end of the turn."""
         self._held = True
+        self._end_rest()
 
     async def close(self) -> tuple[list[Write], list[Entry]]:
         """Wait for what is in flight and hand over the rest, to be committed with the end of the turn (T5)."""
         self.hold()
         while self._in_flight:
             await self._settling()
-        batch = _build(self._pending, self._session_id)
+        batch = self._build(self._pending)
         self._pending = []
         return batch.writes, batch.entries
 
@@ -164,10 +185,12 @@ class Outbox:
     def _send(self) -> None:
         if self._in_flight or self._held or not self._pending:
             return
-        end = next((i for i, item in enumerate(self._pending, 1) if isinstance(item, _Whole)), None)
-        self._in_flight, self._pending = self._pending[:end], self._pending[end:] if end else []
+        end = self._due()
+        if not end:
+            return
+        self._in_flight, self._pending = self._pending[:end], self._pending[end:]
         self._waiting_characters = _weight(self._pending)
-        batch = _build(self._in_flight, self._session_id)
+        batch = self._build(self._in_flight)
         unit = Unit(
             workspace_id=self._workspace_id,
             writes=batch.writes,
@@ -176,11 +199,45 @@ class Outbox:
         )
         self._store.submit(unit).add_done_callback(self._sent)
 
+    def _due(self) -> int:
+        """How many of those that wait go next: up to the first whole message, with it unless it rests."""
+        for place, item in enumerate(self._pending):
+            if isinstance(item, _Whole):
+                if self._rests(item):
+                    return place
+                self._end_rest()
+                size = item.size
+                self._long, self._long_size = (item.message.id, size) if size > LONG else ("", 0)
+                self._rested_at = self._loop.time() + size * REST_PER_CHARACTER_S
+                return place + 1
+        return len(self._pending)
+
+    def _rests(self, whole: _Whole) -> bool:
+        """Whether it may wait for newer shapes to take its place. The last word and what is waited for may not."""
+        last = whole.durable or whole.message.finished_at is not None
+        if last or self._flushing or self._long != whole.message.id:
+            return False
+        left = self._rested_at - self._loop.time()
+        if left <= 0 or self._waiting_characters >= self._long_size:
+            return False
+        if self._rest is None:
+            self._rest = self._loop.call_later(left, self._end_rest, True)
+        return True
+
+    def _end_rest(self, rested: bool = False) -> None:
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
+        if rested:
+            self._rested_at = 0.0  # timers may be early by their resolution
+            self._send()
+
     def _sent(self, future: "asyncio.Future[None]") -> None:
         sent, self._in_flight = self._in_flight, []
         error = future.exception()
         if isinstance(error, StoreUnavailable):
             self._pending = sent + self._pending
+            self._long, self._long_size = "", 0
             self._waiting_characters = _weight(self._pending)
             self._loop.call_later(RETRY_S, self._send)
         else:
@@ -190,6 +247,38 @@ class Outbox:
         if self._settled is not None:
             self._settled.set_result(None)
             self._settled = None
+
+    def _build(self, items: Sequence[_Item]) -> _Batch:
+        """Deltas of one message make an entry that names it, so that a crash finds them again."""
+        batch = _Batch()
+        bodies: list[bytes] = []
+        message_id: str | None = None
+        for item in items:
+            owner = item.first.message_id if isinstance(item, _Delta) else None
+            if bodies and owner != message_id:
+                batch.entries.append(self._entry(bodies, message_id))
+                bodies = []
+            message_id = owner
+            match item:
+                case _Delta():
+                    bodies.append(encode_body(Change.UPDATED, item.merged(), parent=self._parent))
+                case _Whole():
+                    batch.writes.append(put_message(item.message))
+                    bodies.append(encode_body(item.change, item.message, parent=self._parent))
+                case _Told():
+                    batch.writes += item.writes
+                    bodies.append(item.body)
+        if bodies:
+            batch.entries.append(self._entry(bodies, message_id))
+        return batch
+
+    def _entry(self, bodies: Sequence[bytes], message_id: str | None) -> Entry:
+        return Entry(
+            bodies=tuple(bodies),
+            session_id=self._session_id,
+            parent_session_id=self._parent,
+            message_id=message_id,
+        )
 
 
 def _newest_whole(items: Sequence[_Item]) -> tuple[int, _Whole | None]:
@@ -207,28 +296,3 @@ def _weight(items: Sequence[_Item]) -> int:
     """
     _, newest = _newest_whole(items)
     return sum(item.size for item in items if item is not newest)
-
-
-def _build(items: Sequence[_Item], session_id: str) -> _Batch:
-    """Deltas of one message make an entry that names it, so that a crash finds them again."""
-    batch = _Batch()
-    bodies: list[bytes] = []
-    message_id: str | None = None
-    for item in items:
-        owner = item.first.message_id if isinstance(item, _Delta) else None
-        if bodies and owner != message_id:
-            batch.entries.append(Entry(bodies=tuple(bodies), session_id=session_id, message_id=message_id))
-            bodies = []
-        message_id = owner
-        match item:
-            case _Delta():
-                bodies.append(encode_body(Change.UPDATED, item.merged()))
-            case _Whole():
-                batch.writes.append(put_message(item.message))
-                bodies.append(encode_body(item.change, item.message))
-            case _Told():
-                batch.writes += item.writes
-                bodies.append(item.body)
-    if bodies:
-        batch.entries.append(Entry(bodies=tuple(bodies), session_id=session_id, message_id=message_id))
-    return batch

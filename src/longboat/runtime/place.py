@@ -1,7 +1,11 @@
 """Where a workspace is, and where it keeps what its commands print."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from longboat.config.load import user_config_file
+from longboat.config.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,6 +15,21 @@ class Place:
     workspace_id: str
     path: Path
     created_at: str
+
+
+def private_rules(directory: Path, settings: Settings) -> tuple[str, ...]:
+    """What denies the agent the server's own files where they lie below the workspace, as they do if that is the
+    user's home: tokens, keys, and the sessions of all projects. What its commands print stays readable."""
+    config = user_config_file(os.environ, Path.home()).parent
+    data = settings.data_dir
+    kept = ((data, "*"), (data / "logins", "**"), (settings.runtime_dir, "**"), (config, "**"))
+    rules: list[str] = []
+    for place, inside in kept:
+        real = Path(os.path.realpath(place))
+        if real.is_relative_to(directory):
+            pattern = str(real.relative_to(directory) / inside)
+            rules += [f"view({pattern})", f"edit({pattern})"]
+    return tuple(rules)
 
 
 def scratches(data_dir: Path) -> Path:

@@ -5,7 +5,7 @@ Owns what becomes of the messages of the run that was active. Must not decide th
 
 from collections.abc import Callable, Sequence, Set
 
-from longboat.core.history import calls_of, close_turn, missing_results, text_of, with_results
+from longboat.core.history import close_turn, missing_results, not_begun, text_of, with_results
 from longboat.runtime.booking import Ending
 from longboat.runtime.clock import now
 from longboat.runtime.ends import LOST, Stop, sentence, stopped
@@ -42,44 +42,43 @@ def mend(
         )
 
     if outcome is None:
-        return _ready_to_resume(own, blank, waiting)
+        return _ready_to_resume(own, run, blank, waiting)
     # Half a summary is nobody's answer.
-    own, writes, bodies = _without_half(own) if own and own[-1].summary else (own, [], [])
+    own, writes, told = _without_half(own) if own and own[-1].summary else (own, [], [])
     _, finish = stopped(Stop.CANCEL if outcome is Outcome.CANCELED else Stop.INTERRUPT)
-    closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=blank)
+    not_run = not_begun(own, waiting) if outcome is Outcome.INTERRUPTED else frozenset()
+    closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=blank, not_run=not_run)
     writes += [put_message(message) for message, _ in closing.changes]
-    bodies += [encode_body(Change.CREATED if new else Change.UPDATED, message) for message, new in closing.changes]
+    told += [(Change.CREATED if new else Change.UPDATED, message) for message, new in closing.changes]
     return Ending(
         message_id=closing.answer.id,
         text=text_of(closing.answer),
         error="" if outcome is Outcome.CANCELED else sentence(finish),
         writes=writes,
-        entries=[Entry(bodies=tuple(bodies), session_id=run.session_id)],
+        entries=_entries(run, told),
     )
 
 
-def _ready_to_resume(own: Sequence[Message], blank: Callable[[Role], Message], waiting: Set[str]) -> Ending:
-    own, writes, bodies = _without_half(own)
-    due = _not_begun(own, waiting)
+def _ready_to_resume(own: Sequence[Message], run: Run, blank: Callable[[Role], Message], waiting: Set[str]) -> Ending:
+    own, writes, told = _without_half(own)
+    due = not_begun(own, waiting)
     missing = [result for result in missing_results(own, LOST[Outcome.INTERRUPTED]) if result.tool_call_id not in due]
     if missing or (own and own[-1].finished_at is None):
         results = own[-1] if own[-1].role is Role.TOOL else blank(Role.TOOL)
         change = Change.UPDATED if own[-1].role is Role.TOOL else Change.CREATED
         results = with_results(results, missing, None if waiting else now())
         writes.append(put_message(results))
-        bodies.append(encode_body(change, results))
-    session_id = own[-1].session_id if own else None
-    entries = [Entry(bodies=tuple(bodies), session_id=session_id)] if bodies else []
-    return Ending(message_id=None, text="", error="", writes=writes, entries=entries)
+        told.append((change, results))
+    return Ending(message_id=None, text="", error="", writes=writes, entries=_entries(run, told))
 
 
-def _not_begun(own: Sequence[Message], waiting: Set[str]) -> set[str]:
-    """The call that waits and those behind it: calls that ask are made one after the other."""
-    calls = [call.id for message in own for call in calls_of(message)]
-    return set(calls[min((calls.index(call_id) for call_id in waiting if call_id in calls), default=len(calls)) :])
+def _entries(run: Run, told: Sequence[tuple[Change, Message]]) -> list[Entry]:
+    parent = run.parent_session_id
+    bodies = tuple(encode_body(change, message, parent=parent) for change, message in told)
+    return [Entry(bodies=bodies, session_id=run.session_id, parent_session_id=parent)] if bodies else []
 
 
-def _without_half(own: Sequence[Message]) -> tuple[Sequence[Message], list[Write], list[bytes]]:
+def _without_half(own: Sequence[Message]) -> tuple[Sequence[Message], list[Write], list[tuple[Change, Message]]]:
     """The messages without an answer that broke off, and what withdraws it."""
     if not own or own[-1].role is not Role.ASSISTANT or own[-1].finished_at is not None:
         return own, [], []
@@ -87,5 +86,5 @@ def _without_half(own: Sequence[Message]) -> tuple[Sequence[Message], list[Write
     return (
         own[:-1],
         [Write("message_delete", {"message_id": half.id}, rows=1)],
-        [encode_body(Change.DELETED, half)],
+        [(Change.DELETED, half)],
     )

@@ -23,13 +23,14 @@ class _Slot:
     """One call's result: what its tool has shown so far, then the result itself."""
 
     call_id: str
+    name: str
     pieces: list[str] = field(default_factory=list)
     length: int = 0
     result: ToolResultPart | None = None
 
     def part(self) -> ToolResultPart:
         shown = "".join(self.pieces)
-        return self.result or ToolResultPart(tool_call_id=self.call_id, content=shown, finished=False)
+        return self.result or ToolResultPart(tool_call_id=self.call_id, name=self.name, content=shown, finished=False)
 
 
 class Round:
@@ -37,7 +38,7 @@ class Round:
         self._base = message
         self._outbox = outbox
         self._slots = [
-            _Slot(part.tool_call_id, result=part)
+            _Slot(part.tool_call_id, part.name, result=part)
             for part in message.parts
             if isinstance(part, ToolResultPart) and part.finished
         ]
@@ -46,10 +47,10 @@ class Round:
     def message(self) -> Message:
         return msgspec.structs.replace(self._base, parts=tuple(slot.part() for slot in self._slots))
 
-    def begin(self, *call_ids: str) -> list[int]:
+    def begin(self, *calls: ToolCallPart) -> list[int]:
         """These calls run now. Returns the place of each."""
         first = len(self._slots)
-        self._slots += [_Slot(call_id) for call_id in call_ids]
+        self._slots += [_Slot(call.id, call.name) for call in calls]
         self._outbox.whole(self.message())
         return list(range(first, len(self._slots)))
 

@@ -48,11 +48,12 @@ from longboat.errors import (
     SessionNotFound,
     StoreUnavailable,
 )
-from longboat.runtime.booking import NO_TURN, Booking, Ending, title_write, titled, usage_write
+from longboat.runtime.booking import NO_TURN, NOTHING_ASKED, Booking, Ending, title_write, titled, usage_write
 from longboat.runtime.clock import now
 from longboat.runtime.ends import Stop
 from longboat.runtime.home import Home
 from longboat.runtime.insistence import RETRY_S, insist
+from longboat.runtime.intake import check_apart
 from longboat.runtime.mailbox import Mailbox
 from longboat.runtime.repair import mend
 from longboat.runtime.tally import NOTHING, Spending, Tally
@@ -61,7 +62,7 @@ from longboat.runtime.turn import WHOLE, Turn
 from longboat.store.protocol import UniqueViolated, Write
 from longboat.store.rows import RunRecord, read_messages
 from longboat.wire.events import Change
-from longboat.wire.models import Accepted, Canceled, Message, Outcome, Run, RunState, Session, Undone, Usage
+from longboat.wire.models import Accepted, Canceled, Delivery, Message, Outcome, Run, RunState, Session, Undone, Usage
 from longboat.wire.requests import EditRun
 
 T = TypeVar("T")
@@ -192,9 +193,13 @@ class SessionActor:
         self._last_message += 1
         return self._last_message
 
-    def add_usage(self, run_id: str, model: str, usage: Usage) -> None:
+    def add_usage(self, run_id: str, model: str, usage: Usage, *, context: int | None = None) -> None:
         """Goes to disk with the next decision: all that is told of a session is told in one order."""
-        self._used += Tally(spendings=(Spending(run_id=run_id, model=model, usage=usage),))
+        self._used += Tally(spendings=(Spending(run_id=run_id, model=model, usage=usage),), context=context)
+
+    async def settle_usage(self) -> None:
+        """What was used goes to disk now: nothing else may be decided for long."""
+        await self._mailbox.do(self._settle_usage)
 
     def add_call(self, tool: str, *, failed: bool) -> None:
         self._used += Tally(calls=((tool, failed),))
@@ -213,13 +218,7 @@ class SessionActor:
         known = self._records | {record.run.run_id: record for record in records or ()}
         if effects or (self._used.usage != Usage() and isinstance(command, DrainStep)):
             booking = Booking(self._session, known, after, self.next_message_seq, ending=ending, prompt=prompt)
-            used, self._used = self._used, NOTHING
-            try:
-                session = self._book(booking, effects, after, used)
-                await self._home.store.submit(booking.unit())
-            except BaseException:
-                self._used = used + self._used
-                raise
+            session = await self._commit(booking, effects, after)
             known = booking.records
             self._folded |= {e.run_id: booking.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
             self._put_session(session, booking)
@@ -230,11 +229,25 @@ class SessionActor:
             self._changed.set_result(None)
             self._changed = None
 
+    async def _commit(self, booking: Booking, effects: tuple[Effect, ...], after: SessionState) -> Session:
+        """Write the booking with what was used since; returns the session as it is then."""
+        used, self._used = self._used, NOTHING
+        try:
+            session = self._book(booking, effects, after, used)
+            await self._home.store.submit(booking.unit())
+        except BaseException:
+            self._used = used + self._used
+            raise
+        return session
+
     def _book(self, booking: Booking, effects: tuple[Effect, ...], after: SessionState, used: Tally) -> Session:
         """Fill the booking; returns the session as it will be."""
         session = self._session
         if (usage := used.usage) != Usage():
-            session = msgspec.structs.replace(session, usage=session.usage + usage, updated_at=booking.at)
+            context = session.context_tokens if used.context is None else used.context
+            session = msgspec.structs.replace(
+                session, usage=session.usage + usage, context_tokens=context, updated_at=booking.at
+            )
             booking.add(usage_write(session, usage))
         for write in used.writes(session, booking.at):
             booking.add(write)
@@ -258,8 +271,10 @@ class SessionActor:
         retitled = session.title != self._session.title
         self._session = session
         if retitled:
-            prompt = booking.run(next(iter(booking.prompts))).prompt
-            self._home.tasks.spawn(write_title(self._home, self, session.title, prompt), name=f"title {session.id}")
+            first = booking.records[next(iter(booking.prompts))]
+            if first.options.shell is None:  # no model has a part in a person's command
+                title = write_title(self._home, self, session.title, first.run)
+                self._home.tasks.spawn(title, name=f"title {session.id}")
 
     def _act(self, effect: Effect) -> None:
         match effect:
@@ -286,10 +301,12 @@ class SessionActor:
                 break
             except Exception:
                 # A defect of ours in what goes with the end, and the end matters more (E1): first without the turn's
-                # last words, then without the runs that it would start.
+                # last words, then without taking back what it asked, then without the runs that it would start.
                 logger.exception("the end of a turn was refused", extra={"run_id": turn.run_id})
                 if ending.writes or ending.entries:
                     ending, self._used = replace(ending, writes=(), entries=()), NOTHING
+                elif ending.withdrawn.writes:
+                    ending = replace(ending, withdrawn=NOTHING_ASKED)
                 elif queued := self._state.in_state(RunState.QUEUED):
                     fail = partial(self._apply, FailRun(run_id=queued[0].run_id))
                     await insist(partial(self._mailbox.do, fail))
@@ -366,9 +383,14 @@ class SessionActor:
             return None
         if run.state not in (RunState.ACCEPTED, RunState.QUEUED):
             raise RunNotEditable(run_id, run.state)
-        if self._records[run_id].options.summarize:
-            raise RunNotEditable(run_id, "a request for a summary, no prompt")
+        options = self._records[run_id].options
+        if options.summarize or options.shell is not None:
+            raise RunNotEditable(run_id, "a summary or a command, no prompt")
         delivery = request.delivery or run.delivery
+        if self._home.asks_a_server(run.prompt if request.prompt is None else request.prompt):
+            delivery = Delivery.QUEUE
+        if options.schema is not None:
+            check_apart(delivery)
         if request.prompt is not None and not has_words(request.prompt, self._records[run_id].attachments):
             raise EmptyPrompt
         await self._apply(ChangeDelivery(run_id=run_id, delivery=delivery), prompt=request.prompt)
@@ -386,7 +408,14 @@ class SessionActor:
         self._session = session
         return self.session
 
+    async def _settle_usage(self) -> None:
+        if not self._gone and self._used.usage != Usage():
+            booking = Booking(self._session, self._records, self._state, self.next_message_seq)
+            self._session = await self._commit(booking, (), self._state)
+
     async def _restore(self, records: list[RunRecord], resume: bool) -> None:
+        # A person's command was cut off, and may have had effects: it is not made again.
+        resume = resume and not any(r.options.shell is not None for r in records if r.run.state is RunState.ACTIVE)
         command = Restore(runs=tuple(_view(record) for record in records), resume=resume)
         # A look ahead at the decision: the transcript is mended for what becomes of the run that was active.
         _, effects = decide(self._state, command)
@@ -408,12 +437,13 @@ class SessionActor:
 
     async def _undo(self) -> Undone:
         self._check_quiet()
-        undone, self.summary_seq = await self._home.undo.undo(self._session.id, self.summary_seq)
+        undone, self.summary_seq = await self._home.undo.undo(self._session.id)
         return undone
 
     async def _redo(self) -> Undone:
         self._check_quiet()
-        return await self._home.undo.redo(self._session.id)
+        undone, self.summary_seq = await self._home.undo.redo(self._session.id)
+        return undone
 
     def _check_quiet(self) -> None:
         if self._state.runs:

@@ -27,13 +27,16 @@ class Tally:
     spendings: tuple[Spending, ...] = ()
     calls: tuple[tuple[str, bool], ...] = ()
     """Each call that got a result: its tool, and whether it failed."""
+    context: int | None = None
+    """Tokens in the model's window, if a request of the turn told."""
 
     @property
     def usage(self) -> Usage:
         return sum((spending.usage for spending in self.spendings), Usage())
 
     def __add__(self, other: "Tally") -> "Tally":
-        return Tally(spendings=self.spendings + other.spendings, calls=self.calls + other.calls)
+        context = self.context if other.context is None else other.context
+        return Tally(spendings=self.spendings + other.spendings, calls=self.calls + other.calls, context=context)
 
     def writes(self, session: Session, at: str) -> Iterator[Write]:
         where = {"workspace_id": session.workspace_id, "session_id": session.id, "day": at[:10]}

@@ -52,7 +52,13 @@ class Toolbox:
             result = _failed(f"{part.name} failed: {error}")
         await self.home.asks.drop(self.record.run.run_id, part.id)
         content = sayable(result.content)
-        return ToolResultPart(tool_call_id=part.id, content=content, is_error=result.is_error, images=result.images)
+        return ToolResultPart(
+            tool_call_id=part.id,
+            name=part.name,
+            content=content,
+            is_error=result.is_error,
+            images=result.images,
+        )
 
     async def _call(self, part: ToolCallPart, output: Callable[[str], None]) -> ToolResult:
         tool = self._find(part.name)

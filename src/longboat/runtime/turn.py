@@ -7,6 +7,7 @@ then closes the transcript (T3) and says what happened (L13). Must not decide an
 import asyncio
 import logging
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -14,7 +15,7 @@ import msgspec
 
 from longboat.config.settings import RetrySection
 from longboat.context.hooks import HookEvent
-from longboat.core.history import calls_of, close_message, close_turn, for_model, text_of
+from longboat.core.history import calls_of, close_message, close_turn, for_model, not_begun, text_of
 from longboat.core.prompts import GO_ON, PLAN, SUMMARIZE
 from longboat.core.stream import Draft, sayable
 from longboat.core.turn import LoopGuard, estimate_tokens, nearly_full, plausible
@@ -25,6 +26,7 @@ from longboat.runtime.clock import now
 from longboat.runtime.ends import FAILED, LOST, Stop, judge, log_failure, sentence
 from longboat.runtime.home import Home
 from longboat.runtime.hooking import ask_hooks
+from longboat.runtime.mcp_prompts import filled_in
 from longboat.runtime.outbox import Outbox
 from longboat.runtime.outfit import Outfit
 from longboat.runtime.round import Round, groups
@@ -75,7 +77,7 @@ class Host(Protocol):
 
     def next_message_seq(self) -> int: ...
 
-    def add_usage(self, run_id: str, model: str, usage: Usage) -> None: ...
+    def add_usage(self, run_id: str, model: str, usage: Usage, *, context: int | None) -> None: ...
 
     def add_call(self, tool: str, *, failed: bool) -> None: ...
 
@@ -86,7 +88,7 @@ class Turn:
         self._host = host
         self._record = record
         self._session_id = record.run.session_id
-        self._outbox = Outbox(home.store, home.id, self._session_id)
+        self._outbox = Outbox(home.store, home.id, self._session_id, parent=host.session.parent_id)
         self._history: list[Message] = []
         self._own: list[Message] = []
         """The assistant and tool messages of this turn."""
@@ -154,8 +156,12 @@ class Turn:
         self._outbox.hold()
         if self._summarizing:
             self._drop_draft()  # half a summary is nobody's answer
+        if self._record.tries and not self._history:
+            await self._read_history()
         own = [*self._own, *(making.message() for making in (self._draft, self._round) if making is not None)]
-        closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._blank)
+        waiting = self._home.asks.calls(self.run_id) if outcome is Outcome.INTERRUPTED else set()
+        not_run = not_begun(own, waiting)
+        closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._blank, not_run=not_run)
         for message, new in closing.changes:
             self._outbox.whole(message, Change.CREATED if new else Change.UPDATED)
         if outcome is Outcome.ERROR:
@@ -173,17 +179,17 @@ class Turn:
     # The task
 
     async def _steps(self) -> StopReason:
+        if self._record.options.shell is not None:
+            return await self._run_shell(self._record.options.shell)
         model = await self._home.model(self._record.model, "large")
         self._retry = self._home.config().retry  # for all of the turn: a file that is being edited does not end it
         self._outfit = await self._home.outfit(self._record, model)
         for problem in self._outfit.problems:
             self._notice(AgentEventType.NOTICE, problem, "")
-        after = max(self._host.summary_seq - 1, 0)
-        self._history = await self._home.store.read(
-            lambda reader: read_messages(reader, self._session_id, after=after, limit=WHOLE)
-        )
+        await self._read_history()
         if self._record.options.summarize:
             return await self._sum_up(model)
+        await self._fill_in()
         await self._resume_calls()
         while True:
             self._heed_stop()
@@ -195,6 +201,42 @@ class Turn:
             if reason is not None and not await self._send_back():
                 return reason
             await self._run_tools(calls)
+
+    async def _read_history(self) -> None:
+        """What was said so far; of a run that is resumed, its own part too, which it ends like the rest (T3)."""
+        after = max(self._host.summary_seq - 1, 0)
+        self._history = await self._home.store.read(
+            lambda reader: read_messages(reader, self._session_id, after=after, limit=WHOLE)
+        )
+        self._own = [message for message in self._history if self._is_own(message)]
+
+    def _is_own(self, message: Message) -> bool:
+        return message.run_id == self.run_id and message.role is not Role.USER
+
+    async def _run_shell(self, command: str) -> StopReason:
+        """A person's command is on record as a call that nobody had to think of: the next prompt's model reads it."""
+        self._outfit = await self._home.bench.shell()
+        text = msgspec.json.encode({"command": command}).decode()
+        call = ToolCallPart(id=new_id(), name="bash", input=text, finished=True)
+        message = msgspec.structs.replace(self._blank(Role.ASSISTANT), parts=(call,), finished_at=now())
+        self._own.append(message)
+        self._outbox.whole(message, Change.CREATED, durable=True)
+        await self._outbox.flush()
+        await self._run_tools([call])
+        return StopReason.END_TURN
+
+    async def _fill_in(self) -> None:
+        """A prompt that calls an MCP server's becomes what the server says: so it is sent, and so it stands in the
+        transcript. Only here, where a server that hangs holds nobody up and a cancel finds the turn."""
+        own = (i for i, each in enumerate(self._history) if each.run_id == self.run_id and each.role is Role.USER)
+        if (place := next(own, None)) is None:
+            return  # a summary has taken its place since
+        notice = partial(self._notice, AgentEventType.NOTICE, detail="")
+        said = await filled_in(self._home.bench, self._record.run, self._history[place], notice)
+        self._prompts[0] = text_of(said)
+        if said is not self._history[place]:
+            self._history[place] = said
+            self._outbox.whole(said)
 
     async def _send_back(self) -> bool:
         """Whether the answer does not fit the schema that the prompt came with, and the model is to try again."""
@@ -276,7 +318,9 @@ class Turn:
         )
         step = Step(model, self._draft, self._outbox, self._retry, self._notice)
         finished = await step.take(request)
-        self._host.add_usage(self.run_id, f"{model.provider}/{model.name}", plausible(finished.usage))
+        used = plausible(finished.usage)
+        context = used.output_tokens + (0 if self._summarizing else used.input_tokens)
+        self._host.add_usage(self.run_id, f"{model.provider}/{model.name}", used, context=context)
         return finished
 
     async def _run_tools(self, calls: list[ToolCallPart]) -> None:
@@ -289,7 +333,7 @@ class Turn:
         last = self._history[-1] if self._history else None
         if last is None or last.role is not Role.TOOL or last.finished_at is not None:
             return
-        self._history.pop()
+        self._own.remove(self._history.pop())
         have = {part.tool_call_id for part in last.parts if isinstance(part, ToolResultPart) and part.finished}
         self._round = Round(last, self._outbox, new=False)
         await self._see_round([call for call in calls_of(self._history[-1]) if call.id not in have])
@@ -305,7 +349,7 @@ class Turn:
         )
         for group in groups(calls):
             self._heed_stop()
-            places = self._round.begin(*(call.id for call in group))
+            places = self._round.begin(*group)
             pairs = zip(places, group, strict=True)
             await together([self._see_call(toolbox, self._round, place, call) for place, call in pairs])
         self._history.append(self._round.finish(now()))
@@ -353,7 +397,7 @@ class Turn:
                 )
             self._prompts.clear()
             await self._summarize(model, "Summarizing, as somebody asked.")
-        self._own.append(self._history[-1])
+        self._own = [self._history[-1]]
         return StopReason.END_TURN
 
     async def _summarize(self, model: Model, why: str = FULL) -> None:

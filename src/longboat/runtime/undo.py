@@ -16,7 +16,7 @@ from longboat.store.protocol import Entry, Reader, Row, Store, Unit, Write
 from longboat.store.rows import message_from_row, read_messages
 from longboat.tools.restore import Foreign, Restore, content_of, put_back, tidy
 from longboat.wire.events import Change, encode_body
-from longboat.wire.models import Message, Role, Undone
+from longboat.wire.models import FileFate, Message, Role, Undone, UndoneFile
 
 WHOLE = 2**31
 
@@ -42,29 +42,25 @@ class UndoBook:
         self._workspace_id = workspace_id
         self._files = files
 
-    async def undo(self, session_id: str, summary_seq: int) -> tuple[Undone, int]:
+    async def undo(self, session_id: str) -> tuple[Undone, int]:
         """Take the newest turn back. Returns what was done and where the model's view now begins."""
         await self._settle(session_id)
         turn = await self._store.read(lambda reader: _newest(reader, session_id))
         if turn is None:
             raise NothingToUndo("There is no turn to undo in this session.")
         await self._put(turn)
-        view = 0 if summary_seq >= turn.mark else summary_seq
         params = {"session_id": session_id, "mark": turn.mark, "from_seq": turn.mark}
-        writes = [
-            Write("messages_undo", params, rows=len(turn.messages)),
-            Write("session_summary", {"session_id": session_id, "seq": view}, rows=1),
-        ]
-        return await self._record(session_id, turn, writes, Change.DELETED), view
+        write = Write("messages_undo", params, rows=len(turn.messages))
+        return await self._record(session_id, turn, write, Change.DELETED)
 
-    async def redo(self, session_id: str) -> Undone:
-        """Bring back what was undone last."""
+    async def redo(self, session_id: str) -> tuple[Undone, int]:
+        """Bring back what was undone last. Returns the same."""
         turn = await self._store.read(lambda reader: _undone(reader, session_id))
         if turn is None:
             raise NothingToUndo("There is no turn to redo in this session.")
         await self._put(turn)
         write = Write("messages_redo", {"session_id": session_id, "mark": turn.mark}, rows=len(turn.messages))
-        return await self._record(session_id, turn, [write], Change.CREATED)
+        return await self._record(session_id, turn, write, Change.CREATED)
 
     async def _settle(self, session_id: str) -> None:
         """A crash can come between the record of a change and the change: find out whether it was made."""
@@ -89,16 +85,35 @@ class UndoBook:
     def _conflict(self, what: str, paths: Sequence[Path]) -> UndoConflict:
         return UndoConflict(f"{what}, so nothing was touched: {', '.join(map(self._files.shown, paths))}.")
 
-    async def _record(self, session_id: str, turn: Turnabout, writes: Sequence[Write], change: Change) -> Undone:
-        bodies = [encode_body(change, message) for message in turn.messages]
-        bodies += await asyncio.to_thread(self._told, session_id, turn)
-        entry = Entry(bodies=tuple(bodies), session_id=session_id)
+    async def _record(self, session_id: str, turn: Turnabout, write: Write, change: Change) -> tuple[Undone, int]:
+        parent = (await self._session(session_id))["parent_id"]
+        bodies = [encode_body(change, message, parent=parent) for message in turn.messages]
+        bodies += await asyncio.to_thread(self._told, session_id, turn, parent)
+        entry = Entry(bodies=tuple(bodies), session_id=session_id, parent_session_id=parent)
+        writes = [write, Write("session_view", {"session_id": session_id}, rows=1)]
         await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes, entries=[entry]))
-        return Undone(run_id=turn.run_id, files=tuple(self._files.shown(file.path) for file in turn.files))
+        fates = tuple(UndoneFile(path=self._files.shown(file.path), fate=_fate(file)) for file in turn.files)
+        undone = Undone(run_id=turn.run_id, files=tuple(each.path for each in fates), fates=fates)
+        return undone, (await self._session(session_id))["summary_seq"]
 
-    def _told(self, session_id: str, turn: Turnabout) -> list[bytes]:
+    async def _session(self, session_id: str) -> Row:
+        where = {"workspace_id": self._workspace_id, "session_id": session_id}
+        return (await self._store.read(lambda reader: reader.fetch("session_whole", **where)))[0]
+
+    async def undone(self, session_id: str) -> int:
+        """How many turns can be redone."""
+        rows = await self._store.read(lambda reader: reader.fetch("turns_undone", session_id=session_id))
+        return int(rows[0]["turns"])
+
+    def _told(self, session_id: str, turn: Turnabout, parent: str | None) -> list[bytes]:
         events = (self._files.event(session_id, turn.run_id, file.path, file.now, file.then) for file in turn.files)
-        return [encode_body(*event) for event in events]
+        return [encode_body(*event, parent=parent) for event in events]
+
+
+def _fate(file: Restore) -> FileFate:
+    if file.then is None:
+        return FileFate.REMOVED
+    return FileFate.RECREATED if file.now is None else FileFate.RESTORED
 
 
 def _settled(rows: Sequence[Row]) -> list[Write]:

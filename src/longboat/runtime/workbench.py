@@ -23,9 +23,11 @@ from longboat.context.hooks import read_hooks
 from longboat.context.library import Context, Library
 from longboat.context.prompt import build, build_small, instruction_block, surroundings
 from longboat.context.skills import Skill
-from longboat.errors import BadInput
+from longboat.errors import BadInput, JobNotFound
 from longboat.models.seam import Model
+from longboat.runtime.environs import Environs
 from longboat.runtime.fittings import Fittings, Shop, lsp_event, mcp_event
+from longboat.runtime.mcp_prompts import PromptCall, fetched, listed
 from longboat.runtime.outfit import Outfit
 from longboat.runtime.tasks import Tasks
 from longboat.tools.brief import few
@@ -78,13 +80,22 @@ class Workbench:
         self._fittings: tuple[bytes, Fittings] | None = None
         self._opening = asyncio.Lock()
         self._retired = Tasks()
+        self.environs = Environs()
         self.jobs: Jobs | None = None
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """For child processes: none of our keys and tokens, and nothing that a shell would run by itself."""
-        kept = {name: value for name, value in os.environ.items() if not self._is_kept_back(name)}
-        return _without_our_own(kept)
+        """For child processes that are nobody's own: what the last client sent, else what the server has."""
+        return self._for_children(self.environs.of())
+
+    def environ_of(self, run: wire.Run) -> Mapping[str, str]:
+        """For child processes of a run, or of the sub-agent that it sent."""
+        return self._for_children(self.environs.of(run.parent_run_id or run.run_id, run.client_id))
+
+    def _for_children(self, sent: Mapping[str, str] | None) -> Mapping[str, str]:
+        """None of our keys and tokens, and nothing that a shell would run by itself."""
+        given = os.environ if sent is None else sent
+        return _without_our_own({name: value for name, value in given.items() if not self._is_kept_back(name)})
 
     def _is_kept_back(self, name: str) -> bool:
         own = name.startswith(("LONGBOAT_", "BASH_FUNC_")) or name in _SHELL_STARTUP or name in _OURS
@@ -115,6 +126,14 @@ class Workbench:
         tools = tools if model.abilities.tools else {}
         return Outfit(system=system + said, tools=tools, hooks=hooks, problems=context.problems)
 
+    async def shell(self) -> Outfit:
+        """For a command that a person runs: no model has a part in it."""
+        config = self._config()
+        self._secrets |= _secrets(config)
+        # Not with the MCP servers' tools: one that does not answer would be waited for.
+        bash = next(tool for tool in (await self._fitted(config)).own if tool.spec.name == "bash")
+        return Outfit(system="", tools={"bash": bash}, hooks=read_hooks(config.hooks))
+
     def agent(self, name: str) -> Agent:
         for agent in self._context.agents:
             if agent.name == name:
@@ -136,13 +155,20 @@ class Workbench:
         return self._context
 
     async def offered(self) -> wire.SkillPage:
-        """What the files of the project and of the user offer, as they are now."""
+        """What the files of the project and of the user offer, as they are now, and the prompts of the MCP servers
+        that are connected. A command in a file hides a prompt of the same name."""
         context = await asyncio.to_thread(self._library.load)
+        prompts = self._fittings[1].mcp.prompts() if self._fittings is not None else []
+        known = {each.name for each in context.commands}
+        called = [info for info in map(listed, prompts) if info.name not in known]
         return wire.SkillPage(
             items=tuple(_info(skill) for skill in context.skills),
-            commands=tuple(
-                wire.CommandInfo(name=each.name, description=each.description, argument_hint=each.argument_hint)
-                for each in context.commands
+            commands=(
+                *(
+                    wire.CommandInfo(name=each.name, description=each.description, argument_hint=each.argument_hint)
+                    for each in context.commands
+                ),
+                *called,
             ),
             agents=tuple(_info(agent) for agent in context.agents),
             problems=context.problems,
@@ -177,6 +203,26 @@ class Workbench:
     async def mcp_shown(self) -> tuple[wire.McpEvent, ...]:
         fittings = await self._fitted(self._config())
         return tuple(mcp_event(state) for state in fittings.mcp.states())
+
+    async def mcp_prompt(self, call: PromptCall) -> str | None:
+        """What an MCP server has for this call; None if it is a command's, or there is no such server. ToolError says
+        why it cannot be had."""
+        config = self._config()
+        command = str(call).removeprefix("/")
+        if call.server not in config.mcp or any(each.name == command for each in self._context.commands):
+            return None
+        return await fetched((await self._fitted(config)).mcp, call)
+
+    async def mcp_login(self, server: str, redirect_url: str | None) -> wire.McpEvent:
+        """Begin a login to an MCP server, or end it with the address that its page led to."""
+        mcp = (await self._fitted(self._config())).mcp
+        state = mcp.begin_login(server) if redirect_url is None else mcp.end_login(server, redirect_url)
+        return mcp_event(await state)
+
+    async def wait_logged_in(self, server: str) -> None:
+        """Until nobody is asked to log in to this MCP server."""
+        if self._fittings is not None:
+            await self._fittings[1].mcp.wait_logged_in(server)
 
     async def lsp_shown(self) -> tuple[wire.LspEvent, ...]:
         fittings = await self._fitted(self._config())
@@ -224,6 +270,26 @@ class Workbench:
     def jobs_shown(self) -> tuple[wire.Job, ...]:
         return tuple(_shown(job) for job in self.jobs.list()) if self.jobs is not None else ()
 
+    async def read_job(self, job_id: str, after: int | None, *, wait_s: float) -> wire.JobOutput:
+        """A job and what it wrote after a place, or the newest of it."""
+        job = self._job(job_id)
+        if after is not None:
+            await job.wait_news(after, wait_s)
+        start, text = job.tape.piece(after)
+        return wire.JobOutput(job=_shown(job), text=text, start=start, next=start + len(text))
+
+    async def kill_job(self, job_id: str, by: str | None) -> wire.Job:
+        job = self._job(job_id)
+        if self.jobs is not None:
+            await self.jobs.kill(job, by=by)
+        return _shown(job)
+
+    def _job(self, job_id: str) -> "Job":
+        for job in self.jobs.list() if self.jobs is not None else ():
+            if job.job_id == job_id:
+                return job
+        raise JobNotFound(job_id)
+
     def _shop(self, jobs: "Jobs") -> Shop:
         config_dir = user_config_file(os.environ, Path.home()).parent
         return Shop(
@@ -249,6 +315,7 @@ def _shown(job: "Job") -> wire.Job:
         state=wire.JobState(job.state.value),
         exit_code=job.exit_code,
         seconds=job.seconds,
+        killed_by=job.killed_by,
     )
 
 

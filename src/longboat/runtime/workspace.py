@@ -31,7 +31,7 @@ from longboat.runtime.hooking import ask_hooks
 from longboat.runtime.household import Household
 from longboat.runtime.hub import Hub
 from longboat.runtime.insistence import RESTORE_S, insist
-from longboat.runtime.intake import called, carry_out, summary_wanted, take_in
+from longboat.runtime.intake import alone, called, carry_out, shell_wanted, spelled_out, summary_wanted, take_in
 from longboat.runtime.models import ModelDesk
 from longboat.runtime.place import Place
 from longboat.runtime.session import SessionActor
@@ -48,22 +48,26 @@ from longboat.tools.seam import Tool
 from longboat.wire import models as wire
 from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import new_id
+from longboat.wire.listings import ModelPage
 from longboat.wire.models import (
     Accepted,
     AgentInfo,
     Canceled,
+    McpEvent,
     MessagePage,
     Run,
     RunPage,
     RunState,
     Session,
-    SessionPage,
     SessionStatus,
+    Todos,
     Undone,
 )
 from longboat.wire.requests import (
     CreateSession,
     EditRun,
+    McpLogin,
+    RunShell,
     Submit,
     Summarize,
     UpdateSession,
@@ -112,11 +116,13 @@ class Workspace(Household):
         self._leaving = False
         self._entering = 0
         self._deletions = 0
+        self._logins = 0
+        """Logins to MCP servers that people have begun."""
 
     # Home, for the sessions
 
-    async def delegate(self, parent: RunRecord, prompt: str, agent: str | None) -> str:
-        return await delegate(self, parent, prompt, agent)
+    async def delegate(self, parent: RunRecord, call_id: str, prompt: str, agent: str | None) -> str:
+        return await delegate(self, parent, call_id, prompt, agent)
 
     def run_accepted(self, run_id: str, session_id: str) -> None:
         self._waits.accepted(run_id, session_id)
@@ -126,21 +132,26 @@ class Workspace(Household):
         with suppress(ConfigInvalid):
             if self.config().hooks:
                 self.tasks.spawn(self._tell_hooks(run), name=f"run_finished hooks of {run.run_id}")
+                return
+        self.bench.environs.release(run.run_id)
 
     async def _tell_hooks(self, run: Run) -> None:
         """They are only told; the workspace stays open for them (A5)."""
-        with suppress(ConfigInvalid, WorkspaceClosing), self._staying():
-            hooks = read_hooks(self.config().hooks)
-            await ask_hooks(
-                self, hooks, HookEvent.RUN_FINISHED, run, prompt=run.prompt, outcome=run.outcome, error=run.error
-            )
+        try:
+            with suppress(ConfigInvalid, WorkspaceClosing), self._staying():
+                hooks = read_hooks(self.config().hooks)
+                await ask_hooks(
+                    self, hooks, HookEvent.RUN_FINISHED, run, prompt=run.prompt, outcome=run.outcome, error=run.error
+                )
+        finally:
+            self.bench.environs.release(run.run_id)
 
     def session_deleted(self, session_id: str) -> None:
         self._actors.pop(session_id, None)
         self._deletions += 1
 
     def settled(self) -> None:
-        if not self._claims.held and not self.engaged and not self.closing:
+        if not self._claims.held and not self.engaged and not self._logins and not self.closing:
             self._on_free(self)
 
     # What the app looks at
@@ -188,20 +199,29 @@ class Workspace(Household):
             return AgentInfo(model=None, provider=None, ready=False, busy=busy, problem=error.message)
         return AgentInfo(model=model.name, provider=model.provider, ready=True, busy=busy)
 
+    async def models(self) -> ModelPage:
+        return await self._models.offered(self.directory)
+
     # Sessions
 
-    async def create_session(self, request: CreateSession, *, parent_id: str | None = None) -> Session:
+    async def create_session(self, request: CreateSession, *, sent_by: tuple[str, str] | None = None) -> Session:
+        """`sent_by`: of a sub-agent, the session that sends it and the call."""
         self._check_open()
         at = now()
+        parent, call = sent_by or (None, None)
         session = Session(
-            id=new_id(), workspace_id=self.id, parent_id=parent_id, title=request.title, created_at=at, updated_at=at
+            id=new_id(),
+            workspace_id=self.id,
+            parent_id=parent,
+            parent_call_id=call,
+            title=request.title,
+            created_at=at,
+            updated_at=at,
         )
-        entry = Entry(bodies=(encode_body(Change.CREATED, session),), session_id=session.id)
+        body = encode_body(Change.CREATED, session, parent=parent)
+        entry = Entry(bodies=(body,), session_id=session.id, parent_session_id=parent)
         await self.store.submit(Unit(workspace_id=self.id, writes=[insert_session(session)], entries=[entry]))
         return session
-
-    async def sessions(self, *, limit: int, after: str | None) -> SessionPage:
-        return await self.ledger.sessions(limit=limit, after=after)
 
     async def session(self, session_id: str) -> Session:
         return (await self._actor(session_id)).session
@@ -227,6 +247,10 @@ class Workspace(Household):
         """A7: a run of its own, whose turn is a summary."""
         return await self.accept(summary_wanted(session_id, request))
 
+    async def run_shell(self, session_id: str, request: RunShell) -> Accepted:
+        """What a person runs is a run of its own, too: queued, canceled, on record."""
+        return await self.accept(shell_wanted(session_id, request))
+
     async def undo_turn(self, session_id: str) -> Undone:
         with self._staying():
             return await (await self._actor(session_id)).undo()
@@ -235,9 +259,17 @@ class Workspace(Household):
         with self._staying():
             return await (await self._actor(session_id)).redo()
 
-    async def messages(self, session_id: str, *, limit: int, after: str | None) -> MessagePage:
+    async def messages(
+        self, session_id: str, *, limit: int, after: str | None = None, before: str | None = None
+    ) -> MessagePage:
         await self._actor(session_id)
+        if before is not None:
+            return await self.ledger.messages_before(session_id, limit=limit, before=before)
         return await self.ledger.messages(session_id, limit=limit, after=after)
+
+    async def todos(self, session_id: str) -> Todos:
+        await self._actor(session_id)
+        return await self.ledger.todos(session_id)
 
     async def session_status(self, session_id: str) -> SessionStatus:
         state = (await self._actor(session_id)).state
@@ -246,6 +278,7 @@ class Workspace(Household):
             busy=state.busy,
             active_run_id=state.active.run_id if state.active is not None else None,
             queued=len(state.in_state(RunState.QUEUED)),
+            undone=await self.undo.undone(session_id),
         )
 
     async def _actor(self, session_id: str) -> SessionActor:
@@ -278,16 +311,22 @@ class Workspace(Household):
         command = await self.bench.command(name) if name is not None else None
         if command is not None:
             record = carry_out(record, command, model=await self.model_of(command))
-        return await self.accept(record)
+        return await self.accept(alone(record) if self.asks_a_server(record.run.prompt) else record)
 
     async def accept(self, record: RunRecord) -> Accepted:
         if self._leaving:
             raise ServerLeaving
+        run_id = record.run.run_id
+        bound = self.bench.environs.bind(run_id, record.run.client_id)
         with self._staying():
             try:
                 return await (await self._actor(record.run.session_id)).accept(record)
-            except UniqueViolated:
-                return await self._repeated(record)
+            except BaseException as refused:
+                if bound:
+                    self.bench.environs.release(run_id)
+                if isinstance(refused, UniqueViolated):
+                    return await self._repeated(record)
+                raise
 
     async def _repeated(self, record: RunRecord) -> Accepted:
         """The run_id is known: the same prompt again is answered with the same run, another one is refused."""
@@ -315,6 +354,10 @@ class Workspace(Household):
             return self._placed((await self.ledger.record(run_id)).run)
 
     async def edit_run(self, run_id: str, request: EditRun) -> Run:
+        name = called(request.prompt or "")
+        command = await self.bench.command(name) if name is not None else None
+        if command is not None:
+            request = spelled_out(request, command)
         with self._staying():
             session_id = self._waits.session_of(run_id)
             if session_id is not None:
@@ -339,6 +382,24 @@ class Workspace(Household):
         actor = self._actors.get(run.session_id)
         position = actor.state.position(run.run_id) if actor is not None else None
         return msgspec.structs.replace(run, position=position)
+
+    # MCP servers
+
+    async def mcp_login(self, server: str, request: McpLogin) -> McpEvent:
+        with self._staying():
+            told = await self.bench.mcp_login(server, request.redirect_url)
+            if told.authorization_url is not None:
+                self._logins += 1
+                self.tasks.spawn(self._wait_logged_in(server), name=f"login to {server}")
+            return told
+
+    async def _wait_logged_in(self, server: str) -> None:
+        """The workspace stays open while a person is at the login page: closing it would end the login."""
+        try:
+            await self.bench.wait_logged_in(server)
+        finally:
+            self._logins -= 1
+            self.settled()
 
     # Streams
 

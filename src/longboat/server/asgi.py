@@ -33,8 +33,8 @@ class _Router(Litestar):
         return config
 
 
-def build_asgi(app: "App") -> ASGIApp:
-    """What the HTTP server calls."""
+def build_asgi(app: "App") -> tuple[ASGIApp, State]:
+    """What the HTTP server calls, and what its routes find there."""
     settings = app.settings
     policy = Policy(token=settings.token, listen_host=settings.host, allowed_hosts=settings.server.allowed_hosts)
     router = _Router(
@@ -45,4 +45,4 @@ def build_asgi(app: "App") -> ASGIApp:
         openapi_config=None,
         logging_config=None,
     )
-    return Gate(router, policy)
+    return Gate(router, policy), router.state

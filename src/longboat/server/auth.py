@@ -24,6 +24,10 @@ from longboat.server.errors import refusal
 PUBLIC_PATHS = frozenset({"/v1/health", "/login"})
 """What needs no token: one tells nothing, the other is where a browser brings it."""
 
+PAGE_PATHS = frozenset({"/", "/stats"})
+"""What a person opens in a browser: without the token, it asks for it."""
+
+_LOOKED_AT = frozenset({b"host", b"origin", b"authorization", b"cookie", b"x-forwarded-proto"})
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -108,9 +112,17 @@ class Policy:
         """In constant time. An empty token opens nothing."""
         return bool(self.token) and hmac.compare_digest(given, self.token.encode())
 
-    def cookie(self, *, local_port: int | None) -> str:
-        """The Set-Cookie value for a browser that brought the token."""
-        return f"{_cookie_name(local_port)}={self._cookie_value()}; HttpOnly; SameSite=Strict; Path=/"
+    def cookie(self, *, local_port: int | None, secure: bool = False) -> str:
+        """The Set-Cookie value for a browser that brought the token. `secure`: it may come back over TLS only."""
+        pair = f"{_cookie_name(local_port)}={self._cookie_value()}"
+        return f"{pair}; HttpOnly; SameSite=Lax; Path=/{'; Secure' if secure else ''}"
+
+    def came_by_tls(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Whether a reverse proxy says that the browser came to it over TLS. Believed under an allowed name alone: by
+        the others no proxy reaches us, and a browser without TLS would throw a secure cookie away."""
+        found = _pick(headers)
+        host = Authority.parse(found.get("host", [""])[0])
+        return host is not None and self._is_allowed(host) and found.get("x-forwarded-proto") == ["https"]
 
     def _cookie_value(self) -> str:
         """Derived, so that the cookie, which browsers send to every port of a host, does not carry the token."""
@@ -140,7 +152,7 @@ class Policy:
 def _pick(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, value in headers:
-        if name in (b"host", b"origin", b"authorization", b"cookie"):
+        if name in _LOOKED_AT:
             found.setdefault(name.decode(), []).append(value.decode("latin-1"))
     return found
 
@@ -174,7 +186,10 @@ class Gate:
             try:
                 known = self._policy.check(local=local, path=scope["path"], headers=scope["headers"])
             except LongboatError as error:
-                await _refuse(error, send)
+                if isinstance(error, Unauthorized) and _is_page(scope):
+                    await _ask_for_token(send)
+                else:
+                    await _refuse(error, send)
                 return
             if known and (welcome := scope.get("state", {}).get(WELCOME)):
                 welcome()
@@ -190,15 +205,30 @@ def _local(server: Any) -> tuple[str, int]:
     return (server[0], server[1] or 0) if server is not None else ("", 0)
 
 
+def _is_page(scope: Any) -> bool:
+    """Whether a person looks at this in a browser."""
+    return scope["path"] in PAGE_PATHS and scope["method"] == "GET"
+
+
+async def _ask_for_token(send: Send) -> None:
+    from longboat.server.page import LOGIN_HEADERS, login_page
+
+    await _send(send, 401, login_page().encode(), LOGIN_HEADERS)
+
+
 async def _refuse(error: LongboatError, send: Send) -> None:
     answer = refusal(error)
     body = msgspec.json.encode(answer.body)
-    headers = {"content-type": "application/json", "content-length": str(len(body)), **answer.headers}
+    await _send(send, answer.status, body, {"content-type": "application/json", **answer.headers})
+
+
+async def _send(send: Send, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+    whole = {"content-length": str(len(body)), **headers}
     await send(
         {
             "type": "http.response.start",
-            "status": answer.status,
-            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+            "status": status,
+            "headers": [(name.encode(), value.encode()) for name, value in whole.items()],
         }
     )
     await send({"type": "http.response.body", "body": body, "more_body": False})

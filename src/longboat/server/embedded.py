@@ -2,8 +2,10 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -32,6 +34,13 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self.listening.set()
 
+    async def listen(self, sock: socket.socket) -> None:
+        """Answer on one more socket, which is closed with the others."""
+        loop = asyncio.get_running_loop()
+        state = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
+        protocol = partial(self.config.http_protocol_class, **state)
+        self.servers.append(await loop.create_server(protocol, sock=sock, backlog=self.config.backlog))
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
             server.close()
@@ -58,9 +67,18 @@ class _Server(uvicorn.Server):
             pass
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Http:
+    """HTTP that is being answered."""
+
+    task: asyncio.Task[None]
+    """Ends early only if it fails."""
+    listen: Callable[[socket.socket], Awaitable[None]]
+
+
 @asynccontextmanager
-async def open_http(app: ASGIApp, sockets: tuple[socket.socket, ...]) -> AsyncIterator[asyncio.Task[None]]:
-    """Answer HTTP on these sockets. Yields the serving task, which ends early only if it fails."""
+async def open_http(app: ASGIApp, sockets: tuple[socket.socket, ...]) -> AsyncIterator[Http]:
+    """Answer HTTP on these sockets."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -88,7 +106,7 @@ async def open_http(app: ASGIApp, sockets: tuple[socket.socket, ...]) -> AsyncIt
     await asyncio.wait((serving, listening), return_when=asyncio.FIRST_COMPLETED)
     listening.cancel()
     try:
-        yield serving
+        yield Http(task=serving, listen=server.listen)
     finally:
         server.should_exit = True
         await serving

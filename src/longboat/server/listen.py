@@ -44,16 +44,35 @@ def open_listeners(settings: Settings) -> Iterator[Listeners]:
             sockets.append(stack.enter_context(_open_unix(settings.socket, runtime_dir=settings.runtime_dir)))
         url = None
         if settings.host is not None:
-            bound = _bind_tcp(settings.host, settings.port, token=settings.token)
+            bound = bind_tcp(settings.host, settings.port, token=settings.token)
             for sock in bound:
                 stack.callback(sock.close)
             sockets += bound
-            url = _url(settings.host, bound[0].getsockname()[1])
+            url = url_of(settings.host, bound[0].getsockname()[1])
         yield Listeners(sockets=tuple(sockets), url=url)
 
 
+class Announcement:
+    """The discovery file of a server that answers."""
+
+    def __init__(self, path: Path, found: Discovery) -> None:
+        self._path = path
+        self.found = found
+        write_private(path, msgspec.json.encode(found))
+
+    def tell(self, url: str) -> None:
+        """The server listens there now, too."""
+        self.found = msgspec.structs.replace(self.found, url=url)
+        write_private(self._path, msgspec.json.encode(self.found))
+
+    def withdraw(self) -> None:
+        """Remove the file if it is still ours."""
+        if read_discovery(self._path) == self.found:
+            self._path.unlink(missing_ok=True)
+
+
 @contextmanager
-def announce(settings: Settings, url: str | None) -> Iterator[Discovery]:
+def announce(settings: Settings, url: str | None) -> Iterator[Announcement]:
     """Write the discovery file, for this user's eyes only; remove it at exit if it is still ours."""
     found = Discovery(
         pid=os.getpid(),
@@ -70,12 +89,11 @@ def announce(settings: Settings, url: str | None) -> Iterator[Discovery]:
     )
     path = discovery_path(settings)
     _make_private(path.parent, fix=path.parent == settings.runtime_dir)
-    _write_private(path, msgspec.json.encode(found))
+    announcement = Announcement(path, found)
     try:
-        yield found
+        yield announcement
     finally:
-        if read_discovery(path) == found:
-            path.unlink(missing_ok=True)
+        announcement.withdraw()
 
 
 def discovery_path(settings: Settings) -> Path:
@@ -183,7 +201,7 @@ def _make_private(directory: Path, *, fix: bool) -> None:
         raise ListenError(f"Cannot use {directory} for the socket: {error.strerror}.") from error
 
 
-def _bind_tcp(host: str, port: int, *, token: str) -> list[socket.socket]:
+def bind_tcp(host: str, port: int, *, token: str) -> list[socket.socket]:
     """One socket per address of the host, all on one port."""
     if not token:
         raise ListenError("TCP needs a token: set LONGBOAT_TOKEN, or leave it unset and one is made.")
@@ -223,13 +241,13 @@ def _bind_one(family: int, address: str, port: int) -> socket.socket:
     return sock
 
 
-def _url(host: str, port: int) -> str:
+def url_of(host: str, port: int) -> str:
     """Where a client on this machine reaches us. "Every address" is no address to call."""
     callable_host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
     return f"http://[{callable_host}]:{port}" if ":" in callable_host else f"http://{callable_host}:{port}"
 
 
-def _write_private(path: Path, data: bytes) -> None:
+def write_private(path: Path, data: bytes) -> None:
     """Whole or not at all, and readable by the user alone from the start."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(FileNotFoundError):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from longboat.config.settings import Settings
 from longboat.errors import LongboatError, ServerLeaving
-from longboat.server.listen import announce, open_listeners
+from longboat.server.listen import Announcement, announce, open_listeners
 from longboat.server.logs import log_to_stderr
 from longboat.wire.discovery import Discovery
 
@@ -43,8 +43,12 @@ class Serving:
     """A server that answers."""
 
     app: "App"
-    discovery: Discovery
+    announcement: Announcement
     http: asyncio.Task[None]
+
+    @property
+    def discovery(self) -> Discovery:
+        return self.announcement.found
 
 
 def serve(
@@ -117,11 +121,19 @@ async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncI
         async with open_app(settings, stop=stop.asked, hurry=stop.hurry) as app:
             from longboat.server.asgi import build_asgi
             from longboat.server.embedded import open_http
+            from longboat.server.loopback import Loopback
+            from longboat.server.renderer import open_renderer
 
-            async with open_http(build_asgi(app), listeners.sockets) as http:
-                with announce(settings, listeners.url) as discovery:
+            asgi, state = build_asgi(app)
+            async with open_renderer() as renderer, open_http(asgi, listeners.sockets) as http:
+                state["renderer"] = renderer
+                with announce(settings, listeners.url) as told:
+                    loopback = Loopback(settings, listeners.url, listen=http.listen, tell=told.tell)
+                    state["loopback"] = loopback
+                    if settings.idle_exit_s is not None:
+                        await loopback.reopen()
                     try:
-                        yield Serving(app=app, discovery=discovery, http=http)
+                        yield Serving(app=app, announcement=told, http=http.task)
                     finally:
                         # Before HTTP stops: the drain still takes cancels and answers, and ends every stream.
                         await app.leave(drain_s=settings.server.drain_s, hurry=stop.hurry)

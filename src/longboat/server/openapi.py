@@ -13,7 +13,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
 import longboat
-from longboat.server.auth import PUBLIC_PATHS
+from longboat.server.auth import PAGE_PATHS, PUBLIC_PATHS
 from longboat.wire.events import EVENTS, UNLOGGED
 from longboat.wire.models import ErrorBody
 
@@ -87,7 +87,7 @@ def document_bytes(app: Litestar) -> bytes:
 
 def _operations(app: Litestar) -> Iterator[_Operation]:
     for route in app.routes:
-        if not isinstance(route, HTTPRoute) or route.path_format == "/":
+        if not isinstance(route, HTTPRoute) or _is_page(route.path_format):
             continue
         for handler in route.route_handlers:
             for method in sorted(handler.http_methods):
@@ -98,6 +98,11 @@ def _operations(app: Litestar) -> Iterator[_Operation]:
                         handler=handler,
                         path_names=tuple(route.path_parameters),
                     )
+
+
+def _is_page(path: str) -> bool:
+    """For people to look at: no part of the API."""
+    return path in PAGE_PATHS or path.startswith("/assets/")
 
 
 def _schemas(operations: Iterable[_Operation]) -> tuple[dict[Any, dict[str, Any]], dict[str, Any]]:

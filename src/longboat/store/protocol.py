@@ -36,6 +36,8 @@ class Entry:
 
     bodies: tuple[bytes, ...]
     session_id: str | None
+    parent_session_id: str | None = None
+    """Of a sub-agent's session: the one that sent it, whose readers get this too."""
     message_id: str | None = None
     """Set on deltas: the message they extend."""
     run_seq: int | None = None
@@ -59,7 +61,8 @@ class Published:
 
     first: int
     last: int
-    session_id: str | None
+    sessions: tuple[str | None, str | None]
+    """Whose it is, and whose sub-agent's; of no session at all: for every reader."""
     data: bytes = field(repr=False)
 
 

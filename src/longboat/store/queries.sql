@@ -34,8 +34,8 @@ SELECT DISTINCT workspace_id FROM runs WHERE state != 'finished';
 
 -- name: session_insert
 -- A new session.
-INSERT INTO sessions (session_id, workspace_id, parent_id, title, created_at, updated_at)
-VALUES (:session_id, :workspace_id, :parent_id, :title, :created_at, :updated_at);
+INSERT INTO sessions (session_id, workspace_id, parent_id, parent_call_id, title, created_at, updated_at)
+VALUES (:session_id, :workspace_id, :parent_id, :parent_call_id, :title, :created_at, :updated_at);
 
 -- name: session_title
 -- Rename a session.
@@ -44,12 +44,18 @@ UPDATE sessions SET title = :title, updated_at = :updated_at WHERE session_id = 
 -- name: session_usage
 -- Add what a step used.
 UPDATE sessions SET input_tokens = input_tokens + :input_tokens, output_tokens = output_tokens + :output_tokens,
-    cost = cost + :cost, updated_at = :updated_at
+    cost = cost + :cost, context_tokens = :context_tokens, updated_at = :updated_at
 WHERE session_id = :session_id;
 
 -- name: session_summary
 -- From this message on the model sees the session.
 UPDATE sessions SET summary_seq = :seq WHERE session_id = :session_id;
+
+-- name: session_view
+-- The model sees the session from its newest summary on that stands.
+UPDATE sessions SET summary_seq = coalesce((
+    SELECT max(seq) FROM messages WHERE session_id = :session_id AND summary != 0 AND undone = 0), 0)
+WHERE session_id = :session_id;
 
 -- name: session_delete
 -- A session with its messages and runs; its events stay in the log until they are too old.
@@ -66,6 +72,13 @@ FROM sessions WHERE session_id = :session_id AND workspace_id = :workspace_id;
 SELECT sessions.*, (SELECT count(*) FROM runs WHERE runs.session_id = sessions.session_id AND state = 'active') AS busy
 FROM sessions WHERE workspace_id = :workspace_id AND place < :before ORDER BY place DESC LIMIT :limit;
 
+-- name: sessions_found
+-- Sessions of a workspace, newest first: those whose title is like this, and without those of sub-agents if so wished.
+SELECT sessions.*, (SELECT count(*) FROM runs WHERE runs.session_id = sessions.session_id AND state = 'active') AS busy
+FROM sessions WHERE workspace_id = :workspace_id AND place < :before
+    AND (:like IS NULL OR title LIKE :like ESCAPE '\') AND (NOT :top OR parent_id IS NULL)
+ORDER BY place DESC LIMIT :limit;
+
 -- name: message_put
 -- A whole message: new, restructured, withdrawn or finished. Deltas after :number extend it.
 INSERT INTO messages (message_id, session_id, run_id, seq, role, parts, model, provider, summary, created_at, finished_at, whole_at)
@@ -80,6 +93,10 @@ DELETE FROM messages WHERE message_id = :message_id;
 -- name: messages_page
 -- The transcript, oldest first.
 SELECT * FROM messages WHERE session_id = :session_id AND seq > :after AND undone = 0 ORDER BY seq LIMIT :limit;
+
+-- name: messages_before
+-- The newest messages before a place in the transcript, newest first.
+SELECT * FROM messages WHERE session_id = :session_id AND seq < :before AND undone = 0 ORDER BY seq DESC LIMIT :limit;
 
 -- name: messages_open
 -- Messages of a workspace that are still being written.
@@ -125,19 +142,20 @@ SELECT * FROM runs WHERE workspace_id = :workspace_id AND state != 'finished' OR
 
 -- name: event_append
 -- One entry of the log.
-INSERT INTO events (workspace_id, first, last, epoch, session_id, message_id, run_seq, written_s, frames)
-VALUES (:workspace_id, :first, :last, :epoch, :session_id, :message_id, :run_seq, :written_s, :frames);
+INSERT INTO events (workspace_id, first, last, epoch, session_id, parent_session_id, message_id, run_seq, written_s, frames)
+VALUES (:workspace_id, :first, :last, :epoch, :session_id, :parent_session_id, :message_id, :run_seq, :written_s, :frames);
 
 -- name: events_ahead
 -- What the log has from a number on, and how large it is, without reading it.
-SELECT first, last, session_id, length(frames) AS size FROM events WHERE workspace_id = :workspace_id AND last > :number
+SELECT first, last, session_id, parent_session_id, length(frames) AS size FROM events
+WHERE workspace_id = :workspace_id AND last > :number
 ORDER BY last LIMIT :limit;
 
 -- name: events_between
--- A stretch of the log, of one session if it is named; what belongs to none is for all.
-SELECT first, last, session_id, frames FROM events
+-- A stretch of the log, of one session and its sub-agents if it is named; what belongs to none is for all.
+SELECT first, last, frames FROM events
 WHERE workspace_id = :workspace_id AND last > :number AND last <= :up_to
-    AND (:session_id IS NULL OR session_id IS NULL OR session_id = :session_id)
+    AND (:session_id IS NULL OR session_id IS NULL OR :session_id IN (session_id, parent_session_id))
 ORDER BY last;
 
 -- name: event_at
@@ -269,6 +287,10 @@ UPDATE messages SET undone = 0 WHERE session_id = :session_id AND undone = :mark
 -- The turns that can be redone, the last undone first.
 SELECT * FROM messages WHERE session_id = :session_id AND undone != 0 ORDER BY undone, seq;
 
+-- name: turns_undone
+-- How many turns can be redone.
+SELECT count(DISTINCT undone) AS turns FROM messages WHERE session_id = :session_id AND undone != 0;
+
 -- name: messages_forget
 -- A new prompt ends what could be redone.
 DELETE FROM messages WHERE session_id = :session_id AND undone != 0;
@@ -303,6 +325,14 @@ SELECT sessions.*, 0 AS busy FROM sessions WHERE session_id = :session_id AND wo
 -- name: sessions_of_parent
 -- The sub-agents' sessions of a session.
 SELECT session_id FROM sessions WHERE parent_id = :parent_id AND workspace_id = :workspace_id ORDER BY place;
+
+-- name: session_family
+-- A session, and those of its sub-agents that have work left.
+SELECT sessions.*, (SELECT count(*) FROM runs WHERE runs.session_id = sessions.session_id AND state = 'active') AS busy
+FROM sessions WHERE workspace_id = :workspace_id AND (session_id = :session_id OR (
+    parent_id = :session_id AND EXISTS (
+        SELECT 1 FROM runs WHERE runs.session_id = sessions.session_id AND runs.state != 'finished')))
+ORDER BY place;
 
 -- name: reads_copy
 -- A fork has seen the files that its origin has seen.
@@ -343,6 +373,14 @@ SELECT spent.*, sessions.title FROM (
     GROUP BY workspace_id, session_id
 ) AS spent LEFT JOIN sessions USING (session_id)
 ORDER BY spent.cost DESC, spent.input_tokens + spent.output_tokens DESC, spent.session_id LIMIT :limit;
+
+-- name: stats_of_session
+-- What each of the newest runs of a session used, newest first.
+SELECT run_id, sum(requests) AS requests, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
+    sum(cost) AS cost
+FROM spendings JOIN runs USING (workspace_id, run_id)
+WHERE spendings.workspace_id = :workspace_id AND spendings.session_id = :session_id
+GROUP BY run_id ORDER BY max(runs.seq) DESC LIMIT :limit;
 
 -- name: stats_runs
 -- How the runs of each day ended.

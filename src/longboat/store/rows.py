@@ -44,6 +44,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What its answer must fit."""
     summarize: bool = False
     """No prompt to answer: the conversation is to be summarized, and its prompt is only what people read."""
+    shell: str | None = None
+    """No prompt either: a command that a person runs; the model reads of it with the next prompt."""
 
 
 NO_OPTIONS = RunOptions()
@@ -67,11 +69,13 @@ def session_from_row(row: Row) -> Session:
         id=row["session_id"],
         workspace_id=row["workspace_id"],
         parent_id=row["parent_id"],
+        parent_call_id=row["parent_call_id"],
         title=row["title"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         busy=bool(row["busy"]),
         usage=Usage(input_tokens=row["input_tokens"], output_tokens=row["output_tokens"], cost=row["cost"]),
+        context_tokens=row["context_tokens"],
     )
 
 
@@ -163,7 +167,15 @@ def open_messages(reader: Reader, workspace_id: str) -> list[Message]:
 
 def read_messages(reader: Reader, session_id: str, *, after: int, limit: int) -> list[Message]:
     """A page of the transcript; an open message comes as far as it has been streamed."""
-    rows = reader.fetch("messages_page", session_id=session_id, after=after, limit=limit)
+    return _read(reader, reader.fetch("messages_page", session_id=session_id, after=after, limit=limit))
+
+
+def read_messages_before(reader: Reader, session_id: str, *, before: int, limit: int) -> list[Message]:
+    """The same from its end, or from any place backwards; oldest first."""
+    return _read(reader, reader.fetch("messages_before", session_id=session_id, before=before, limit=limit)[::-1])
+
+
+def _read(reader: Reader, rows: Sequence[Row]) -> list[Message]:
     return [message_from_row(row) if row["finished_at"] else _with_deltas(reader, row) for row in rows]
 
 
@@ -202,6 +214,7 @@ def insert_session(session: Session) -> Write:
         "session_id": session.id,
         "workspace_id": session.workspace_id,
         "parent_id": session.parent_id,
+        "parent_call_id": session.parent_call_id,
         "title": session.title,
         "created_at": session.created_at,
         "updated_at": session.updated_at,

@@ -281,13 +281,14 @@ class SqliteStore:
                 "last": last,
                 "epoch": self.epoch,
                 "session_id": entry.session_id,
+                "parent_session_id": entry.parent_session_id,
                 "message_id": entry.message_id,
                 "run_seq": entry.run_seq,
                 "written_s": int(time.time()),
                 "frames": data,
             },
         )
-        return Published(first, last, entry.session_id, data)
+        return Published(first, last, (entry.session_id, entry.parent_session_id), data)
 
 
 class SqliteReader:

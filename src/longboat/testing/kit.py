@@ -126,7 +126,7 @@ class OpenKit:
         self.tasks.append(prompt)
         return f"done: {prompt}"
 
-    def facts(self) -> str:
+    async def facts(self) -> str:
         return "Longboat, for a test."
 
     async def use(self, tool: KitTool, **arguments: Any) -> ToolResult:

@@ -1,8 +1,9 @@
 """Which processes belong to a command, and how they are all ended.
 
-A command is the leader of its own session. To it belong its process group, its session, their descendants, and every
-process that carries its mark in the environment: that finds daemons which left the group, the session and the family.
-Where there is no /proc only the group is known, as the negative number that signals take for it.
+A command is the leader of its own session. To it belong its process group, its session, their descendants, every
+process that carries its mark in the environment, and everything below its guard (`keeper.py`), if it has one: that is
+how daemons are found which left the group and the session. Where there is no /proc only the group is known, as the
+negative number that signals take for it.
 """
 
 import asyncio
@@ -47,8 +48,8 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
 
 
-def find(group: int | None, mark: str) -> set[int]:
-    """The living processes of a group and of all marks that begin with `mark`."""
+def find(group: int | None, mark: str, *, guard: int | None = None) -> set[int]:
+    """The living processes of a group, of all marks that begin with `mark`, and below the guard."""
     if not _HAS_PROC:
         return {-group} if group is not None and is_alive(-group) else set()
     table = _table()
@@ -56,6 +57,8 @@ def find(group: int | None, mark: str) -> set[int]:
     children: dict[int, list[int]] = {}
     for pid, entry in table.items():
         children.setdefault(entry.parent, []).append(pid)
+    if guard is not None:
+        found.update(children.get(guard, ()))
     unvisited = list(found)
     while unvisited:
         new = [pid for pid in children.get(unvisited.pop(), ()) if pid not in found]
@@ -86,9 +89,9 @@ def _is_member(entry: _Entry | None, group: int) -> bool:
     return entry is not None and entry.group == group and entry.state not in _DEAD
 
 
-async def end(group: int | None, mark: str) -> None:
+async def end(group: int | None, mark: str, *, guard: int | None = None) -> None:
     """TERM, then KILL, until nobody is left. Gives up on what even KILL does not end."""
-    left = find(group, mark)
+    left = find(group, mark, guard=guard)
     _signal(left, signal.SIGTERM)
     _signal(left, signal.SIGCONT)  # a stopped process gets its TERM when it goes on
     deadline = time.monotonic() + PATIENCE_S
@@ -97,7 +100,7 @@ async def end(group: int | None, mark: str) -> None:
         await asyncio.sleep(_LOOK_EVERY_S)
     deadline = time.monotonic() + _GIVE_UP_S
     # Looked for anew each time: a process can start others until it is gone.
-    while (left := find(group, mark)) and time.monotonic() < deadline:
+    while (left := find(group, mark, guard=guard)) and time.monotonic() < deadline:
         _signal(left, signal.SIGKILL)
         await asyncio.sleep(_LOOK_EVERY_S)
 

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol
 
 from longboat.tools import family
+from longboat.tools.keeping import Keeper, Kept, NoKeeper
 from longboat.tools.pipe import Pipe
 from longboat.tools.plain import Plain
 from longboat.tools.tape import Tape
@@ -46,6 +48,15 @@ class Launch:
     timeout_s: float | None = None
 
 
+class Process(Protocol):
+    """The command itself, without what it started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    async def wait(self) -> int: ...
+
+
 class Job:
     def __init__(self, job_id: str, launch: Launch, *, mark: str, tape: Tape) -> None:
         self.job_id = job_id
@@ -55,6 +66,7 @@ class Job:
         self.tape = tape
         self.show: Callable[[str], None] | None = None
         """Where output goes while somebody watches."""
+        self.killed_by: str | None = None
         self._launch = launch
         self._mark = mark
         self._fate = JobState.FINISHED
@@ -64,10 +76,13 @@ class Job:
         self._ended = asyncio.Event()
         self._given_up = asyncio.Event()
         """Whoever is still there now is beyond our reach."""
+        self._news = asyncio.Event()
+        """Set, and replaced by another, whenever there is more to see."""
         self._started = time.monotonic()
         self._seconds = 0.0
         self._read: dict[str, int] = {}
         self._group = 0
+        self._kept: Kept | None = None
         self._survivor: int | None = None
 
     @property
@@ -80,18 +95,13 @@ class Job:
         """Somebody ends it, or has."""
         return self._fate is not JobState.FINISHED
 
-    async def start(self) -> "asyncio.subprocess.Process":
-        environ = {**self._launch.environ, family.MARK: self._mark}
+    async def start(self, keeper: Keeper) -> Process:
+        process: Process
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._launch.argv,
-                cwd=self._launch.directory,
-                env=environ,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=self._pipe.write_end,
-                stderr=self._pipe.write_end,
-                start_new_session=True,
-            )
+            try:
+                process = self._kept = await self._start_kept(keeper)
+            except NoKeeper:
+                process = await self._start_alone()
         except BaseException:
             self._pipe.close()
             raise
@@ -99,7 +109,28 @@ class Job:
         self._pipe.listen()
         return process
 
-    async def watch(self, process: "asyncio.subprocess.Process", *, on_end: Callable[["Job"], None]) -> None:
+    @property
+    def _environ(self) -> dict[str, str]:
+        return {**self._launch.environ, family.MARK: self._mark}
+
+    async def _start_kept(self, keeper: Keeper) -> Kept:
+        launch = self._launch
+        return await keeper.start(
+            launch.argv, directory=launch.directory, environ=self._environ, output=self._pipe.write_end
+        )
+
+    async def _start_alone(self) -> Process:
+        return await asyncio.create_subprocess_exec(
+            *self._launch.argv,
+            cwd=self._launch.directory,
+            env=self._environ,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=self._pipe.write_end,
+            stderr=self._pipe.write_end,
+            start_new_session=True,
+        )
+
+    async def watch(self, process: Process, *, on_end: Callable[["Job"], None]) -> None:
         """Follow it to its end; `on_end` hears of that before anybody who waits for it."""
         code = await process.wait()
         self._pipe.drain()
@@ -119,12 +150,17 @@ class Job:
             on_end(self)
         finally:
             self._ended.set()
+            self._tell_news()
 
-    async def end(self, fate: JobState = JobState.KILLED) -> None:
-        """TERM, then KILL, for all that belongs to it."""
+    async def end(self, fate: JobState = JobState.KILLED, *, by: str | None = None) -> None:
+        """TERM, then KILL, for all that belongs to it. The first who ends it is named."""
         if self.state is JobState.RUNNING:
+            self.killed_by = self.killed_by if self.is_ending else by
             self._fate = fate
-        await family.end(self._group, self._mark)
+        kept = self._kept if self._kept is not None and not self._kept.is_gone else None
+        await family.end(self._group, self._mark, guard=kept.guard if kept is not None else None)
+        if kept is not None:
+            await kept.end()  # also who came into being just now
         self._pipe.drain()
         self._pipe.close()
         self._given_up.set()
@@ -134,6 +170,16 @@ class Job:
 
     async def wait_ended(self, timeout_s: float | None = None) -> bool:
         return await _within(self._ended, timeout_s)
+
+    async def wait_news(self, since: int, timeout_s: float) -> None:
+        """Until there is output beyond `since`, or no more will come."""
+        deadline = time.monotonic() + timeout_s
+        while self.tape.total <= since and not self._ended.is_set() and (left := deadline - time.monotonic()) > 0:
+            await _within(self._news, left)
+
+    def _tell_news(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
 
     def read(self, reader: str) -> str:
         """What `reader` has not read yet."""
@@ -152,6 +198,8 @@ class Job:
 
     def _write(self, text: str) -> None:
         self.tape.write(text)
+        if text:
+            self._tell_news()
         if self.show is not None and text:
             self.show(text)
 

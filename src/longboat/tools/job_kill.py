@@ -7,12 +7,10 @@ from msgspec import Meta
 
 from longboat.tools.job import JobState
 from longboat.tools.job_output import status
-from longboat.tools.jobs import Jobs
+from longboat.tools.jobs import AGENT, Jobs
 from longboat.tools.kit import Kit, parse
 from longboat.tools.schema import spec_of
 from longboat.tools.seam import ToolCall, ToolResult
-
-_REAPED_S = 2.0
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,8 +27,7 @@ class JobKillTool:
         job = self._jobs.get(asked.job_id)
         if job.state is not JobState.RUNNING:
             return ToolResult(content=f"[{status(job)}; there is nothing to end]")
-        await self._jobs.end(job)
-        ended = await job.wait_ended(_REAPED_S)
+        ended = await self._jobs.kill(job, by=AGENT)
         said = status(job) if ended else f"{job.job_id} does not end, even when killed: tell the user"
         output = job.read(call.session_id).rstrip("\n")
         return ToolResult(content=f"{output}\n[{said}]" if output else f"[{said}]", is_error=not ended)

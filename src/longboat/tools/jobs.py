@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from longboat.tools import family
-from longboat.tools.job import Job, JobState, Launch
+from longboat.tools.job import Job, JobState, Launch, Process
+from longboat.tools.keeping import Keeper
 from longboat.tools.kit import ToolError
 from longboat.tools.tape import Tape
 
@@ -22,6 +23,10 @@ LIMIT = 20
 FILES_KEPT = 50
 """Output files kept in the scratch directory."""
 _CLOSE_S = 3.0
+_REAPED_S = 2.0
+"""How long we wait to hear of the end of what was killed."""
+AGENT = "agent"
+"""Who ended a job, if no person did."""
 
 Show = Callable[[str], None]
 OnChange = Callable[[str, JobState], None]
@@ -40,6 +45,7 @@ class Jobs:
         self._background: dict[str, Job] = {}
         self._files: list[Path] = []
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._keeper = Keeper()
         self._closing = False
 
     async def sweep(self) -> None:
@@ -84,10 +90,15 @@ class Jobs:
             raise ToolError(f"There is no job {job_id!r}. The jobs of this workspace are: {known}.")
         return job
 
-    async def end(self, job: Job, fate: JobState = JobState.KILLED) -> None:
+    async def end(self, job: Job, *, by: str | None = None) -> None:
         """End it and all that it started. Goes on even if whoever asked is canceled meanwhile."""
         if job.state is JobState.RUNNING:
-            await asyncio.shield(self._spawn(job.end(fate)))
+            await asyncio.shield(self._spawn(job.end(by=by)))
+
+    async def kill(self, job: Job, *, by: str | None) -> bool:
+        """End it, for somebody who wants to see it ended. Whether it is: what hangs in the kernel is not."""
+        await self.end(job, by=by)
+        return await job.wait_ended(_REAPED_S)
 
     async def aclose(self) -> None:
         """End everything, daemons too, and remove the output files."""
@@ -100,6 +111,7 @@ class Jobs:
             pass
         for task in tuple(self._tasks):
             task.cancel()
+        await self._keeper.aclose()
         await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
 
     async def _launch(self, launch: Launch, show: Show | None) -> Job:
@@ -107,7 +119,7 @@ class Jobs:
         try:
             job = Job(job_id, launch, mark=f"{self.token}/{job_id}", tape=Tape(lambda: self._new_file(job_id)))
             job.show = show
-            process = await job.start()
+            process = await job.start(self._keeper)
         except (OSError, ValueError) as error:
             raise ToolError(f"The command could not be started: {error}.") from None
         self._all[job_id] = job
@@ -116,7 +128,7 @@ class Jobs:
             await job.end()
         return job
 
-    async def _see_through(self, job: Job, process: "asyncio.subprocess.Process", timeout_s: float | None) -> None:
+    async def _see_through(self, job: Job, process: Process, timeout_s: float | None) -> None:
         watching = self._spawn(job.watch(process, on_end=self._ended))
         await asyncio.wait({watching}, timeout=timeout_s)
         if not watching.done():

@@ -1,5 +1,6 @@
 """What a workspace lends a tool for one call, and how a tool says what is wrong."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -7,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from longboat.core.permissions import Need
+from longboat.tools.schema import schema_of
 from longboat.wire.models import TodoItem
 
 Input = TypeVar("Input", bound=msgspec.Struct)
@@ -21,7 +23,16 @@ def parse(name: str, arguments: Mapping[str, Any], shape: type[Input]) -> Input:
     try:
         return msgspec.convert(arguments, shape)
     except msgspec.ValidationError as error:
-        raise ToolError(f"Bad input for {name}: {error}.") from None
+        raise ToolError(f"Bad input for {name}: {error}.{_allowed(str(error), shape)}") from None
+
+
+def _allowed(error: str, shape: type[msgspec.Struct]) -> str:
+    """The values that would be right, where one of a few is wanted: what a model is not told it guesses again."""
+    found = re.search(r" - at `\$(.*)`$", error)
+    schema = schema_of(shape)
+    for step in re.findall(r"\.(\w+)|\[", found[1]) if found else ():
+        schema = schema.get("properties", {}).get(step, {}) if step else schema.get("items", {})
+    return f" It is one of: {', '.join(map(str, schema['enum']))}." if "enum" in schema else ""
 
 
 class Kit(Protocol):
@@ -82,6 +93,6 @@ class Kit(Protocol):
         """Let a sub-agent work on a session of its own, and return its answer."""
         ...
 
-    def facts(self) -> str:
-        """What the agent may know of its own server: no secrets."""
+    async def facts(self) -> str:
+        """What the agent may know of itself and of its server: no secrets."""
         ...

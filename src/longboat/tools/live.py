@@ -6,6 +6,8 @@ from collections.abc import Callable
 EVERY_S = 0.2
 AT_ONCE = 4_000
 """Characters shown at a time: of more, the last ones."""
+NOT_SHOWN = "characters not shown …]"
+"""The end of the line that stands for the others."""
 
 
 class Live:
@@ -44,6 +46,6 @@ class Live:
         text, skipped = self._text, self._skipped
         self._text, self._skipped = "", 0
         if skipped:
-            text = f"\n[… {skipped:,} characters not shown …]\n{text}"
+            text = f"\n[… {skipped:,} {NOT_SHOWN}\n{text}"
         if text and not self._closed:
             self._show(text)

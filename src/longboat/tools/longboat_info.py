@@ -17,4 +17,4 @@ class LongboatInfoTool:
 
     async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
         parse("longboat_info", call.arguments, Input)
-        return ToolResult(content=kit.facts())
+        return ToolResult(content=await kit.facts())

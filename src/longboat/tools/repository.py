@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from longboat.core.shell_words import names
+from longboat.core.shell_parts import names
 
 MAX_CONFIG = 2**18
 MAX_INDEX = 2**26

@@ -44,6 +44,18 @@ class Tape:
             return head + tail
         return f"{head}\n[… {left_out:,} characters left out{self._where()} …]\n{tail}"
 
+    def piece(self, since: int | None) -> tuple[int, str]:
+        """What memory has from `since` on in one piece, or the end of it all, and where it begins: later than asked for
+        where something is left out."""
+        kept_from = self.total - len(self._tail)
+        if since is None:
+            since = max(0, self.total - TAIL)
+        if since >= len(self._head):
+            since = min(max(since, kept_from), self.total)
+            return since, self._tail[since - kept_from :]
+        head = self._head[since:]
+        return since, head + self._tail if kept_from == len(self._head) else head
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()

@@ -73,17 +73,23 @@ class Event:
     change: Change | None
     payload: Any
     cursor: str | None = None
+    parent_session_id: str | None = None
+    """Of what happens in a sub-agent's session: the session that sent it."""
 
 
 _encoder = msgspec.json.Encoder()
 
 
-def encode_body(change: Change, payload: msgspec.Struct) -> bytes:
-    """The frame of a logged event but for its `id:` line, which only the log can give."""
-    name = EVENT_TYPES[type(payload)]
-    return b'event: %b\ndata: {"type":"%b","payload":{"type":"%b","payload":%b}}\n\n' % (
-        name.encode(),
-        name.encode(),
+def encode_body(change: Change, payload: msgspec.Struct, *, parent: str | None = None) -> bytes:
+    """The frame of a logged event but for its `id:` line, which only the log can give.
+
+    `parent`: the event is of a sub-agent's session; the one that sent it is named beside the type.
+    """
+    name = EVENT_TYPES[type(payload)].encode()
+    return b'event: %b\ndata: {"type":"%b",%b"payload":{"type":"%b","payload":%b}}\n\n' % (
+        name,
+        name,
+        b'"parent_session_id":%b,' % _encoder.encode(parent) if parent is not None else b"",
         change.value.encode(),
         _encoder.encode(payload),
     )
@@ -103,6 +109,7 @@ class _Inner(msgspec.Struct):
 class _Outer(msgspec.Struct):
     type: str
     payload: msgspec.Raw
+    parent_session_id: str | None = None
 
 
 _outer = msgspec.json.Decoder(_Outer)
@@ -121,4 +128,4 @@ def decode_event(data: bytes, cursor: str | None = None) -> Event | None:
     if outer.type in UNLOGGED:
         return Event(outer.type, None, decoder.decode(outer.payload))
     inner = _inner.decode(outer.payload)
-    return Event(outer.type, inner.type, decoder.decode(inner.payload), cursor)
+    return Event(outer.type, inner.type, decoder.decode(inner.payload), cursor, outer.parent_session_id)

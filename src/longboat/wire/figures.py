@@ -41,6 +41,21 @@ class SessionFigures(_Shape, frozen=True, kw_only=True):
     usage: Usage
 
 
+class RunFigures(_Shape, frozen=True, kw_only=True):
+    """What one run used."""
+
+    run_id: str
+    requests: int
+    usage: Usage
+
+
+class SessionUsage(_Shape, frozen=True, kw_only=True):
+    """What the newest runs of a session used, at most 500, oldest first."""
+
+    session_id: str
+    items: tuple[RunFigures, ...]
+
+
 class ToolFigures(_Shape, frozen=True, kw_only=True):
     tool: str
     calls: int

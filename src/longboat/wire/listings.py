@@ -1,4 +1,4 @@
-"""What faces draw of a workspace's files: a directory, names that match, and what a session changed."""
+"""What faces draw of a workspace: a directory, names that match, what a session changed, which models there are."""
 
 from enum import StrEnum
 
@@ -65,3 +65,28 @@ class DiffPage(_Shape, frozen=True, kw_only=True):
     items: tuple[FileDiff, ...]
     complete: bool
     """False: there are more files than are shown."""
+
+
+class ModelInfo(_Shape, frozen=True, kw_only=True):
+    """A model that a prompt can name."""
+
+    name: str
+    """As provider/model."""
+    ready: bool
+    problem: str | None = None
+    """What to do before it can be used."""
+    context_window: int | None = None
+    """Tokens; null where it is not known."""
+    images: bool = True
+    effort: bool = True
+    """Whether it takes a reasoning effort. What is not known is assumed."""
+
+
+class ModelPage(_Shape, frozen=True, kw_only=True):
+    items: tuple[ModelInfo, ...]
+    """Those that are ready first."""
+    large: str | None
+    """The one that answers a prompt which names none; null where `problem` tells why."""
+    small: str | None
+    """The one that writes titles."""
+    problem: str | None = None

@@ -97,6 +97,8 @@ class Image(_Shape, frozen=True, kw_only=True):
 
 class ToolResultPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
     tool_call_id: str
+    name: str = ""
+    """The tool: a snapshot has this message while the tool runs, and not the finished one with the call."""
     content: str
     """What the model reads; while the tool runs, what it has shown so far."""
     is_error: bool = False
@@ -163,11 +165,15 @@ class Session(_Shape, frozen=True, kw_only=True):
     id: str
     workspace_id: str
     parent_id: str | None = None
+    """A sub-agent's session: the session that sent it, and the tool call there."""
+    parent_call_id: str | None = None
     title: str
     created_at: str
     updated_at: str
     busy: bool = False
     usage: Usage = Usage()
+    context_tokens: int = 0
+    """How much of the model's window the newest request and its answer took, as the provider counted."""
 
 
 class Run(_Shape, frozen=True, kw_only=True):
@@ -416,6 +422,20 @@ class Job(_Shape, frozen=True, kw_only=True):
     exit_code: int | None = None
     seconds: float
     """How long it ran, or has been running."""
+    killed_by: str | None = None
+    """Who ended it: a client, or `agent`."""
+
+
+class JobOutput(_Shape, frozen=True, kw_only=True):
+    """A job and a piece of its output."""
+
+    job: Job
+    text: str
+    start: int
+    """The place of the text's first character in all that was written. More than was asked for if what lies between is
+    not kept in memory."""
+    next: int
+    """Read on `after` this."""
 
 
 class Workspace(_Shape, frozen=True, kw_only=True):
@@ -468,6 +488,8 @@ class SessionStatus(_Shape, frozen=True, kw_only=True):
     busy: bool
     active_run_id: str | None
     queued: int
+    undone: int = 0
+    """Turns that are undone and can be redone."""
 
 
 class Canceled(_Shape, frozen=True, kw_only=True):
@@ -483,6 +505,12 @@ class Health(_Shape, frozen=True, kw_only=True):
 class Version(_Shape, frozen=True, kw_only=True):
     version: str
     protocol: int
+
+
+class WebDoor(_Shape, frozen=True, kw_only=True):
+    """Where a browser on the server's machine reaches it."""
+
+    url: str
 
 
 class ErrorBody(_Shape, frozen=True, kw_only=True):
@@ -539,12 +567,22 @@ class SkillInfo(_Shape, frozen=True, kw_only=True):
     path: str
 
 
+class CommandArgument(_Shape, frozen=True, kw_only=True):
+    name: str
+    description: str = ""
+    required: bool = False
+
+
 class CommandInfo(_Shape, frozen=True, kw_only=True):
-    """A prompt kept in a file: `/name arguments` in a prompt stands for it."""
+    """A prompt kept in a file or by an MCP server: `/name arguments` in a prompt stands for it."""
 
     name: str
     description: str
     argument_hint: str
+    server: str | None = None
+    """The MCP server that keeps it; null for a file."""
+    arguments: tuple[CommandArgument, ...] = ()
+    """What the MCP server takes, in order: words, or `name=value`."""
 
 
 class SkillPage(_Shape, frozen=True, kw_only=True):
@@ -556,11 +594,38 @@ class SkillPage(_Shape, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
+class FileFate(StrEnum):
+    RESTORED = "restored"
+    """It has its other content again."""
+    RECREATED = "recreated"
+    """It was not there, and is again."""
+    REMOVED = "removed"
+    """It was there, and is no more."""
+
+
+class UndoneFile(_Shape, frozen=True, kw_only=True):
+    path: str
+    fate: FileFate
+
+
 class Undone(_Shape, frozen=True, kw_only=True):
     """What undo or redo did: the run, and the files that were put back."""
 
     run_id: str
     files: tuple[str, ...]
+    fates: tuple[UndoneFile, ...] = ()
+    """What became of each of the files."""
+
+
+class RenderedItem(_Shape, frozen=True, kw_only=True):
+    html: str
+    """Safe: no scripts, no styles, nothing from elsewhere, links to http, https and mailto alone."""
+
+
+class Rendered(_Shape, frozen=True, kw_only=True):
+    """The HTML of each item, in their order."""
+
+    items: tuple[RenderedItem, ...]
 
 
 PROTOCOL = 1

@@ -18,6 +18,9 @@ Title = Annotated[str, msgspec.Meta(max_length=500)]
 class CreateWorkspace(_Request, frozen=True, kw_only=True):
     path: str
     client_id: str | None = None
+    env: dict[str, str] | None = None
+    """The client's environment, for the commands of its runs: at most 2,000 variables and 256 KB. Kept in memory only,
+    until the workspace closes, and never told."""
 
 
 class CreateSession(_Request, frozen=True, kw_only=True):
@@ -38,6 +41,14 @@ class Summarize(_Request, frozen=True, kw_only=True):
 
     run_id: str | None = None
     model: str | None = None
+    client_id: str | None = None
+
+
+class RunShell(_Request, frozen=True, kw_only=True):
+    """A command for the workspace's shell, from a person. With a run_id of your own it is safe to repeat."""
+
+    command: Annotated[str, msgspec.Meta(min_length=1, max_length=100_000)]
+    run_id: str | None = None
     client_id: str | None = None
 
 
@@ -89,3 +100,30 @@ class AnswerQuestion(_Request, frozen=True, kw_only=True):
 class Control(_Request, frozen=True, kw_only=True):
     command: Literal["shutdown"]
     if_idle: bool = False
+
+
+class McpLogin(_Request, frozen=True, kw_only=True):
+    """Log in to an MCP server: first without an address, to begin, then with the one that the login page led to."""
+
+    redirect_url: Annotated[str, msgspec.Meta(max_length=10_000)] | None = None
+
+
+class RenderKind(StrEnum):
+    MARKDOWN = "markdown"
+    CODE = "code"
+    DIFF = "diff"
+    """Unified."""
+
+
+class RenderItem(_Request, frozen=True, kw_only=True):
+    kind: RenderKind
+    text: Annotated[str, msgspec.Meta(max_length=400_000)]
+    language: Annotated[str, msgspec.Meta(max_length=100)] | None = None
+    """Of code and diffs: its name, or `path` tells."""
+    path: Annotated[str, msgspec.Meta(max_length=4_096)] | None = None
+
+
+class Render(_Request, frozen=True, kw_only=True):
+    """Text to be shown on a page."""
+
+    items: Annotated[tuple[RenderItem, ...], msgspec.Meta(max_length=64)]

@@ -2,7 +2,19 @@
 
 from litestar.handlers import HTTPRouteHandler
 
-from longboat.server.routes import archive, asks, prompts, runs, service, sessions, sights, stats, workspaces
+from longboat.server.routes import (
+    archive,
+    asks,
+    jobs,
+    page,
+    prompts,
+    runs,
+    service,
+    sessions,
+    sights,
+    stats,
+    workspaces,
+)
 
 HANDLERS: list[HTTPRouteHandler] = [
     *service.HANDLERS,
@@ -12,6 +24,8 @@ HANDLERS: list[HTTPRouteHandler] = [
     *prompts.HANDLERS,
     *runs.HANDLERS,
     *asks.HANDLERS,
+    *jobs.HANDLERS,
     *sights.HANDLERS,
     *stats.HANDLERS,
+    *page.HANDLERS,
 ]

@@ -6,7 +6,7 @@ from litestar import Response, get, post
 from litestar.params import FromPath, QueryParameter
 
 from longboat.server.bodies import read_body, read_raw
-from longboat.server.routes.request import HttpRequest, W, takes, workspace_of
+from longboat.server.routes.request import HttpRequest, W, accepted, takes, workspace_of
 from longboat.server.routes.sessions import ONE
 from longboat.wire.archive import SessionExport
 from longboat.wire.models import Accepted, Session
@@ -47,9 +47,7 @@ async def summarize_session(request: HttpRequest, session_id: FromPath[str]) -> 
     with one terminal event, whose text is the summary. It cannot be edited."""
     wanted = await read_body(request, Summarize, empty=b"{}")
     workspace = await workspace_of(request)
-    accepted = await workspace.summarize_session(session_id, wanted)
-    place = f"/v1/workspaces/{workspace.id}/runs/{accepted.run_id}"
-    return Response(accepted, status_code=202, headers={"location": place})
+    return accepted(workspace.id, await workspace.summarize_session(session_id, wanted))
 
 
 HANDLERS = [fork_session, export_session, import_session, summarize_session]

@@ -1,4 +1,4 @@
-"""What the agent asks people: pending permissions and questions, and their answers. The jobs it left running."""
+"""What the agent asks people: pending permissions and questions, and their answers. What it has at hand."""
 
 from litestar import get, post
 from litestar.params import FromPath
@@ -6,8 +6,8 @@ from litestar.params import FromPath
 from longboat.server.bodies import read_body
 from longboat.server.routes.request import HttpRequest, W, takes, workspace_of
 from longboat.wire.models import (
-    JobPage,
     LspPage,
+    McpEvent,
     McpPage,
     Permission,
     PermissionPage,
@@ -15,7 +15,7 @@ from longboat.wire.models import (
     QuestionPage,
     SkillPage,
 )
-from longboat.wire.requests import AnswerPermission, AnswerQuestion
+from longboat.wire.requests import AnswerPermission, AnswerQuestion, McpLogin
 
 
 @get(W + "/permissions")
@@ -44,16 +44,19 @@ async def answer_question(request: HttpRequest, question_id: FromPath[str]) -> Q
     return await (await workspace_of(request)).asks.answer_question(question_id, answer)
 
 
-@get(W + "/jobs")
-async def list_jobs(request: HttpRequest) -> JobPage:
-    """The commands in the background of a workspace, oldest first."""
-    return JobPage(items=(await workspace_of(request)).bench.jobs_shown())
-
-
 @get(W + "/mcp")
 async def list_mcp(request: HttpRequest) -> McpPage:
     """The MCP servers of a workspace and how they are doing."""
     return McpPage(items=await (await workspace_of(request)).bench.mcp_shown())
+
+
+@post(W + "/mcp/{name:str}/login", status_code=200, opt=takes(McpLogin, also=(409,)))
+async def login_mcp(request: HttpRequest, name: FromPath[str]) -> McpEvent:
+    """Log in to an MCP server. Without redirect_url it is connected, and `authorization_url` of the answer is the page
+    that a person must open, if there is one. With the address that the browser ended at, the login is over: for
+    browsers on another machine, which the server's own address does not reach. 409 if it waits for no such login."""
+    asked = await read_body(request, McpLogin)
+    return await (await workspace_of(request)).mcp_login(name, asked)
 
 
 @get(W + "/lsp")
@@ -64,7 +67,8 @@ async def list_lsp(request: HttpRequest) -> LspPage:
 
 @get(W + "/skills")
 async def list_skills(request: HttpRequest) -> SkillPage:
-    """What the project's and the user's files offer: skills, commands, sub-agents; and what is wrong with them."""
+    """What the project's and the user's files offer: skills, commands, sub-agents; and what is wrong with them. Among
+    the commands are the prompts of the MCP servers that are connected."""
     return await (await workspace_of(request)).bench.offered()
 
 
@@ -73,8 +77,8 @@ HANDLERS = [
     answer_permission,
     list_questions,
     answer_question,
-    list_jobs,
     list_mcp,
+    login_mcp,
     list_lsp,
     list_skills,
 ]

@@ -4,7 +4,8 @@ from litestar import Response, get, post
 from litestar.params import FromPath
 
 from longboat.server.bodies import read_body
-from longboat.server.routes.request import HttpRequest, S, W, takes, workspace_of
+from longboat.server.routes.request import HttpRequest, S, W, accepted, takes, workspace_of
+from longboat.wire.listings import ModelPage
 from longboat.wire.models import Accepted, AgentInfo, Canceled, RunPage, SessionStatus
 from longboat.wire.requests import Submit
 
@@ -21,9 +22,13 @@ async def submit_prompt(request: HttpRequest) -> Response[Accepted]:
     the same run and starts nothing."""
     prompt = await read_body(request, Submit)
     workspace = await workspace_of(request)
-    accepted = await workspace.submit(prompt)
-    place = f"/v1/workspaces/{workspace.id}/runs/{accepted.run_id}"
-    return Response(accepted, status_code=202, headers={"location": place})
+    return accepted(workspace.id, await workspace.submit(prompt))
+
+
+@get(W + "/models")
+async def list_models(request: HttpRequest) -> ModelPage:
+    """The models that a prompt can name, and which ones are taken when it names none."""
+    return await (await workspace_of(request)).models()
 
 
 @get(S)
@@ -50,4 +55,4 @@ async def clear_queue(request: HttpRequest, session_id: FromPath[str]) -> Cancel
     return await (await workspace_of(request)).clear_queue(session_id)
 
 
-HANDLERS = [get_agent, submit_prompt, get_session_status, cancel_session, list_queued, clear_queue]
+HANDLERS = [get_agent, list_models, submit_prompt, get_session_status, cancel_session, list_queued, clear_queue]

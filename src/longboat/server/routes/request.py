@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import msgspec
-from litestar import Request
+from litestar import Request, Response
 from litestar.params import QueryParameter
 
 from longboat.errors import BadInput
 from longboat.wire.ids import check_own_id
+from longboat.wire.models import Accepted
 
 if TYPE_CHECKING:
     from longboat.runtime.app import App
@@ -37,6 +38,12 @@ def client_id_of(value: str | None) -> str:
     if value is None:
         raise BadInput("client_id is missing: say who you are with ?client_id=….", code="bad_client_id")
     return check_own_id(value, field="client_id")
+
+
+def accepted(workspace_id: str, answer: Accepted) -> Response[Accepted]:
+    """The answer to whatever became a run, with where it is."""
+    place = f"/v1/workspaces/{workspace_id}/runs/{answer.run_id}"
+    return Response(answer, status_code=202, headers={"location": place})
 
 
 def takes(shape: type[msgspec.Struct], *, also: tuple[int, ...] = ()) -> dict[str, Any]:

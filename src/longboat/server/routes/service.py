@@ -1,15 +1,12 @@
-"""The server itself: health, version, metrics, stopping it, its description, and the way in for a browser."""
+"""The server itself: health, version, metrics, stopping it, its description."""
 
 from litestar import Response, get, post
-from litestar.params import FromQuery
-from litestar.response import Redirect
 
 import longboat
-from longboat.errors import ServerBusy, Unauthorized
-from longboat.server.auth import Policy
+from longboat.errors import ServerBusy
 from longboat.server.bodies import read_body
 from longboat.server.routes.request import HttpRequest, app_of, takes
-from longboat.wire.models import PROTOCOL, Health, Version
+from longboat.wire.models import PROTOCOL, Health, Version, WebDoor
 from longboat.wire.requests import Control
 
 
@@ -44,6 +41,13 @@ async def control(request: HttpRequest) -> Health:
     return Health(status="leaving")
 
 
+@post("/v1/web", status_code=200)
+async def open_web(request: HttpRequest) -> WebDoor:
+    """Listen on TCP at a loopback address, for a browser on this machine, unless the server listens on TCP already.
+    The port stays the same over restarts where it can."""
+    return WebDoor(url=await request.app.state["loopback"].open())
+
+
 @get("/v1/openapi.json")
 async def openapi(request: HttpRequest) -> Response[bytes]:
     """This API in OpenAPI 3.1."""
@@ -61,26 +65,10 @@ async def docs(request: HttpRequest) -> Response[str]:
     return Response(render(document(request.app)), media_type="text/html", headers=HEADERS)
 
 
-@get("/login", status_code=303, media_type="text/html")
-async def login(request: HttpRequest, token: FromQuery[str] = "") -> Redirect:
-    """Trade the token for a browser's cookie."""
-    policy: Policy = request.app.state["policy"]
-    if not policy.is_token(token.encode("utf-8", "surrogateescape")):
-        raise Unauthorized("This token is not the server's: its discovery file has the right one.")
-    server = request.scope.get("server")
-    headers = {
-        "set-cookie": policy.cookie(local_port=server[1] if server else None),
-        # The address bar held the token: it goes no further.
-        "referrer-policy": "no-referrer",
-        "cache-control": "no-store",
-    }
-    return Redirect("/", status_code=303, headers=headers)
+def own_page(to: str) -> str:
+    """A page of this server. Browsers take `//host` and `/\\host` for another one's."""
+    plain = to.isprintable() and to.isascii() and to.startswith("/") and not to.startswith(("//", "/\\"))
+    return to if plain else "/"
 
 
-@get("/", status_code=303, media_type="text/html")
-async def front() -> Redirect:
-    """The way to the page for people."""
-    return Redirect("/v1/docs", status_code=303)
-
-
-HANDLERS = [health, version, metrics, control, openapi, docs, login, front]
+HANDLERS = [health, version, metrics, control, open_web, openapi, docs]

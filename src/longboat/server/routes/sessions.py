@@ -1,20 +1,32 @@
 """Sessions and their transcripts."""
 
-from litestar import delete, get, patch, post
-from litestar.params import FromPath
+from typing import Annotated
+
+from litestar import Response, delete, get, patch, post
+from litestar.params import FromPath, QueryParameter
 
 from longboat.server.bodies import read_body
-from longboat.server.routes.request import After, HttpRequest, Limit, W, takes, workspace_of
-from longboat.wire.models import MessagePage, Session, SessionPage, Undone
-from longboat.wire.requests import CreateSession, UpdateSession
+from longboat.server.routes.request import After, HttpRequest, Limit, W, accepted, takes, workspace_of
+from longboat.wire.models import Accepted, MessagePage, Session, SessionPage, Todos, Undone
+from longboat.wire.requests import CreateSession, RunShell, UpdateSession
 
 ONE = W + "/sessions/{session_id:str}"
 
 
+Search = Annotated[str, QueryParameter(name="q", max_length=200, description="Words of the title, in order.")]
+Top = Annotated[bool, QueryParameter(description="Without the sessions of sub-agents.")]
+Before = Annotated[
+    str | None,
+    QueryParameter(description="Page backwards: empty for the end of the transcript, then `next` of the former page."),
+]
+
+
 @get(W + "/sessions")
-async def list_sessions(request: HttpRequest, limit: Limit = 100, after: After = None) -> SessionPage:
+async def list_sessions(
+    request: HttpRequest, limit: Limit = 100, after: After = None, search: Search = "", top: Top = False
+) -> SessionPage:
     """The sessions of a workspace, newest first."""
-    return await (await workspace_of(request)).sessions(limit=limit, after=after)
+    return await (await workspace_of(request)).ledger.sessions(limit=limit, after=after, search=search, top=top)
 
 
 @post(W + "/sessions", opt=takes(CreateSession))
@@ -45,10 +57,29 @@ async def delete_session(request: HttpRequest, session_id: FromPath[str]) -> Non
 
 @get(ONE + "/messages")
 async def list_messages(
-    request: HttpRequest, session_id: FromPath[str], limit: Limit = 100, after: After = None
+    request: HttpRequest,
+    session_id: FromPath[str],
+    limit: Limit = 100,
+    after: After = None,
+    before: Before = None,
 ) -> MessagePage:
-    """The transcript, oldest first."""
-    return await (await workspace_of(request)).messages(session_id, limit=limit, after=after)
+    """The transcript, oldest first. With `before` it is paged from its end, each page oldest first."""
+    return await (await workspace_of(request)).messages(session_id, limit=limit, after=after, before=before)
+
+
+@get(ONE + "/todos")
+async def get_todos(request: HttpRequest, session_id: FromPath[str]) -> Todos:
+    """The plan of a session, as the newest `todo` event told it."""
+    return await (await workspace_of(request)).todos(session_id)
+
+
+@post(ONE + "/shell", status_code=202, opt=takes(RunShell))
+async def run_shell(request: HttpRequest, session_id: FromPath[str]) -> Response[Accepted]:
+    """Run a command in the workspace, as a person: a run like any other, whose call and output stand in the
+    transcript for the model to read with the next prompt. It cannot be edited."""
+    wanted = await read_body(request, RunShell)
+    workspace = await workspace_of(request)
+    return accepted(workspace.id, await workspace.run_shell(session_id, wanted))
 
 
 @post(ONE + "/undo", status_code=202)
@@ -70,6 +101,8 @@ HANDLERS = [
     update_session,
     delete_session,
     list_messages,
+    get_todos,
+    run_shell,
     undo_turn,
     redo_turn,
 ]

@@ -5,8 +5,8 @@ from typing import Annotated
 from litestar import get
 from litestar.params import FromPath, QueryParameter
 
-from longboat.server.routes.request import HttpRequest, W, app_of
-from longboat.wire.figures import Stats
+from longboat.server.routes.request import HttpRequest, W, app_of, workspace_of
+from longboat.wire.figures import SessionUsage, Stats
 
 Days = Annotated[int, QueryParameter(ge=1, le=3_650, description="The last so many days of UTC, today included.")]
 
@@ -23,4 +23,12 @@ async def get_workspace_stats(request: HttpRequest, workspace_id: FromPath[str],
     return await app_of(request).stats(workspace_id, days=days)
 
 
-HANDLERS = [get_stats, get_workspace_stats]
+@get(W + "/sessions/{session_id:str}/usage")
+async def get_session_usage(request: HttpRequest, session_id: FromPath[str]) -> SessionUsage:
+    """What the newest runs of a session used, oldest first."""
+    workspace = await workspace_of(request)
+    await workspace.session(session_id)
+    return await workspace.ledger.usage(session_id)
+
+
+HANDLERS = [get_stats, get_workspace_stats, get_session_usage]

@@ -4,6 +4,7 @@ from litestar import Response, delete, get, post
 from litestar.params import FromPath, FromQuery
 from litestar.types import ASGIApp
 
+from longboat.runtime.environs import check_environ
 from longboat.server.bodies import read_body
 from longboat.server.events import EventStream
 from longboat.server.routes.request import ClientId, HttpRequest, W, app_of, client_id_of, takes, workspace_of
@@ -20,11 +21,14 @@ async def list_workspaces(request: HttpRequest) -> WorkspacePage:
 
 @post("/v1/workspaces", opt=takes(CreateWorkspace, also=(200,)))
 async def join_workspace(request: HttpRequest) -> Response[Workspace]:
-    """Create or join the workspace of a directory: 201 if it is new, 200 if it was known. Safe to repeat."""
+    """Create or join the workspace of a directory: 201 if it is new, 200 if it was known. Safe to repeat. `env` is
+    the environment for the commands of this client's runs: kept in memory, and never told to anybody."""
     wanted = await read_body(request, CreateWorkspace)
     if wanted.client_id is not None:
         check_own_id(wanted.client_id, field="client_id")
-    workspace, created = await app_of(request).join(wanted.path, wanted.client_id)
+    if wanted.env is not None:
+        check_environ(wanted.env)
+    workspace, created = await app_of(request).join(wanted.path, wanted.client_id, wanted.env)
     return Response(await workspace.describe(), status_code=201 if created else 200)
 
 

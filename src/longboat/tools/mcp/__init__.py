@@ -2,6 +2,6 @@
 
 from longboat.tools.mcp.servers import McpServers
 from longboat.tools.mcp.settings import McpServer
-from longboat.tools.mcp.state import McpPrompt, McpResource, Phase, ServerState
+from longboat.tools.mcp.state import McpArgument, McpPrompt, McpResource, Phase, ServerState
 
-__all__ = ["McpPrompt", "McpResource", "McpServer", "McpServers", "Phase", "ServerState"]
+__all__ = ["McpArgument", "McpPrompt", "McpResource", "McpServer", "McpServers", "Phase", "ServerState"]

@@ -10,7 +10,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from longboat.tools.mcp.state import Catalog, McpPrompt, McpResource, OfferedTool
+from longboat.tools.mcp.state import Catalog, McpArgument, McpPrompt, McpResource, OfferedTool
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +61,14 @@ async def _prompts(client: Client, server: str) -> tuple[McpPrompt, ...]:
             server=server,
             name=prompt.name,
             description=(prompt.description or prompt.title or "")[:SHORT_LIMIT],
-            arguments=tuple(argument.name for argument in prompt.arguments or ()),
-            required=tuple(argument.name for argument in prompt.arguments or () if argument.required),
+            arguments=tuple(
+                McpArgument(
+                    name=argument.name,
+                    description=(argument.description or argument.title or "")[:SHORT_LIMIT],
+                    required=bool(argument.required),
+                )
+                for argument in prompt.arguments or ()
+            ),
         )
         for prompt in listed
     )

@@ -66,7 +66,7 @@ class Logins:
     def arrive(self, address: str) -> bool:
         """Take the address that a browser was sent to; whether a login waited for it. Anyone on this machine can knock,
         but only the one who was sent away knows the state."""
-        query = {key: values[0] for key, values in parse_qs(urlsplit(address).query).items()}
+        query = query_of(address)
         came = self._expected.get(query.get("state", ""))
         if came is None or came.done():
             return False
@@ -104,6 +104,11 @@ class Logins:
             pass
         finally:
             writer.close()
+
+
+def query_of(address: str) -> Query:
+    """What an address says after its `?`. Raises ValueError if it is none."""
+    return {key: values[0] for key, values in parse_qs(urlsplit(address).query).items()}
 
 
 def load(file: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
-from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthTokenError
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -41,6 +41,7 @@ class Login(OAuthClientProvider):
         self._logins = logins
         self._on_url = on_url
         self._page = ""
+        self._code = ""
         self._renewing = logins.renewing(logins.file_for(url))
         self._vault = _Vault(logins.file_for(url), logins.address())
         metadata = OAuthClientMetadata(
@@ -69,6 +70,8 @@ class Login(OAuthClientProvider):
                     outgoing = await flow.asend(response)
                 except StopAsyncIteration:
                     return
+                except OAuthTokenError as error:
+                    raise OAuthTokenError(discreet(str(error), self._code)) from None
 
     async def _send_away(self, url: str) -> None:
         self._page = url
@@ -85,7 +88,16 @@ class Login(OAuthClientProvider):
             self._on_url(None)
         if "code" not in query:
             raise OAuthFlowError(f"the login was refused: {query.get('error_description') or query.get('error')}")
+        self._code = query["code"]
         return AuthorizationCodeResult(code=query["code"], state=query["state"], iss=query.get("iss"))
+
+
+def discreet(complaint: str, code: str) -> str:
+    """What the SDK says of a token that it did not get, without the code, which servers quote, and without the tokens
+    of an answer that it could not read."""
+    told, _, _ = complaint.partition("Invalid token response:")
+    told = complaint if told == complaint else f"{told}Invalid token response"
+    return told.replace(code, "***") if code else told
 
 
 class _Vault:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from longboat.errors import ConfigInvalid
 from longboat.tools import family
 from longboat.tools.kit import ToolError
-from longboat.tools.mcp.logins import Logins
+from longboat.tools.mcp.logins import Logins, query_of
 from longboat.tools.mcp.settings import McpServer, Target, kind_of, resolve
-from longboat.tools.mcp.state import Answer, Catalog, Phase, ServerState
+from longboat.tools.mcp.state import Answer, Catalog, McpPrompt, Phase, ServerState
 
 if TYPE_CHECKING:
     from longboat.tools.mcp.connection import Connection, Surroundings
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
+FOR_MODEL = "go on without it for now"
+FOR_PERSON = "try again in a moment; `longboat mcp` shows how it is doing"
 CALL_WAIT_S = 15.0
 """How long a call waits for a server that is being connected."""
 _GRACE_S = 1.0
@@ -98,8 +100,31 @@ class Server:
     async def read(self, uri: str) -> str:
         return await self._ask(lambda connection: connection.read(uri))
 
+    async def prompts(self) -> tuple[McpPrompt, ...]:
+        """Its prompts, once it is connected: a person asks, so one that rests after a failure is tried again."""
+        self.start(anyway=True)
+        await self._ready(FOR_PERSON)
+        return self.catalog.prompts
+
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
-        return await self._ask(lambda connection: connection.prompt(name, arguments))
+        return await self._ask(lambda connection: connection.prompt(name, arguments), FOR_PERSON)
+
+    async def wait_page(self) -> None:
+        """Until it is ready, has failed once, or a person must log in first."""
+        while self.state.phase is Phase.CONNECTING and self.state.authorization_url is None:
+            await self._changed.wait()
+
+    async def wait_logged_in(self) -> None:
+        """Until nobody is asked to log in any more, and it is ready or has failed."""
+        while self.state.phase is Phase.CONNECTING or self.state.authorization_url is not None:
+            await self._changed.wait()
+
+    def arrive(self, address: str) -> bool:
+        """Take the address that a browser was sent to; whether this server waited for it."""
+        page, logins = self.state.authorization_url, self._workplace.logins
+        if page is None or logins is None or query_of(page).get("state") != query_of(address).get("state"):
+            return False
+        return logins.arrive(address)
 
     async def aclose(self) -> None:
         """End it and whatever it started. Bounded."""
@@ -201,10 +226,10 @@ class Server:
         """Whatever the server left behind, in its process group or not."""
         await family.end(None, self._mark)
 
-    async def _ask(self, request: Callable[["Connection"], Coroutine[Any, Any, T]]) -> T:
+    async def _ask(self, request: Callable[["Connection"], Coroutine[Any, Any, T]], advice: str = FOR_MODEL) -> T:
         """Send a request to the server. If who asks is canceled, so is the request: the server is told at once, and
         nobody waits until it has heard."""
-        connection = await self._ready()
+        connection = await self._ready(advice)
         call = asyncio.get_running_loop().create_task(request(connection), name=f"mcp call to {self.name}")
         self._calls.add(call)
         call.add_done_callback(self._forget)
@@ -218,7 +243,7 @@ class Server:
         except Exception as error:
             raise ToolError(self._complaint(error)) from error
 
-    async def _ready(self) -> "Connection":
+    async def _ready(self, advice: str) -> "Connection":
         self.start()
         try:
             async with asyncio.timeout(CALL_WAIT_S):
@@ -229,10 +254,10 @@ class Server:
         except TimeoutError:
             pass
         if self.state.authorization_url is not None:
-            raise ToolError(f"The MCP server {self.name} waits for somebody to log in: go on without it for now.")
+            raise ToolError(f"The MCP server {self.name} waits for somebody to log in: {advice}.")
         match self.state.phase:
             case Phase.CONNECTING | Phase.READY:
-                raise ToolError(f"The MCP server {self.name} is still being connected: go on without it for now.")
+                raise ToolError(f"The MCP server {self.name} is still being connected: {advice}.")
             case Phase.FAILED:
                 raise ToolError(f"The MCP server {self.name} cannot be used: {self.state.reason}.")
             case Phase.CLOSED:

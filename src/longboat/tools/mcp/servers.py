@@ -9,12 +9,13 @@ await servers.aclose()
 import asyncio
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from longboat.errors import ConfigInvalid
+from longboat.errors import BadInput, ConfigInvalid, McpServerNotFound, NoLoginPending
 from longboat.tools.kit import ToolError
-from longboat.tools.mcp.logins import Logins
+from longboat.tools.mcp.logins import Logins, query_of
 from longboat.tools.mcp.names import tool_names
 from longboat.tools.mcp.resource import ResourceTool
 from longboat.tools.mcp.server import OnChange, Patience, Server, Workplace
@@ -24,6 +25,8 @@ from longboat.tools.mcp.tool import McpTool
 
 WAIT_S = 5.0
 """How long the first turn waits for servers that are slow to start: their tools come with a later one."""
+LOGIN_WAIT_S = 20.0
+"""How long a person who logs in waits to hear how the server is doing."""
 
 
 class McpServers:
@@ -101,13 +104,41 @@ class McpServers:
     def states(self) -> list[ServerState]:
         return [*(server.state for server in self._servers.values()), *self._others.values()]
 
+    async def offered(self, server: str) -> tuple[McpPrompt, ...]:
+        """The prompts of a server that may first have to be connected; ToolError says why they cannot be had."""
+        return await self._server(server).prompts()
+
     async def prompt(self, server: str, name: str, arguments: dict[str, str]) -> str:
         """The text of a prompt, to be submitted; ToolError says why there is none."""
         return await self._server(server).prompt(name, arguments)
 
-    def reconnect(self, server: str) -> None:
-        """Try a failed server again now, because a person wants it."""
-        self._server(server).start(anyway=True)
+    async def begin_login(self, name: str) -> ServerState:
+        """Connect a server now, because a person wants it: its state once it is ready, has failed, or has the page that
+        the person must open."""
+        server = self._known(name)
+        if server is None:
+            return self._others[name]
+        server.start(anyway=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOGIN_WAIT_S):
+                await server.wait_page()
+        return server.state
+
+    async def end_login(self, name: str, address: str) -> ServerState:
+        """Take the address that the login page led to; the server's state once it is ready or has failed."""
+        server = self._known(name)
+        _check_redirect(address)
+        if server is None or not server.arrive(address):
+            raise NoLoginPending(name)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOGIN_WAIT_S):
+                await server.wait_logged_in()
+        return server.state
+
+    async def wait_logged_in(self, name: str) -> None:
+        """Until nobody is asked to log in there any more."""
+        if (server := self._known(name)) is not None:
+            await server.wait_logged_in()
 
     async def aclose(self) -> None:
         """Close them all, and end every process they started. Bounded; goes on by itself if the caller is canceled."""
@@ -127,10 +158,33 @@ class McpServers:
         else:
             self._others[name] = server.state
 
+    def _known(self, name: str) -> Server | None:
+        """The server of that name; None if it is switched off or cannot be understood."""
+        if name not in self._servers and name not in self._others:
+            raise McpServerNotFound(name)
+        return self._servers.get(name)
+
     def _readable(self) -> dict[str, Server]:
         return {name: server for name, server in self._servers.items() if server.catalog.resources}
 
     def _server(self, name: str) -> Server:
+        if name in self._others:
+            reason = self._others[name].reason or "it is switched off"
+            raise ToolError(f"The MCP server {name} cannot be used: {reason}.")
         if name not in self._servers:
             raise ToolError(f"There is no MCP server {name!r}. Those there are: {', '.join(self._servers) or 'none'}.")
         return self._servers[name]
+
+
+def _check_redirect(address: str) -> None:
+    """What is wrong is said without the address: it holds a secret."""
+    try:
+        query = query_of(address)
+    except ValueError:
+        query = {}
+    if not address.startswith(("http://", "https://")) or "state" not in query or not {"code", "error"} & query.keys():
+        raise BadInput(
+            "redirect_url is not where a login page leads to: give the whole address that the browser ended at, "
+            "with its code and its state.",
+            code="bad_redirect_url",
+        )

@@ -33,12 +33,18 @@ class ServerState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class McpArgument:
+    name: str
+    description: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class McpPrompt:
     server: str
     name: str
     description: str
-    arguments: tuple[str, ...]
-    required: tuple[str, ...]
+    arguments: tuple[McpArgument, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

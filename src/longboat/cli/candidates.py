@@ -1,0 +1,90 @@
+"""What a shell offers where an id or a model is wanted. Asks a server that runs, and never starts one; what goes wrong
+offers nothing: whoever presses Tab wants no error there."""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from longboat.cli.connection import Connection
+
+Named = Iterable[tuple[str, str]]
+"""Names, and what to say of each."""
+OFFERED = 20
+
+
+def sessions(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    from longboat.client import calls
+
+    def find(connection: "Connection", workspace_id: str) -> Named:
+        page = connection.send(calls.sessions(workspace_id, limit=OFFERED))
+        return ((each.id, each.title) for each in page.items)
+
+    return _offered(ctx, incomplete, find)
+
+
+def runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    from longboat.client import calls
+
+    def find(connection: "Connection", workspace_id: str) -> Named:
+        page = connection.send(calls.runs(workspace_id, limit=OFFERED))
+        return ((each.run_id, each.prompt) for each in page.items)
+
+    return _offered(ctx, incomplete, find)
+
+
+def permissions(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    from longboat.client import calls
+
+    def find(connection: "Connection", workspace_id: str) -> Named:
+        return ((each.id, each.title) for each in connection.send(calls.permissions(workspace_id)).items)
+
+    return _offered(ctx, incomplete, find)
+
+
+def questions(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    from longboat.client import calls
+
+    def find(connection: "Connection", workspace_id: str) -> Named:
+        return ((each.id, each.text) for each in connection.send(calls.questions(workspace_id)).items)
+
+    return _offered(ctx, incomplete, find)
+
+
+def models(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """Those that are configured for the directory."""
+    from longboat.cli.models import describe
+    from longboat.errors import LongboatError
+
+    try:
+        overview = describe(_directory(ctx))
+    except (LongboatError, OSError):
+        return []
+    return _items(((model, "") for each in overview.providers for model in each.models), incomplete)
+
+
+def _offered(ctx: click.Context, incomplete: str, find: "Callable[[Connection, str], Named]") -> "list[CompletionItem]":
+    from longboat.cli.connection import Connection
+    from longboat.errors import LongboatError
+
+    try:
+        connection = Connection()
+        return _items(find(connection, connection.join(_directory(ctx)).id), incomplete)
+    except (LongboatError, OSError):
+        return []
+
+
+def _items(known: Named, incomplete: str) -> "list[CompletionItem]":
+    from click.shell_completion import CompletionItem
+
+    from longboat.cli.console import one_line
+
+    return [CompletionItem(name, help=one_line(about, 60)) for name, about in known if name.startswith(incomplete)]
+
+
+def _directory(ctx: click.Context) -> str:
+    return os.path.realpath(ctx.params.get("cwd") or ".")

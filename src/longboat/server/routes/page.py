@@ -1,0 +1,110 @@
+"""The page for people: its files, the way in for a browser, and text rendered for it."""
+
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from litestar import Response, get, post
+from litestar.params import FromPath, FromQuery, QueryParameter
+
+from longboat.errors import BadInput, BodyTooLarge, NotFound, Unauthorized
+from longboat.server.auth import Policy
+from longboat.server.bodies import read_body
+from longboat.server.routes.request import HttpRequest, takes
+from longboat.server.routes.service import own_page
+from longboat.wire.models import Rendered, RenderedItem
+from longboat.wire.requests import Render
+
+To = Annotated[str, QueryParameter(max_length=2_048, description="Where to go then: a path of this server.")]
+
+MAX_TEXT = 2_000_000
+"""Characters of all items of a request."""
+MAX_FORM = 4_096
+
+
+def _file(request: HttpRequest, name: str) -> Response[bytes]:
+    from longboat.server.page import HEADERS, asset
+
+    found = asset(name)
+    if found is None:
+        raise NotFound(f"The page has no file {name[:200]!r}.", code="not_found")
+    headers = {**HEADERS, "etag": found.etag}
+    if found.is_held(request.headers.get("if-none-match", "")):
+        return Response(b"", status_code=304, headers=headers, media_type=found.media_type)
+    return Response(found.body, headers=headers, media_type=found.media_type)
+
+
+@get("/", media_type="text/html")
+async def page(request: HttpRequest) -> Response[bytes]:
+    """The page for people. Without the token it asks for it."""
+    return _file(request, "index.html")
+
+
+@get("/stats", media_type="text/html")
+async def stats_page(request: HttpRequest) -> Response[bytes]:
+    """What was used and done, in plots."""
+    return _file(request, "stats.html")
+
+
+@get("/assets/{name:path}", media_type="text/plain")
+async def page_file(request: HttpRequest, name: FromPath[str]) -> Response[bytes]:
+    """A file of the page."""
+    return _file(request, str(name).removeprefix("/"))
+
+
+@get("/login", status_code=303, media_type="text/html")
+async def login(request: HttpRequest, token: FromQuery[str] = "", to: To = "/") -> Response[bytes]:
+    """Trade the token for a browser's cookie, and go on to a page of this server."""
+    if not _policy(request).is_token(token.encode("utf-8", "surrogateescape")):
+        raise Unauthorized("This token is not the server's: its discovery file has the right one.")
+    return _welcome(request, to)
+
+
+@post("/login", status_code=303, media_type="text/html")
+async def login_by_form(request: HttpRequest) -> Response[bytes]:
+    """The same from the form of the page, which keeps the token out of the address."""
+    from longboat.server.page import LOGIN_HEADERS, login_page
+
+    body = await request.body()
+    if len(body) > MAX_FORM:
+        raise BodyTooLarge("This is no login form: it is too long.")
+    try:
+        given = parse_qs(body.decode("ascii"), max_num_fields=10).get("token", [""])[0].strip()
+    except ValueError:
+        raise BadInput("This is no login form: send token=….") from None
+    if _policy(request).is_token(given.encode("utf-8", "surrogateescape")):
+        return _welcome(request)
+    wrong = login_page("This token is not the server's: its discovery file has the right one.")
+    return Response(wrong.encode(), status_code=401, headers=LOGIN_HEADERS, media_type="text/html")
+
+
+def _policy(request: HttpRequest) -> Policy:
+    policy: Policy = request.app.state["policy"]
+    return policy
+
+
+def _welcome(request: HttpRequest, to: str = "/") -> Response[bytes]:
+    server = request.scope.get("server")
+    policy = _policy(request)
+    secure = policy.came_by_tls(request.scope["headers"])
+    headers = {
+        "set-cookie": policy.cookie(local_port=server[1] if server else None, secure=secure),
+        "location": own_page(to),
+        # The address bar may have held the token: it goes no further.
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-store",
+    }
+    return Response(b"", status_code=303, headers=headers, media_type="text/html")
+
+
+@post("/v1/render", status_code=200, opt=takes(Render))
+async def render_text(request: HttpRequest) -> Rendered:
+    """Markdown, code and diffs as safe HTML with classes for their colours. What takes too long comes back as plain
+    text. Of all items together at most 2,000,000 characters."""
+    wanted = await read_body(request, Render)
+    if sum(len(item.text) for item in wanted.items) > MAX_TEXT:
+        raise BodyTooLarge(f"The items hold more than {MAX_TEXT:,} characters: send them in several requests.")
+    made = await request.app.state["renderer"].render(wanted.items)
+    return Rendered(items=tuple(RenderedItem(html=html) for html in made))
+
+
+HANDLERS = [page, stats_page, page_file, login, login_by_form, render_text]

@@ -1,0 +1,37 @@
+"""The token over TCP. Made once for a data directory and kept there, readable by its user alone: whoever has logged in
+with a browser, or given the token to a program, need not do so again after every restart."""
+
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from longboat.server.listen import write_private
+
+FILE = "token"
+
+
+def token_for(data_dir: Path, environ: Mapping[str, str]) -> str:
+    """LONGBOAT_TOKEN, or the one that is kept; made if there is none, or if others could have read it."""
+    if given := environ.get("LONGBOAT_TOKEN"):
+        return given
+    path = data_dir / FILE
+    if kept := _kept(path):
+        return kept
+    made = secrets.token_urlsafe(32)
+    with suppress(OSError):  # a directory that cannot be used is told of when it is opened
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(path, made.encode())
+    return made
+
+
+def _kept(path: Path) -> str | None:
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), encoding="ascii") as file:
+            status = os.fstat(file.fileno())
+            private = status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o077
+            return file.read(1_000).strip() if private and stat.S_ISREG(status.st_mode) else None
+    except (OSError, UnicodeDecodeError):
+        return None

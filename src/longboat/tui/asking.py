@@ -1,0 +1,134 @@
+"""Permissions and questions: one dialog at a time for what waits in the session, gone when somebody else answers.
+
+Must not know how the dialogs look.
+"""
+
+from typing import TYPE_CHECKING
+
+from longboat.errors import AlreadyAnswered, LongboatError
+from longboat.tui.dialogs.asks import Gone, told_permission, told_question
+from longboat.tui.dialogs.permission import PermissionDecision, PermissionDialog
+from longboat.tui.dialogs.question import QuestionAnswered, QuestionDialog
+from longboat.tui.toolcard import WAITING
+from longboat.wire.models import AskState, Permission, PermissionNotification, Question, QuestionNotification
+
+if TYPE_CHECKING:
+    from longboat.tui.app import LongboatApp
+
+Ask = Permission | Question
+
+
+class Asking:
+    def __init__(self, app: "LongboatApp") -> None:
+        self._app = app
+        self._known: dict[str, Ask] = {}
+        self._open: PermissionDialog | QuestionDialog | None = None
+        self._later: set[str] = set()
+        """Those that somebody here put off."""
+
+    @property
+    def pending(self) -> list[Ask]:
+        """What waits for a word in this session and its sub-agents', oldest first."""
+        mirror, desk = self._app.connection.mirror, self._app.desk
+        asks: list[Ask] = [*mirror.permissions.values(), *mirror.questions.values()]
+        ours = [ask for ask in asks if desk.is_ours(ask.session_id, ask.parent_session_id)]
+        return sorted(ours, key=lambda ask: ask.asked_at)
+
+    def recall(self) -> None:
+        """Show again what was put off."""
+        self._later.clear()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Something was asked, answered, or another session is shown."""
+        pending = self.pending
+        for ask in pending:
+            if ask.id not in self._known:
+                self._known[ask.id] = ask
+                self._app.view.remark(ask.run_id, ask.tool_call_id, WAITING)
+        ids = {ask.id for ask in pending}
+        if self._open is not None and self._ask_of(self._open).id not in ids:
+            self._open.withdrawn(None, None)
+        waiting = [ask for ask in pending if ask.id not in self._later]
+        if self._open is None and waiting and len(self._app.screen_stack) == 1:
+            self._show(waiting[0], len(pending))
+
+    def settle(self, told: PermissionNotification | QuestionNotification) -> None:
+        """Somebody answered, or its run ended. Called before `refresh`."""
+        ask = self._known.pop(told.id, None)
+        self._later.discard(told.id)
+        answered = told.state is AskState.ANSWERED
+        mine = told.answered_by == self._app.connection.client.client_id
+        if ask is not None:
+            self._app.view.remark(ask.run_id, ask.tool_call_id, _remark(told, mine=mine))
+        match self._open, told:
+            case PermissionDialog() as dialog, PermissionNotification() if dialog.permission.id == told.id:
+                dialog.withdrawn(told.answered_by, told.answer if answered else None)
+            case QuestionDialog() as dialog, QuestionNotification() if dialog.question.id == told.id:
+                dialog.withdrawn(told.answered_by, told.answer if answered else None)
+            case _ if ask is not None and answered and not mine:
+                self._app.notify(_told(ask, told), markup=False)
+
+    def _show(self, ask: Ask, count: int) -> None:
+        match ask:
+            case Permission():
+                run = self._app.desk.runs.get(ask.parent_run_id or ask.run_id)
+                asked_by = (run.client_id or "") if run is not None else ""
+                own = asked_by == self._app.connection.client.client_id
+                permission = PermissionDialog(ask, asked_by="" if own else asked_by, of=count)
+                self._open = permission
+                self._app.push_screen(permission, lambda result: self._ended(ask, result))
+            case Question():
+                question = QuestionDialog(ask)
+                self._open = question
+                self._app.push_screen(question, lambda result: self._ended(ask, result))
+
+    def _ended(self, ask: Ask, result: PermissionDecision | QuestionAnswered | Gone | None) -> None:
+        self._open = None
+        match result:
+            case None:
+                self._later.add(ask.id)
+                self._app.notify("Put off: ctrl+g shows it again.")
+            case PermissionDecision() | QuestionAnswered():
+                self._later.add(ask.id)  # not again while the answer is on its way
+                self._app.run_worker(self._answer(ask, result), name="answer")
+        self._app.call_later(self.refresh)
+
+    async def _answer(self, ask: Ask, result: PermissionDecision | QuestionAnswered) -> None:
+        client, workspace_id = self._app.connection.client, self._app.connection.workspace_id
+        try:
+            match result:
+                case PermissionDecision():
+                    await client.answer_permission(
+                        workspace_id, ask.id, result.answer, wide=result.wide, reason=result.reason
+                    )
+                case QuestionAnswered():
+                    await client.answer_question(workspace_id, ask.id, *result.answer)
+        except AlreadyAnswered as first:
+            self._app.notify(first.message, markup=False)
+        except LongboatError as error:
+            self._later.discard(ask.id)
+            self._app.notify(f"The answer was not taken: {error.message}", severity="error", markup=False)
+            self.refresh()
+
+    @staticmethod
+    def _ask_of(dialog: PermissionDialog | QuestionDialog) -> Ask:
+        return dialog.permission if isinstance(dialog, PermissionDialog) else dialog.question
+
+
+def _remark(told: PermissionNotification | QuestionNotification, *, mine: bool) -> str:
+    """What stands at the card of the call."""
+    if told.state is not AskState.ANSWERED:
+        return ""
+    who = "you" if mine else told.answered_by or "somebody"
+    if isinstance(told, QuestionNotification):
+        return f"answered by {who}"
+    return f"{'denied' if told.answer == 'deny' else f'allowed ({told.answer})'} by {who}"
+
+
+def _told(ask: Ask, told: PermissionNotification | QuestionNotification) -> str:
+    if isinstance(ask, Permission) and isinstance(told, PermissionNotification):
+        return told_permission(ask.title, told.answered_by, told.answer)
+    if isinstance(ask, Question) and isinstance(told, QuestionNotification):
+        return told_question(ask.text, told.answered_by, told.answer)
+    return "Somebody answered."

@@ -1,0 +1,96 @@
+"""Completion of `@` files and `/` commands: what is being completed, and the list above the composer.
+
+Must not know where the choices come from.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from textual.content import Content
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from longboat.tui.plain import line
+
+_FILE = re.compile(r"(?:^|(?<=\s))@(\S*)$")
+_COMMAND = re.compile(r"^/([\w:.-]*)$")
+
+
+class Sort(StrEnum):
+    FILE = "@"
+    COMMAND = "/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A word that could be completed: it begins so many characters before the cursor."""
+
+    sort: Sort
+    query: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    text: str
+    """What stands in the prompt when it is taken."""
+    told: str = ""
+
+
+def wanted(before_cursor: str, *, first_line: bool) -> Wanted | None:
+    """What the text of the line up to the cursor asks to complete."""
+    if first_line and (match := _COMMAND.search(before_cursor)):
+        return Wanted(sort=Sort.COMMAND, query=match[1], length=len(match[0]))
+    if match := _FILE.search(before_cursor):
+        return Wanted(sort=Sort.FILE, query=match[1], length=len(match[1]) + 1)
+    return None
+
+
+def matching(choices: list[Choice], query: str) -> list[Choice]:
+    """Those whose name begins so, then those that have it anywhere."""
+    query = query.lower()
+    names = [(choice, choice.text.lower().lstrip("/@")) for choice in choices]
+    begin = [choice for choice, name in names if name.startswith(query)]
+    return begin + [choice for choice, name in names if query in name and not name.startswith(query)]
+
+
+class Choices(OptionList):
+    """The list. It never has the focus: the composer moves in it."""
+
+    DEFAULT_CSS = """
+    Choices {
+        display: none; height: auto; max-height: 8; margin: 0 1; border: none; padding: 0 1; background: $panel;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="choices", markup=False)
+        self.can_focus = False
+        self._choices: list[Choice] = []
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._choices)
+
+    @property
+    def chosen(self) -> Choice | None:
+        return self._choices[self.highlighted] if self.highlighted is not None and self._choices else None
+
+    def offer(self, choices: list[Choice]) -> None:
+        """Show these; none closes the list."""
+        self._choices = choices
+        self.clear_options()
+        self.add_options(Option(_prompt(choice)) for choice in choices)
+        self.highlighted = 0 if choices else None
+        self.display = bool(choices)
+
+    def close(self) -> None:
+        if self._choices:
+            self.offer([])
+
+
+def _prompt(choice: Choice) -> Content:
+    told = line(choice.told, "$text-muted", width=100)
+    return Content("  ").join([line(choice.text, "bold", width=120), told])

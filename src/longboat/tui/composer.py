@@ -1,0 +1,269 @@
+"""Where a prompt is written: text, attachments, history, and the keys that send it.
+
+Owns what is being typed. Must not know the server: it posts `Composed` and asks for completions with `Completing`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static, TextArea
+from textual.widgets.text_area import Edit, EditResult
+
+from longboat.tui.attachments import chip, from_paste
+from longboat.tui.completion import Choice, Choices, Wanted, wanted
+from longboat.tui.history import History
+from longboat.tui.plain import line
+from longboat.wire.models import Attachment
+from longboat.wire.plain import spelled
+
+
+class PromptInput(TextArea):
+    """The text. enter sends, ctrl+j begins a line, the arrows at its ends walk through what was sent before."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+j,shift+enter", "newline", "New line", show=False),
+        Binding("alt+enter", "queue", "Queue", show=False),
+        Binding("tab", "complete", "Complete", show=False),
+        Binding("ctrl+d", "leave", "Leave", show=False),
+    ]
+
+    class Sent(Message):
+        def __init__(self, *, queue: bool) -> None:
+            super().__init__()
+            self.queue = queue
+
+    class Pasted(Message):
+        def __init__(self, attachment: Attachment) -> None:
+            super().__init__()
+            self.attachment = attachment
+
+    class Emptied(Message):
+        """Nothing is left to delete but attachments."""
+
+    class LeaveAsked(Message):
+        """ctrl+c, or ctrl+d in an empty composer."""
+
+        def __init__(self, *, end: bool) -> None:
+            super().__init__()
+            self.end = end
+
+    def __init__(self, history: History, choices: Choices) -> None:
+        super().__init__(id="prompt", soft_wrap=True, compact=True, highlight_cursor_line=False, tab_behavior="focus")
+        self.placeholder = "Ask for something. @ file, / command, ! shell line"
+        self._history = history
+        self._choices = choices
+        self.attached = 0
+
+    # -- keys
+
+    def _on_key(self, event: events.Key) -> None:  # type: ignore[override]  # Textual calls the base's own after it
+        act = self._acts_on(event.key)
+        if act is not None:
+            event.stop()
+            event.prevent_default()
+            act()
+
+    def _acts_on(self, key: str) -> Callable[[], object] | None:
+        if key == "enter":
+            return self._enter
+        if key == "backspace":
+            # As a binding it would come after letters that were typed later, when both arrive at once.
+            return self.action_delete_left if self.text else lambda: self.post_message(self.Emptied())
+        if key == "escape" and self._choices.is_open:
+            return self._choices.close
+        return None
+
+    def _on_paste(self, event: events.Paste) -> None:  # type: ignore[override]
+        attachment = from_paste(event.text, self.attached)
+        if attachment is not None:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Pasted(attachment))
+
+    def _enter(self) -> None:
+        chosen = self._choices.chosen
+        if chosen is not None and chosen.text.strip() != self.text.strip():
+            self.action_complete()
+        else:
+            self._choices.close()
+            self.post_message(self.Sent(queue=False))
+
+    def action_newline(self) -> None:
+        self._replace_via_keyboard("\n", *self.selection)
+
+    def action_queue(self) -> None:
+        self.post_message(self.Sent(queue=True))
+
+    def action_leave(self) -> None:
+        if self.text:
+            self.action_delete_right()
+        else:
+            self.post_message(self.LeaveAsked(end=True))
+
+    def action_copy(self) -> None:
+        if self.selected_text:
+            super().action_copy()
+        else:
+            self.post_message(self.LeaveAsked(end=False))
+
+    def action_complete(self) -> None:
+        chosen, word = self._choices.chosen, self.wanted
+        if chosen is None or word is None:
+            if not self._choices.is_open:
+                self.screen.focus_next()
+            return
+        row, column = self.cursor_location
+        self.replace(f"{chosen.text} ", (row, column - word.length), (row, column))
+        self._choices.close()
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        if self._choices.is_open:
+            self._choices.action_cursor_up()
+        elif select or not self.navigator.is_first_wrapped_line(self.cursor_location):
+            super().action_cursor_up(select)
+        elif (older := self._history.older(self.text)) is not None:
+            self.put(older)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        if self._choices.is_open:
+            self._choices.action_cursor_down()
+        elif select or not self.navigator.is_last_wrapped_line(self.cursor_location):
+            super().action_cursor_down(select)
+        elif (newer := self._history.newer()) is not None:
+            self.put(newer)
+
+    def action_cursor_page_up(self) -> None:
+        self.app.query_one("#transcript").scroll_page_up()
+
+    def action_cursor_page_down(self) -> None:
+        self.app.query_one("#transcript").scroll_page_down()
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Whatever comes in, typed, pasted or completed: what stands here is drawn as it is."""
+        edit.text = spelled(edit.text)
+        return super().edit(edit)
+
+    def load_text(self, text: str) -> None:
+        """Likewise: another client's prompt may be called up here."""
+        super().load_text(spelled(text))
+
+    def put(self, text: str) -> None:
+        """Another text, with the cursor at its end."""
+        self.text = text
+        self.move_cursor(self.document.end)
+
+    @property
+    def wanted(self) -> Wanted | None:
+        """What could be completed at the cursor."""
+        row, column = self.cursor_location
+        return wanted(self.document[row][:column], first_line=row == 0)
+
+
+@dataclass
+class Composed(Message):
+    """A prompt, as it is to be sent. The composer is empty again."""
+
+    text: str
+    attachments: tuple[Attachment, ...]
+    queue: bool
+
+
+@dataclass
+class Completing(Message):
+    """Choices are wanted for this: answer with `Composer.offer`."""
+
+    wanted: Wanted
+
+
+class Composer(Vertical):
+    DEFAULT_CSS = """
+    Composer {
+        height: auto; border: round $border-blurred; padding: 0 1; margin: 0;
+        border-subtitle-color: $text-muted;
+        &:focus-within { border: round $border; }
+        & > #chips { height: auto; display: none; color: $text-accent; }
+        & > PromptInput { height: auto; max-height: 10; min-height: 1; background: transparent; border: none; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="composer")
+        self.history = History()
+        self.choices = Choices()
+        self.input = PromptInput(self.history, self.choices)
+        self.attachments: list[Attachment] = []
+
+    def compose(self) -> ComposeResult:
+        yield self.choices
+        yield Static("", id="chips", markup=False)
+        yield self.input
+
+    def hint(self, words: str) -> None:
+        """Our own words, at the lower edge."""
+        self.border_subtitle = words
+
+    def offer(self, asked: Wanted, choices: list[Choice]) -> None:
+        """The answer to `Completing`; too late if something else is being typed."""
+        if self.input.wanted == asked:
+            self.choices.offer(choices)
+
+    def attach(self, attachment: Attachment) -> None:
+        self.attachments.append(attachment)
+        self._draw_chips()
+
+    def put(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
+        """Write this there, to be changed and sent."""
+        self.input.put(text)
+        self.attachments = list(attachments)
+        self._draw_chips()
+
+    def clear(self) -> bool:
+        """Take away what is typed; False if there was nothing. It can be called up again."""
+        if not self.input.text and not self.attachments:
+            return False
+        self.history.add(self.input.text)
+        self.put("")
+        return True
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        event.stop()
+        word = self.input.wanted
+        if word is None:
+            self.choices.close()
+        else:
+            self.post_message(Completing(word))
+
+    def on_prompt_input_sent(self, event: PromptInput.Sent) -> None:
+        event.stop()
+        text, attachments = self.input.text, tuple(self.attachments)
+        if text.strip() or attachments:
+            self.clear()
+            self.post_message(Composed(text.strip("\n"), attachments, event.queue))
+
+    def on_prompt_input_pasted(self, event: PromptInput.Pasted) -> None:
+        event.stop()
+        self.attach(event.attachment)
+
+    def on_option_list_option_selected(self, event: Choices.OptionSelected) -> None:
+        event.stop()  # a click
+        self.input.action_complete()
+        self.input.focus()
+
+    def on_prompt_input_emptied(self, event: PromptInput.Emptied) -> None:
+        event.stop()
+        if self.attachments:
+            self.attachments.pop()
+            self._draw_chips()
+
+    def _draw_chips(self) -> None:
+        self.input.attached = len(self.attachments)
+        chips = self.query_one("#chips", Static)
+        chips.display = bool(self.attachments)
+        chips.update(Content("  ").join(line(f"⊕ {chip(each)}", width=60) for each in self.attachments))

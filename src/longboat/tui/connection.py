@@ -1,0 +1,85 @@
+"""The line to the server: joins the workspace, keeps the mirror, insists while the server is away.
+
+Owns the client's use; must not know widgets. Whoever listens hears each event after the mirror has it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+from longboat.client import Client, Mirror
+from longboat.client.patience import Patience
+from longboat.errors import LongboatError, ServerUnreachable, Unavailable, WorkspaceClosing
+from longboat.wire.events import Event
+from longboat.wire.models import Workspace
+
+T = TypeVar("T")
+
+AWAY = (ServerUnreachable, WorkspaceClosing, Unavailable)
+"""What passes: the same request may be taken in a moment."""
+FIRST_S = 15.0
+"""How long the server may take to answer at all, at the start."""
+FAREWELL_S = 1.0
+
+
+class Listener(Protocol):
+    def joined(self, workspace: Workspace) -> None: ...
+    def heard(self, event: Event) -> None: ...
+    def outage(self, error: LongboatError | None) -> None:
+        """The server is away, or (None) back."""
+
+
+class Connection:
+    def __init__(self, client: Client, path: str, listener: Listener, *, env: Mapping[str, str] | None = None) -> None:
+        self.client = client
+        self.path = path
+        self.mirror = Mirror()
+        self.workspace_id = ""
+        self.away: LongboatError | None = None
+        self.first_s = FIRST_S
+        self._listener = listener
+        self._env = env
+        self._rejoining: asyncio.Task[None] | None = None
+
+    async def follow(self) -> None:
+        """Keep the mirror for ever. Raises what no waiting mends: a refusal, a server that never answered."""
+        self.client.on_outage = self._on_outage
+        workspace = await self.insist(self._join, give_up_after_s=self.first_s)
+        self.workspace_id = workspace.id
+        self._listener.joined(workspace)
+        async for event in self.client.events(workspace.id):
+            self.mirror.apply(event)
+            self._listener.heard(event)
+
+    async def insist(self, ask: Callable[[], Awaitable[T]], *, give_up_after_s: float | None = None) -> T:
+        """Ask, and again while the server is away. Only for what may be asked twice."""
+        patience = Patience(give_up_after_s)
+        while True:
+            try:
+                return await ask()
+            except AWAY as lost:
+                await asyncio.sleep(patience.lost(lost))
+
+    async def leave(self) -> None:
+        """Give up the claim on the workspace, if the server is there to hear it."""
+        if self._rejoining is not None:
+            self._rejoining.cancel()
+        if self.workspace_id and self.away is None:
+            with suppress(LongboatError, TimeoutError):
+                async with asyncio.timeout(FAREWELL_S):
+                    await self.client.release(self.workspace_id)
+
+    def _join(self) -> Awaitable[Workspace]:
+        return self.client.join(self.path, env=self._env)
+
+    def _on_outage(self, error: LongboatError | None) -> None:
+        if error is None and self.away is not None and self._env is not None:
+            # A server that came back has forgotten the environment of our commands.
+            self._rejoining = asyncio.create_task(self._rejoin())
+        self.away = error
+        self._listener.outage(error)
+
+    async def _rejoin(self) -> None:
+        with suppress(LongboatError):
+            await self._join()

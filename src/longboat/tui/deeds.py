@@ -1,0 +1,285 @@
+"""What the built-in commands do: one method each, named after its command. Each talks to the server in a worker.
+
+Must not know keys. Refusals are told, nothing is retried that would act twice.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from longboat.errors import LongboatError
+from longboat.tui.attachments import picture
+from longboat.tui.commands import COMMANDS
+from longboat.tui.dialogs.confirm import TextDialog, Written
+from longboat.tui.dialogs.diffs import DiffDialog
+from longboat.tui.dialogs.export import ExportChoice, ExportDialog
+from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
+from longboat.tui.dialogs.models import ModelChoice, ModelPicker
+from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList
+from longboat.tui.sending import Kind, Outgoing, Progress
+from longboat.wire.models import Message, Role, Session, TextPart
+from longboat.wire.requests import Approve, Effort
+
+if TYPE_CHECKING:
+    from longboat.client import Client
+    from longboat.tui.app import LongboatApp
+
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+KEYS = HelpSection(
+    title="Keys",
+    rows=(
+        ("enter", "send; while the agent works, steer it"),
+        ("ctrl+q alt+enter", "queue: runs after what is under way"),
+        ("ctrl+j", "new line"),
+        ("esc", "interrupt; again: cancel everything in this session"),
+        ("ctrl+c", "clear what is typed; twice: leave"),
+        ("ctrl+d", "leave, when nothing is typed"),
+        ("↑ ↓", "earlier prompts"),
+        ("PgUp PgDn", "scroll; ctrl+end: to the end"),
+        ("ctrl+p", "palette"),
+        ("ctrl+g", "show what waits for your word"),
+        ("ctrl+b", "open or fold the last tool call; a click does it with any"),
+        ("@ / !", "a file, a command, a shell line of your own"),
+    ),
+)
+
+
+class Deeds:
+    def __init__(self, app: "LongboatApp") -> None:
+        self._app = app
+
+    def do(self, name: str, argument: str = "") -> None:
+        deed: Callable[[str], None] = getattr(self, name)
+        deed(argument)
+
+    # -- the session
+
+    def new(self, _: str) -> None:
+        self._app.open_session(None)
+
+    def sessions(self, _: str) -> None:
+        client, workspace_id = self._client, self._workspace_id
+
+        async def search(words: str) -> Sequence[Session]:
+            return (await client.sessions(workspace_id, search=words, top=True)).items
+
+        dialog = SessionList(
+            search,
+            rename=lambda session_id, title: client.rename_session(workspace_id, session_id, title),
+            delete=lambda session_id: client.delete_session(workspace_id, session_id),
+            current=self._app.desk.session_id,
+        )
+        self._app.push_screen(dialog, self._sessions_left)
+
+    def _sessions_left(self, choice: OpenSession | ForkSession | NewSession | None) -> None:
+        match choice:
+            case OpenSession(session_id=session_id):
+                self._app.open_session(session_id)
+            case ForkSession(session_id=session_id):
+                self._work(self._fork(session_id))
+            case NewSession():
+                self._app.open_session(None)
+        self._app.call_later(self._app.asking.refresh)
+
+    def fork(self, _: str) -> None:
+        if session_id := self._session_id():
+            self._work(self._fork(session_id))
+
+    async def _fork(self, session_id: str) -> None:
+        session = await self._client.fork_session(self._workspace_id, session_id)
+        self._app.open_session(session.id)
+
+    def rename(self, title: str) -> None:
+        session_id = self._session_id()
+        if session_id is None:
+            return
+        if title:
+            self._work(self._client.rename_session(self._workspace_id, session_id, title))
+            return
+        session = self._app.desk.session
+        dialog = TextDialog("A title for this session:", text=session.title if session is not None else "")
+        self._app.push_screen(dialog, lambda written: self._renamed(session_id, written))
+
+    def _renamed(self, session_id: str, written: Written | None) -> None:
+        if written is not None:
+            self._work(self._client.rename_session(self._workspace_id, session_id, written.text))
+
+    def undo(self, _: str) -> None:
+        if session_id := self._session_id():
+            self._work(self._back(lambda: self._client.undo(self._workspace_id, session_id), "Undone"))
+
+    def redo(self, _: str) -> None:
+        if session_id := self._session_id():
+            self._work(self._back(lambda: self._client.redo(self._workspace_id, session_id), "Brought back"))
+
+    async def _back(self, ask: Callable[[], Awaitable[object]], word: str) -> None:
+        done = await ask()
+        files = getattr(done, "files", ())
+        self._app.notify(f"{word}. {', '.join(files) or 'No file was changed.'}", markup=False)
+
+    def summarize(self, _: str) -> None:
+        if session_id := self._session_id():
+            self._app.sender.post(Outgoing(text="Summarize", kind=Kind.SUMMARY, session_id=session_id))
+
+    def export(self, path: str) -> None:
+        session_id, session = self._session_id(), self._app.desk.session
+        if session_id is None:
+            return
+        if path:
+            style = "json" if path.endswith(".json") else "markdown"
+            self._work(self._write(session_id, path, style))
+            return
+        title = session.title if session is not None else ""
+        dialog = ExportDialog(title, path=f"longboat-{session_id[-8:]}.md")
+        self._app.push_screen(dialog, lambda choice: self._exported(session_id, choice))
+
+    def _exported(self, session_id: str, choice: ExportChoice | None) -> None:
+        if choice is not None:
+            self._work(self._write(session_id, choice.path, choice.format))
+
+    async def _write(self, session_id: str, path: str, style: str) -> None:
+        """Where this terminal is, which may be another machine than the server's."""
+        text = await self._client.export_text(self._workspace_id, session_id, style)
+        try:
+            written = await asyncio.to_thread(_write, path, text)
+        except OSError as error:
+            self._app.notify(f"Not written: {error.strerror or error}: {path}", severity="error", markup=False)
+        else:
+            self._app.notify(f"Written to {written}", markup=False)
+
+    def diff(self, _: str) -> None:
+        if session_id := self._session_id():
+            self._work(self._show_diff(session_id))
+
+    async def _show_diff(self, session_id: str) -> None:
+        page = await self._client.diff(self._workspace_id, session_id=session_id)
+        self._app.push_screen(DiffDialog(page), lambda _: self._app.asking.refresh())
+
+    def cancel(self, _: str) -> None:
+        if session_id := self._session_id():
+            self._work(self._client.cancel_session(self._workspace_id, session_id))
+
+    # -- how the next prompts are answered
+
+    def model(self, name: str) -> None:
+        if name:
+            self._app.model = name
+            self._app.show_state()
+        else:
+            self._work(self._pick_model())
+
+    async def _pick_model(self) -> None:
+        page = await self._client.offered_models(self._workspace_id)
+        self._app.models = page
+        picker = ModelPicker(page, current=self._app.model, effort=self._app.effort)
+        self._app.push_screen(picker, self._picked)
+
+    def _picked(self, choice: ModelChoice | None) -> None:
+        if choice is not None:
+            self._app.model = choice.model
+            self._app.effort = next((each for each in EFFORTS if each == choice.effort), None)
+            self._app.show_state()
+        self._app.asking.refresh()
+
+    def effort(self, level: str) -> None:
+        if level and level not in EFFORTS:
+            self._app.notify(f"The effort is one of {', '.join(EFFORTS)}.", severity="error")
+            return
+        following = {None: "low", "low": "medium", "medium": "high", "high": None}
+        wanted = level or following[self._app.effort]
+        self._app.effort = next((each for each in EFFORTS if each == wanted), None)
+        self._app.notify(f"Effort: {self._app.effort or 'as the model has it'}")
+        self._app.show_state()
+
+    def yolo(self, _: str) -> None:
+        on = self._app.approve is Approve.ASK
+        self._app.approve = Approve.ALL if on else Approve.ASK
+        words = "Prompts from this terminal act without asking." if on else "Prompts from this terminal ask again."
+        self._app.notify(words, severity="warning" if on else "information")
+        self._app.show_state()
+
+    # -- this terminal
+
+    def attach(self, path: str) -> None:
+        found = picture(Path(path).expanduser()) if path else None
+        if found is None:
+            self._app.notify("Name a PNG, JPEG, GIF or WebP of at most 5 MB.", severity="error")
+        else:
+            self._app.composer.attach(found)
+
+    def copy(self, _: str) -> None:
+        text = _last_answer(self._app.desk.transcript.messages)
+        if text:
+            self._app.copy_to_clipboard(text)
+        self._app.notify("Copied." if text else "There is no answer yet.")
+
+    def editor(self, _: str) -> None:
+        self._app.action_editor()
+
+    def help(self, _: str) -> None:
+        ours = tuple(
+            (f"/{each.name} {each.argument}".strip(), each.told + f" ({each.key})" * bool(each.key))
+            for each in COMMANDS
+        )
+        theirs = tuple((f"/{each.name} {each.argument_hint}", each.description) for each in self._app.project_commands)
+        sections = [KEYS, HelpSection(title="Commands", rows=ours)]
+        if theirs:
+            sections.append(HelpSection(title="Commands of this project", rows=theirs))
+        self._app.push_screen(HelpScreen([*sections, *DIALOG_HELP]), lambda _: self._app.asking.refresh())
+
+    def quit(self, _: str) -> None:
+        self._app.exit()
+
+    def retry(self, _: str) -> None:
+        for prompt in self._app.sender.waiting:
+            if prompt.progress is Progress.REFUSED:
+                self._app.sender.retry(prompt)
+
+    def theme(self, name: str) -> None:
+        plain = {"dark": "textual-dark", "light": "textual-light"}.get(name, name)
+        if plain in self._app.available_themes:
+            self._app.theme = plain
+        else:
+            self._app.search_themes()
+
+    def todos(self, _: str) -> None:
+        self._app.action_side()
+
+    # -- ways to work
+
+    @property
+    def _client(self) -> "Client":
+        return self._app.connection.client
+
+    @property
+    def _workspace_id(self) -> str:
+        return self._app.connection.workspace_id
+
+    def _session_id(self) -> str | None:
+        if self._app.desk.session_id is None:
+            self._app.notify("There is no session yet: send a prompt first.", severity="warning")
+        return self._app.desk.session_id
+
+    def _work(self, doing: Awaitable[object]) -> None:
+        self._app.run_worker(self._tried(doing), name="deed")
+
+    async def _tried(self, doing: Awaitable[object]) -> None:
+        try:
+            await doing
+        except LongboatError as error:
+            self._app.notify(error.message, severity="error", markup=False)
+
+
+def _write(path: str, text: bytes) -> Path:
+    target = Path(path).expanduser().absolute()
+    target.write_bytes(text)
+    return target
+
+
+def _last_answer(messages: Sequence[Message]) -> str:
+    for message in reversed(messages):
+        text = "".join(part.text for part in message.parts if isinstance(part, TextPart))
+        if message.role is Role.ASSISTANT and text.strip():
+            return text
+    return ""

@@ -1,0 +1,24 @@
+"""Fields in which people write. What is pasted into them was often written by others: it passes the same cleaning."""
+
+from textual.widgets import Input, TextArea
+from textual.widgets.text_area import Edit, EditResult
+
+from longboat.wire.plain import plain, spelled
+
+
+class Field(Input):
+    """One line."""
+
+    def insert(self, text: str, index: int) -> None:
+        super().insert(plain(text), index)
+
+    def replace(self, text: str, start: int, end: int) -> None:
+        super().replace(plain(text), start, end)
+
+
+class Lines(TextArea):
+    """Several lines."""
+
+    def edit(self, edit: Edit) -> EditResult:
+        edit.text = spelled(edit.text)
+        return super().edit(edit)

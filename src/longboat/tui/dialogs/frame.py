@@ -1,0 +1,158 @@
+"""What all dialogs share: the box, the line of keys, ending exactly once, and not being answered by accident."""
+
+import time
+from collections.abc import Callable
+from typing import ClassVar, Generic, TypeVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
+
+Result = TypeVar("Result")
+
+Clock = Callable[[], float]
+
+GRACE_S = 0.5
+"""Somebody who is typing when a dialog opens by itself must not answer it: keys count after a pause of this length."""
+
+
+class Dialog(ModalScreen[Result], Generic[Result]):
+    """A box in front of the rest. esc closes it and decides nothing."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-roomy")]  # noqa: RUF012
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "later", "Close", show=False)]
+    HEADING = ""
+    """Our own words: foreign text never stands in a border, which reads markup."""
+    yielding = ""
+    """The part of the box that scrolls where not all of it fits: what can be answered never leaves the screen."""
+
+    DEFAULT_CSS = """
+    Dialog {
+        align: center middle;
+        & > .box {
+            width: 90%;
+            max-width: 100;
+            height: auto;
+            max-height: 90%;
+            padding: 0 1;
+            background: $surface;
+            color: $foreground;
+            border: round $primary;
+            border-title-color: $text-primary;
+            border-title-style: bold;
+        }
+        &.-narrow > .box {
+            width: 100%;
+            max-height: 100%;
+            padding: 0;
+        }
+        .keys {
+            height: auto;
+            color: $text-muted;
+        }
+        .trouble {
+            height: auto;
+            color: $text-error;
+            display: none;
+        }
+        Input, TextArea, OptionList {
+            border: tall $border-blurred;
+            &:focus {
+                border: tall $border;
+            }
+        }
+    }
+    """
+
+    def __init__(self, *, grace_s: float = 0.0, clock: Clock = time.monotonic) -> None:
+        super().__init__()
+        self._grace_s = grace_s
+        self._clock = clock
+        self._heard_at: float | None = None
+        self._over = False
+        self._kept: tuple[Result | None, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        box = Vertical(*self.body(), Static("", markup=False, classes="trouble"), classes="box")
+        box.border_title = self.HEADING
+        yield box
+
+    def body(self) -> list[Widget]:
+        """What stands in the box, from top to bottom."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self._heard_at = self._clock()
+
+    def on_key(self, event: events.Key) -> None:
+        """Keys come here before they mean anything: those of somebody who has not seen the dialog yet are dropped."""
+        if self.is_hasty() and (event.is_printable or event.key in ("enter", "escape")):
+            event.stop()
+            event.prevent_default()
+
+    def is_hasty(self) -> bool:
+        """Whether this comes too soon to be meant. Who goes on typing is asked to pause."""
+        if self._heard_at is None:
+            return False
+        before, self._heard_at = self._heard_at, self._clock()
+        if self._heard_at - before < self._grace_s:
+            return True
+        self._heard_at = None
+        return False
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.fit()
+
+    def fit(self) -> None:
+        """Give the part that yields what the others leave, once they have been laid out."""
+        if self.yielding:
+            self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        box, part = self.query_one(".box"), self.query_one(self.yielding)
+        whole = self.size.height if self.has_class("-narrow") else self.size.height * 9 // 10
+        taken = sum(child.outer_size.height for child in box.children if child.display and child is not part)
+        part.styles.max_height = max(2, whole - box.gutter.height - taken)
+
+    def action_later(self) -> None:
+        self.end(None)
+
+    def end(self, result: Result | None) -> None:
+        """Close with this, once: a second key that was pressed at the same time would close what lies beneath."""
+        if self._over:
+            return
+        self._over = True
+        if self.is_mounted and self.app.screen is self:
+            self.dismiss(result)
+        else:
+            self._kept = (result,)
+
+    def on_screen_resume(self) -> None:
+        """What was decided before this one was drawn, or while another lay on it, happens now."""
+        kept, self._kept = self._kept, ()
+        for result in kept:
+            self.dismiss(result)
+
+    def complain(self, sentence: str) -> None:
+        """Say in the box why something was not done; "" takes it away."""
+        line = self.query_one(".trouble", Static)
+        line.update(Content(sentence))
+        line.display = bool(sentence)
+        self.fit()
+
+
+def keys_line(*keys: tuple[str, str]) -> Static:
+    """The keys and what they do, in our own words."""
+    return Static(keys_content(*keys), markup=False, classes="keys")
+
+
+def keys_content(*keys: tuple[str, str]) -> Content:
+    parts: list[Content | tuple[str, str] | str] = []
+    for key, what in keys:
+        parts += ["  " if parts else "", (key, "bold $text-accent"), f"\N{NO-BREAK SPACE}{what}"]
+    return Content.assemble(*parts)

@@ -1,0 +1,126 @@
+"""All keys and commands, to read and to search."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from longboat.tui.dialogs.fields import Field
+from longboat.tui.dialogs.frame import Dialog, keys_line
+from longboat.tui.panels.looks import FAINT
+from longboat.wire.plain import plain_line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelpSection:
+    title: str
+    rows: tuple[tuple[str, str], ...]
+    """A key or a command, and what it does. Commands of the project may say anything here."""
+
+
+DIALOG_HELP = (
+    HelpSection(
+        title="Permissions",
+        rows=(
+            ("o", "allow once"),
+            ("s", "allow for this session"),
+            ("a", "allow always: the rules are written to longboat.json"),
+            ("w", "with the wider rules, or without"),
+            ("d", "deny, with a reason for the agent"),
+            ("PgUp PgDn", "look at all of it"),
+            ("esc", "decide later, or leave it to somebody else"),
+        ),
+    ),
+    HelpSection(
+        title="Questions",
+        rows=(("1–9", "choose"), ("space", "mark, where several apply"), ("t", "your own words"), ("enter", "send")),
+    ),
+    HelpSection(
+        title="Sessions",
+        rows=(
+            ("enter", "open"),
+            ("ctrl+n", "new"),
+            ("ctrl+r", "rename"),
+            ("ctrl+f", "fork"),
+            ("del", "delete, after a question"),
+        ),
+    ),
+    HelpSection(title="Models", rows=(("enter", "take"), ("ctrl+t", "next effort"))),
+    HelpSection(
+        title="Queue",
+        rows=(("e enter", "edit a waiting prompt"), ("t", "steer or queue"), ("del", "delete it")),
+    ),
+    HelpSection(title="Jobs", rows=(("k", "kill, after a question"),)),
+    HelpSection(title="Differences", rows=(("s", "side by side, from 100 columns"), ("n p", "next and previous file"))),
+)
+"""The keys of the dialogs and panels."""
+
+
+class HelpScreen(Dialog[None]):
+    """Typing searches; the arrows scroll."""
+
+    HEADING = "Help"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "look(1)", show=False),
+        Binding("up", "look(-1)", show=False),
+        Binding("pagedown", "look(10)", show=False),
+        Binding("pageup", "look(-10)", show=False),
+        Binding("f1", "later", show=False),
+    ]
+    DEFAULT_CSS = """
+    HelpScreen {
+        & > .box { height: 90%; }
+        &.-narrow > .box { height: 100%; }
+        #pages { height: 1fr; }
+    }
+    """
+
+    def __init__(self, sections: Sequence[HelpSection]) -> None:
+        super().__init__()
+        self._sections = sections
+
+    def body(self) -> list[Widget]:
+        return [
+            Field(placeholder="Search keys and commands", id="find"),
+            VerticalScroll(Static(self._told(""), id="told", markup=False), id="pages", can_focus=False),
+            keys_line(("↑↓ PgUp PgDn", "scroll"), ("esc", "close")),
+        ]
+
+    def on_mount(self) -> None:
+        self.query_one("#find").focus()
+
+    @on(Input.Changed)
+    def _find(self, event: Input.Changed) -> None:
+        self.query_one("#told", Static).update(self._told(event.value))
+
+    @on(Input.Submitted)
+    def _close(self) -> None:
+        self.end(None)
+
+    def action_look(self, lines: int) -> None:
+        self.query_one("#pages").scroll_relative(y=lines, animate=False)
+
+    def _told(self, text: str) -> Content:
+        words = text.casefold().split()
+        parts: list[Content | tuple[str, str] | str] = []
+        for section in self._sections:
+            rows = [row for row in section.rows if _fits(words, section.title, row)]
+            if rows:
+                parts += ["\n" if parts else "", (f"{plain_line(section.title)}\n", "bold $text-primary")]
+                parts += [piece for row in rows for piece in _row(*row)]
+        return Content.assemble(*parts) if parts else Content.styled("Nothing of that name.", FAINT)
+
+
+def _fits(words: list[str], title: str, row: tuple[str, str]) -> bool:
+    said = f"{title} {row[0]} {row[1]}".casefold()
+    return all(word in said for word in words)
+
+
+def _row(key: str, what: str) -> list[tuple[str, str] | str]:
+    return [(f"  {plain_line(key):<14}", "$text-accent"), f" {plain_line(what)}\n"]

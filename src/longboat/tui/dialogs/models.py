@@ -1,0 +1,131 @@
+"""Which model answers, and how much effort it makes."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+
+from longboat.tui.dialogs.fields import Field
+from longboat.tui.dialogs.figures import tokens
+from longboat.tui.dialogs.frame import Dialog, keys_line
+from longboat.tui.dialogs.one_of import OneOf
+from longboat.tui.panels.looks import FAINT
+from longboat.wire.listings import ModelInfo, ModelPage
+from longboat.wire.plain import plain, plain_line
+
+EFFORTS = (None, "low", "medium", "high")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChoice:
+    model: str | None
+    """None: whichever the server answers with."""
+    effort: str | None
+    """None: the model's own."""
+
+
+class ModelPicker(Dialog[ModelChoice]):
+    """Those that can be used come first; the others say what is missing."""
+
+    HEADING = "Model"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "move('cursor_down')", show=False),
+        Binding("up", "move('cursor_up')", show=False),
+        Binding("pagedown", "move('page_down')", show=False),
+        Binding("pageup", "move('page_up')", show=False),
+        Binding("ctrl+t", "effort", "Effort", priority=True),
+    ]
+    DEFAULT_CSS = """
+    ModelPicker {
+        & > .box { height: 80%; max-height: 30; }
+        &.-narrow > .box { height: 100%; }
+        #models { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
+    }
+    """
+
+    def __init__(self, models: ModelPage, *, current: str | None = None, effort: str | None = None) -> None:
+        super().__init__()
+        self._models = models
+        self._current = current
+        self._effort = EFFORTS.index(effort) if effort in EFFORTS else 0
+        self._by_place: list[ModelInfo | None] = []
+
+    def body(self) -> list[Widget]:
+        return [
+            Field(placeholder="Filter", id="filter"),
+            OptionList(id="models", markup=False),
+            OneOf("effort: ", [name or "none" for name in EFFORTS], index=self._effort, id="effort"),
+            keys_line(("enter", "take"), ("ctrl+t", "effort"), ("esc", "leave as it is")),
+        ]
+
+    def on_mount(self) -> None:
+        if self._models.problem:
+            self.complain(plain(self._models.problem))
+        self._draw("", self._current)
+        self.query_one("#filter").focus()
+
+    @property
+    def _list(self) -> OptionList:
+        return self.query_one("#models", OptionList)
+
+    @on(Input.Changed, "#filter")
+    def _filtered(self, event: Input.Changed) -> None:
+        self._draw(event.value, self._current if not event.value else None)
+
+    def _draw(self, text: str, chosen: str | None) -> None:
+        words = text.casefold().split()
+        fitting = [model for model in self._models.items if all(word in model.name.casefold() for word in words)]
+        fitting.sort(key=lambda model: not model.ready)
+        self._by_place = [*([] if words else [None]), *fitting]
+        self._list.set_options(
+            [Option(self._row(model)) for model in self._by_place] or [Option("No model of that name.", disabled=True)]
+        )
+        if self._by_place:
+            names = [model.name if model else None for model in self._by_place]
+            self._list.highlighted = names.index(chosen) if chosen in names else 0
+
+    def _row(self, model: ModelInfo | None) -> Content:
+        if model is None:
+            return Content.assemble(
+                "✓ " if self._current is None else "  ",
+                "the server's choice",
+                (f"  {plain_line(self._models.large)}" if self._models.large else "", FAINT),
+            )
+        notes = [f"{tokens(model.context_window)} window" if model.context_window else ""]
+        notes += ["" if model.images else "no images", "" if model.effort else "no effort"]
+        said = ", ".join(filter(None, notes)) if model.ready else f"not ready: {plain_line(model.problem or '')}"
+        return Content.assemble(
+            "✓ " if model.name == self._current else "  ",
+            (plain_line(model.name), "" if model.ready else FAINT),
+            (f"  {said}", FAINT if model.ready else "$text-warning"),
+        )
+
+    def action_move(self, how: str) -> None:
+        getattr(self._list, f"action_{how}")()
+
+    def action_effort(self) -> None:
+        """The next one, wherever the focus is."""
+        self.query_one(OneOf).action_step(1)
+
+    @on(Input.Submitted, "#filter")
+    @on(OptionList.OptionSelected, "#models")
+    def _taken(self) -> None:
+        at = self._list.highlighted
+        if at is None or not self._by_place:
+            return
+        model = self._by_place[at]
+        if model is not None and not model.ready:
+            self.complain(plain(model.problem or "It cannot be used yet."))
+            return
+        takes_effort = model is None or model.effort
+        self.end(
+            ModelChoice(
+                model=model.name if model else None,
+                effort=EFFORTS[self.query_one(OneOf).index] if takes_effort else None,
+            )
+        )

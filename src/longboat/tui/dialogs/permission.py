@@ -1,0 +1,205 @@
+"""May it? The tool, what it would do, why it is asked, and exactly what each answer would allow from now on."""
+
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from longboat.tui.dialogs.asks import Gone, tell, told_permission
+from longboat.tui.dialogs.fields import Field
+from longboat.tui.dialogs.frame import GRACE_S, Clock, Dialog, keys_line
+from longboat.tui.panels.diff import DiffView
+from longboat.tui.panels.looks import FAINT
+from longboat.wire.models import Permission, PermissionAnswer
+from longboat.wire.plain import plain, plain_line
+
+MAX_REASON = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionDecision:
+    answer: PermissionAnswer
+    wide: bool = False
+    reason: str = ""
+
+
+class PermissionDialog(Dialog[PermissionDecision | Gone]):
+    """Ends with a decision, with `Gone`, or with None: decide later."""
+
+    HEADING = "Permission"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "answer('once')", "Once"),
+        Binding("s", "answer('session')", "This session"),
+        Binding("a", "answer('always')", "Always"),
+        Binding("w", "wide", "Wider rules"),
+        Binding("d", "deny", "Deny"),
+        Binding("pageup", "look(-1)", "Up", show=False, priority=True),
+        Binding("pagedown", "look(1)", "Down", show=False, priority=True),
+    ]
+    DEFAULT_CSS = """
+    PermissionDialog {
+        &.-diff > .box { height: 90%; }
+        &.-diff.-narrow > .box { height: 100%; }
+        #about { height: auto; }
+        &.-diff #about { max-height: 30vh; }
+        #head { max-height: 2; }
+        #title { text-style: bold; max-height: 3; }
+        #why { color: $text-warning; max-height: 4; }
+        #detail { background: $panel; padding: 0 1; }
+        DiffView { height: 1fr; min-height: 3; }
+        #answers { height: auto; border: none; padding: 0; background: $surface; &:focus { border: none; } }
+        #reason { display: none; }
+    }
+    """
+
+    def __init__(
+        self,
+        permission: Permission,
+        *,
+        asked_by: str = "",
+        position: int = 1,
+        of: int = 1,
+        grace_s: float = GRACE_S,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        """`asked_by`: whose prompt it is about, as people know it; `position` of so many that wait."""
+        super().__init__(grace_s=grace_s, clock=clock)
+        self.permission = permission
+        self._asked_by = asked_by
+        self._position = position
+        self._of = of
+        self._wide = False
+        self.set_class(_is_diff(permission.detail), "-diff")
+        self.yielding = "" if _is_diff(permission.detail) else "#about"
+
+    def body(self) -> list[Widget]:
+        permission = self.permission
+        is_diff = self.has_class("-diff")
+        about: list[Widget] = [
+            Static(self._heading(), id="head", markup=False),
+            Static(plain(permission.title), id="title", markup=False),
+            Static(plain(permission.why), id="why", markup=False),
+        ]
+        if not is_diff:
+            about.append(Static(plain(permission.detail or permission.argument), id="detail", markup=False))
+        about.append(Static("", id="rules", markup=False))
+        pane = VerticalScroll(*about, id="about", can_focus=False)
+        diff = [DiffView(permission.detail, permission.argument, id="diff")] if is_diff else []
+        return [
+            pane,
+            *diff,
+            OptionList(id="answers", markup=False),
+            Field(placeholder="Why not? The agent reads it. Enter sends, esc goes back.", id="reason"),
+            keys_line(("↑↓ enter", "choose"), ("PgUp PgDn", "look"), ("esc", "later")),
+        ]
+
+    def _heading(self) -> Content:
+        parts = [plain_line(self.permission.tool)]
+        if self._asked_by:
+            parts.append(f"for {plain_line(self._asked_by)}")
+        if self._of > 1:
+            parts.append(f"{self._position} of {self._of}")
+        return Content.styled(" · ".join(parts), FAINT)
+
+    def on_mount(self) -> None:
+        reason = self.query_one("#reason", Input)
+        reason.max_length = MAX_REASON
+        self._draw()
+        self.query_one("#answers").focus()
+
+    @property
+    def _rules(self) -> tuple[str, ...]:
+        return self.permission.wide if self._wide else self.permission.grant
+
+    def _draw(self) -> None:
+        self.query_one("#rules", Static).update(self._told_rules())
+        answers = self.query_one("#answers", OptionList)
+        at = answers.highlighted
+        answers.set_options(self._options())
+        answers.highlighted = min(at or 0, answers.option_count - 1)
+
+    def _told_rules(self) -> Content:
+        if not self._rules:
+            return Content.styled("It can be allowed only this once.", FAINT)
+        wider = " (wider)" if self._wide else ""
+        lines: list[Content | tuple[str, str] | str] = [(f"session and always would allow{wider}:", FAINT)]
+        lines += [f"\n  {plain_line(rule)}" for rule in self._rules]
+        return Content.assemble(*lines)
+
+    def _options(self) -> list[Option]:
+        options = [_option("once", "o", "Allow once")]
+        if self.permission.grant:
+            options += [
+                _option("session", "s", "Allow for this session"),
+                _option("always", "a", "Always: write the rules to longboat.json"),
+            ]
+        if self.permission.wide:
+            options.append(_option("wide", "w", f"[{'x' if self._wide else ' '}] with the wider rules"))
+        return [*options, _option("deny", "d", "Deny, and say why")]
+
+    @on(OptionList.OptionSelected, "#answers")
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        match event.option_id:
+            case "wide":
+                self.action_wide()
+            case "deny":
+                self.action_deny()
+            case str(answer):
+                self.action_answer(answer)
+
+    def action_answer(self, answer: str) -> None:
+        if answer != "once" and not self.permission.grant:
+            self.complain("This can be allowed only once.")
+            return
+        self.end(PermissionDecision(answer=PermissionAnswer(answer), wide=self._wide and answer != "once"))
+
+    def action_wide(self) -> None:
+        if self.permission.wide:
+            self._wide = not self._wide
+            self._draw()
+
+    def action_deny(self) -> None:
+        reason = self.query_one("#reason", Input)
+        reason.display = True
+        reason.focus()
+        self.fit()
+
+    @on(Input.Submitted, "#reason")
+    def _denied(self, event: Input.Submitted) -> None:
+        self.end(PermissionDecision(answer=PermissionAnswer.DENY, reason=event.value.strip()))
+
+    def action_later(self) -> None:
+        reason = self.query_one("#reason", Input)
+        if reason.display:
+            reason.display = False
+            self.query_one("#answers").focus()
+        else:
+            super().action_later()
+
+    def action_look(self, pages: int) -> None:
+        """Scroll what is to be judged, wherever the focus is."""
+        diff = self.query("#diff")
+        about = self.query_one("#about") if not diff else diff.first()
+        about.scroll_relative(y=pages * max(1, about.size.height - 1), animate=False)
+
+    def withdrawn(self, answered_by: str | None, answer: PermissionAnswer | None) -> None:
+        """Somebody else answered it, or with no answer its run ended: nothing is left to decide."""
+        if not self._over:
+            sentence = told_permission(self.permission.title, answered_by, answer)
+            tell(self, sentence)
+            self.end(Gone(sentence=sentence))
+
+
+def _option(option_id: str, key: str, what: str) -> Option:
+    return Option(Content.assemble((key, "bold"), f"  {what}"), id=option_id)
+
+
+def _is_diff(detail: str) -> bool:
+    return detail.startswith(("--- ", "@@ -", "diff --git "))

@@ -1,0 +1,236 @@
+"""The sessions of the workspace: found as one types, opened, renamed, forked, deleted."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import ClassVar
+
+from textual import events, on, work
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+from textual.worker import get_current_worker
+
+from longboat.errors import LongboatError
+from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
+from longboat.tui.dialogs.fields import Field
+from longboat.tui.dialogs.figures import ago, cost, now
+from longboat.tui.dialogs.frame import Dialog, keys_line
+from longboat.tui.panels.looks import FAINT
+from longboat.wire.models import Session
+from longboat.wire.plain import plain_line
+
+Search = Callable[[str], Awaitable[Sequence[Session]]]
+Rename = Callable[[str, str], Awaitable[object]]
+Delete = Callable[[str], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSession:
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkSession:
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession:
+    pass
+
+
+class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
+    """What is opened, forked or new ends it; renaming and deleting happen in it. `reload()` shows what changed."""
+
+    HEADING = "Sessions"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "move('cursor_down')", show=False),
+        Binding("up", "move('cursor_up')", show=False),
+        Binding("pagedown", "move('page_down')", show=False),
+        Binding("pageup", "move('page_up')", show=False),
+        Binding("ctrl+r", "rename", "Rename", priority=True),
+        Binding("ctrl+f", "fork", "Fork", priority=True),
+        Binding("delete", "delete", "Delete", priority=True),
+        Binding("ctrl+n", "new", "New", priority=True),
+        Binding("n", "new", "New", show=False),
+    ]
+    DEFAULT_CSS = """
+    SessionList {
+        & > .box { height: 80%; max-height: 40; }
+        &.-narrow > .box { height: 100%; }
+        #sessions { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
+        #title { display: none; }
+    }
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        *,
+        rename: Rename,
+        delete: Delete,
+        current: str | None = None,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        super().__init__()
+        self._search = search
+        self._rename = rename
+        self._delete = delete
+        self._current = current
+        self._now = clock
+        self._sessions: dict[str, Session] = {}
+        self._wanted = current
+        """The one that is to be highlighted when the list is drawn anew."""
+        self._renamed: str | None = None
+
+    def body(self) -> list[Widget]:
+        return [
+            Field(placeholder="Search", id="search"),
+            OptionList(id="sessions", markup=False),
+            Field(placeholder="New title", id="title"),
+            keys_line(
+                *(("enter", "open"), ("ctrl+n", "new"), ("ctrl+r", "rename"), ("ctrl+f", "fork"), ("del", "delete")),
+                ("esc", "close"),
+            ),
+        ]
+
+    def on_mount(self) -> None:
+        self.query_one("#search").focus()
+        self.reload()
+
+    @property
+    def _list(self) -> OptionList:
+        return self.query_one("#sessions", OptionList)
+
+    @property
+    def _chosen(self) -> Session | None:
+        option = self._list.highlighted_option
+        return self._sessions.get(option.id or "") if option is not None else None
+
+    @on(Input.Changed, "#search")
+    def reload(self) -> None:
+        """Look again for what is typed: also when sessions came, went or were renamed."""
+        self._find(self.query_one("#search", Input).value)
+
+    @work(exclusive=True, group="search")
+    async def _find(self, text: str) -> None:
+        try:
+            found = await self._search(text)
+        except LongboatError as error:
+            self.complain(plain_line(str(error)))
+            return
+        if not get_current_worker().is_cancelled:
+            self.complain("")
+            self._show(found)
+
+    def _show(self, sessions: Sequence[Session]) -> None:
+        chosen = self._wanted or (self._chosen.id if self._chosen else None)
+        newest_first = sorted(sessions, key=lambda session: session.updated_at, reverse=True)
+        self._sessions = {session.id: session for session in newest_first}
+        self._draw(chosen)
+        self._wanted = None
+
+    def _draw(self, chosen: str | None) -> None:
+        shown, at = self._list, self._now()
+        narrow = self.app.size.width < 80
+        options = [Option(self._row(session, at, narrow), id=session.id) for session in self._sessions.values()]
+        shown.set_options(options or [Option("No session of that name.", disabled=True)])
+        if options:
+            known = chosen is not None and chosen in self._sessions
+            shown.highlighted = shown.get_option_index(chosen) if known and chosen else 0
+
+    def _row(self, session: Session, at: datetime, narrow: bool) -> Content:
+        here = session.id == self._current
+        return Content.assemble(
+            ("● " if session.busy else "  ", "$text-success"),
+            (f"{ago(session.updated_at, at):>7}  ", FAINT),
+            ("" if narrow else f"{cost(session.usage.cost):>8}  ", FAINT),
+            (plain_line(session.title) or "(no title)", "bold" if here else ""),
+            (" (here)" if here else "", FAINT),
+            (" busy" if session.busy else "", "$text-success"),
+        )
+
+    def on_resize(self, event: events.Resize) -> None:
+        if self._sessions:
+            self._draw(self._chosen.id if self._chosen else None)
+
+    def action_move(self, how: str) -> None:
+        """The arrows move through the list while one types."""
+        getattr(self._list, f"action_{how}")()
+
+    @on(Input.Submitted, "#search")
+    @on(OptionList.OptionSelected, "#sessions")
+    def _open(self) -> None:
+        if self._chosen is not None:
+            self.end(OpenSession(session_id=self._chosen.id))
+
+    def action_new(self) -> None:
+        self.end(NewSession())
+
+    def action_fork(self) -> None:
+        if self._chosen is not None:
+            self.end(ForkSession(session_id=self._chosen.id))
+
+    def action_rename(self) -> None:
+        if self._chosen is None:
+            return
+        self._renamed = self._chosen.id
+        field = self.query_one("#title", Input)
+        field.value = plain_line(self._chosen.title)
+        field.display = True
+        field.focus()
+
+    @on(Input.Submitted, "#title")
+    def _titled(self, event: Input.Submitted) -> None:
+        title, session_id = event.value.strip(), self._renamed
+        self._hide_title()
+        if title and session_id is not None:
+            self._do(partial(self._rename, session_id, title))
+
+    def _hide_title(self) -> None:
+        self._renamed = None
+        self.query_one("#title").display = False
+        self.query_one("#search").focus()
+
+    def action_later(self) -> None:
+        if self._renamed is not None:
+            self._hide_title()
+        else:
+            super().action_later()
+
+    def action_delete(self) -> None:
+        field = self.focused
+        if isinstance(field, Input) and (field.id == "title" or field.cursor_position < len(field.value)):
+            field.action_delete_right()
+        elif (session := self._chosen) is not None:
+            self.app.push_screen(
+                ConfirmDialog(
+                    f"Delete the session “{plain_line(session.title)}” and all that was said in it?", yes="Delete"
+                ),
+                lambda answer: self._deleted(session.id, answer),
+            )
+
+    def _deleted(self, session_id: str, answer: Confirmed | None) -> None:
+        if answer is not None:
+            self._do(partial(self._delete, session_id))
+
+    def _do(self, change: Callable[[], Awaitable[object]]) -> None:
+        """The app does it: what was asked for happens also if the list is closed at once."""
+        self.app.run_worker(self._done(change), group="sessions")
+
+    async def _done(self, change: Callable[[], Awaitable[object]]) -> None:
+        """What was refused is said in the box, and the list stays."""
+        try:
+            await change()
+        except LongboatError as error:
+            if self.is_attached:
+                self.complain(plain_line(str(error)))
+            else:
+                self.app.notify(plain_line(str(error)), severity="error", markup=False)
+        else:
+            if self.is_attached:
+                self.reload()

@@ -1,0 +1,214 @@
+"""What each event means for the screen. The mirror has it already.
+
+Owns nothing that lasts but what cannot be read back: notices, activity of sub-agents, when work began.
+"""
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from longboat.tui.messages import Note
+from longboat.tui.plain import one_line
+from longboat.tui.subject import arguments_of, subject_of
+from longboat.tui.toolcard import ToolCard
+from longboat.wire.events import Change, Event
+from longboat.wire.models import (
+    AgentEvent,
+    AgentEventType,
+    ClientInfo,
+    Job,
+    Message,
+    MessageDelta,
+    Outcome,
+    Permission,
+    PermissionNotification,
+    Question,
+    QuestionNotification,
+    Run,
+    RunComplete,
+    Session,
+    Snapshot,
+    TextPart,
+    Todos,
+    ToolCallPart,
+)
+
+if TYPE_CHECKING:
+    from longboat.tui.app import LongboatApp
+
+NOTICES = 3
+
+
+class Hearing:
+    def __init__(self, app: "LongboatApp") -> None:
+        self._app = app
+        self.notices: list[str] = []
+        self.began: dict[str, float] = {}
+        """When each active run was first seen."""
+        self.context = 0
+        """Tokens of the newest model request, as far as the sums tell."""
+        self._counted: Session | None = None
+        self._children: dict[str, ToolCard] = {}
+        """The cards of sub-agents, by their sessions."""
+
+    def forget(self) -> None:
+        """Another session is shown."""
+        self.notices, self.context, self._counted = [], 0, None
+        self._children.clear()
+
+    def hear(self, event: Event) -> None:
+        match event.payload:
+            case Snapshot():
+                self._app.begin_anew()
+            case Message() | MessageDelta() as message:
+                self._hear_message(message, event.parent_session_id)
+            case Run() as run:
+                self._hear_run(run)
+            case RunComplete() as complete:
+                self._hear_end(complete)
+            case Session() as session:
+                self._hear_session(session, gone=event.change is Change.DELETED)
+            case ClientInfo():
+                self._app.show_place()
+            case Todos() | Job():
+                self._app.show_side()
+            case _:
+                self._hear_agent(event.payload)
+
+    def _hear_agent(self, payload: object) -> None:
+        match payload:
+            case AgentEvent() as told:
+                self._hear_notice(told)
+            case Permission() | Question() as ask:
+                self._hear_ask(ask)
+            case PermissionNotification() | QuestionNotification() as answered:
+                self._app.asking.settle(answered)
+                self._app.asking.refresh()
+                self._app.show_state()
+
+    # -- one kind each
+
+    def _hear_message(self, message: Message | MessageDelta, parent: str | None) -> None:
+        desk = self._app.desk
+        if message.session_id == desk.session_id:
+            self._app.view.touch(message.id if isinstance(message, Message) else message.message_id)
+            self.drop_notices()
+            if desk.transcript.stale:  # a gap: what is between can only be read
+                self._app.read_again()
+        elif parent is not None and parent == desk.session_id and isinstance(message, Message):
+            self._hear_child(message)
+
+    def _hear_child(self, message: Message) -> None:
+        card = self._card_of(message.session_id)
+        if card is None:
+            return
+        for part in reversed(message.parts):
+            if isinstance(part, ToolCallPart):
+                card.tell(f"{part.name} {one_line(subject_of(part.name, part.input), 120)}")
+                return
+            if isinstance(part, TextPart) and part.text.strip():
+                card.tell(one_line(part.text.strip().splitlines()[-1], 160))
+                return
+
+    def _card_of(self, session_id: str) -> ToolCard | None:
+        """The card of the call that sent a sub-agent: the one whose prompt is its prompt."""
+        if session_id not in self._children:
+            runs = self._app.connection.mirror.runs.values()
+            run = next((run for run in runs if run.session_id == session_id and run.parent_run_id), None)
+            taken = list(self._children.values())
+            cards = self._app.view.cards(run.parent_run_id or "") if run is not None else []
+            for card in cards:
+                asked = arguments_of(card.call.input).get("prompt")
+                if run is not None and card not in taken and asked == run.prompt:
+                    self._children[session_id] = card
+                    break
+        return self._children.get(session_id)
+
+    def _hear_run(self, run: Run) -> None:
+        if run.session_id != self._app.desk.session_id:
+            return
+        known = self._app.desk.runs.get(run.run_id)
+        self._app.desk.hear_run(run)
+        self._app.sender.heard(run.run_id)
+        if known is None or (known.folded_into, known.client_id) != (run.folded_into, run.client_id):
+            self._app.view.redraw_prompt(run.run_id)
+        self._app.show_queue()
+        self._app.show_state()
+
+    def _hear_end(self, complete: RunComplete) -> None:
+        if complete.session_id != self._app.desk.session_id:
+            return
+        self.began.pop(complete.run_id, None)
+        self._app.view.end_run(complete.run_id)
+        if complete.message_id is None and (note := self._note(complete)) is not None:
+            self._app.view.add_note(note)
+        self.drop_notices()
+        self._app.show_queue()
+        self._app.show_state()
+        if complete.folded_into is None:
+            self._app.call_attention(_ended(complete))
+
+    def _note(self, complete: RunComplete) -> Note | None:
+        """How a run ended that has no message to say it."""
+        run = self._app.desk.runs.get(complete.run_id)
+        prompt = f"“{one_line(run.prompt, 60)}”" if run is not None else "A prompt"
+        match complete.outcome:
+            case Outcome.CANCELED:
+                return Note(f"■ {prompt} was canceled before it began.", "warning")
+            case Outcome.ERROR | Outcome.INTERRUPTED:
+                return Note(f"✗ {prompt} failed: {complete.error}", "error")
+        return None
+
+    def _hear_notice(self, told: AgentEvent) -> None:
+        if told.session_id != self._app.desk.session_id:
+            return
+        words = " ".join(text for text in (told.message, told.detail) if text)
+        match told.type:
+            case AgentEventType.RETRYING | AgentEventType.SUMMARIZING | AgentEventType.LOADING:
+                self.notices = [*self.notices, words or told.type.value][-NOTICES:]
+                self._app.show_notices()
+            case AgentEventType.NOTICE:
+                self._app.view.add_note(Note(f"◌ {words}", "warning"))
+
+    def drop_notices(self) -> None:
+        if self.notices:
+            self.notices = []
+            self._app.show_notices()
+
+    def _hear_ask(self, ask: Permission | Question) -> None:
+        if not self._app.desk.is_ours(ask.session_id, ask.parent_session_id):
+            return
+        self._app.asking.refresh()
+        self._app.show_state()
+        self._app.call_attention("The agent asks for your word.")
+
+    def _hear_session(self, session: Session, *, gone: bool) -> None:
+        if session.id != self._app.desk.session_id:
+            return
+        if gone:
+            self._app.notify("This session was deleted.", severity="warning")
+            self._app.open_session(None)
+            return
+        self._count(session)
+        self._app.show_place()
+        self._app.show_state()
+
+    def _count(self, session: Session) -> None:
+        """The newest request is what the sums have grown by."""
+        before, self._counted = self._counted, session
+        if before is not None and before.id == session.id:
+            used = session.usage.input_tokens - before.usage.input_tokens
+            if used > 0:
+                self.context = used + session.usage.output_tokens - before.usage.output_tokens
+
+    def since(self, run: Run | None) -> float | None:
+        return None if run is None else self.began.setdefault(run.run_id, monotonic())
+
+
+def _ended(complete: RunComplete) -> str:
+    match complete.outcome:
+        case Outcome.END_TURN:
+            return "Done."
+        case Outcome.CANCELED:
+            return "Canceled."
+        case Outcome.ERROR | Outcome.INTERRUPTED:
+            return f"Failed: {one_line(complete.error, 200)}"

@@ -1,0 +1,266 @@
+"""Messages as widgets: prompts, answers with their parts, thoughts folded, and how a turn ended.
+
+Each takes a wire message again and again and changes only what changed. Must not know the stream or the window.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from textual.containers import Vertical
+from textual.content import Content
+from textual.events import Click
+from textual.widget import Widget
+from textual.widgets import Markdown, Static
+
+from longboat.tui.plain import content, line, one_line, safe
+from longboat.tui.toolcard import ToolCard
+from longboat.wire.models import (
+    FilePart,
+    FinishPart,
+    FinishReason,
+    Message,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+FOLDED_LINES = 30
+"""Of a long prompt, until it is clicked."""
+
+CardKey = tuple[str, str]
+"""Run and tool call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a message must be told from outside it."""
+
+    cards: dict[CardKey, ToolCard]
+    results: dict[CardKey, ToolResultPart]
+    remarks: dict[CardKey, str]
+    """What people did about calls."""
+    by: Callable[[str], str]
+    """What to say of who sent the run, and how it came in."""
+
+
+class GrowingMarkdown(Markdown):
+    """Markdown that is told its whole text and draws what was added. One append at a time: Textual's needs that."""
+
+    DEFAULT_CSS = """
+    GrowingMarkdown { padding: 0 1 0 2; margin: 0; }
+    """
+
+    def __init__(self, text: str) -> None:
+        self._wanted = safe(text)
+        self._drawn = self._wanted
+        self._drawing = False
+        super().__init__(self._wanted, open_links=False)
+
+    def show(self, text: str) -> None:
+        self._wanted = safe(text)
+        if self._wanted != self._drawn and not self._drawing:
+            self._drawing = True
+            self.run_worker(self._catch_up(), name="markdown")
+
+    async def _catch_up(self) -> None:
+        try:
+            while self.is_attached and self._wanted != self._drawn:
+                wanted, drawn = self._wanted, self._drawn
+                self._drawn = wanted
+                if wanted.startswith(drawn):
+                    await self.append(wanted[len(drawn) :])
+                else:
+                    await self.update(wanted)
+        finally:
+            self._drawing = False
+
+
+class Thought(Static):
+    """Reasoning: a line, until it is clicked."""
+
+    DEFAULT_CSS = """
+    Thought { height: auto; margin: 0 0 1 2; color: $text-muted; text-style: italic; &:hover { background: $boost; } }
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(markup=False)
+        self._text = text
+        self._open = False
+        self._draw()
+
+    def show(self, text: str) -> None:
+        if text != self._text:
+            self._text = text
+            self._draw()
+
+    def on_click(self, event: Click) -> None:
+        event.stop()
+        self._open = not self._open
+        self._draw()
+
+    def _draw(self) -> None:
+        rows = self._text.strip().splitlines()
+        if self._open:
+            self.update(Content("▾ Thought\n") + content(self._text.strip()))
+        else:
+            last = one_line(rows[-1], 60) if rows else ""
+            self.update(Content(f"▸ Thought ({len(rows)} line{'s' if len(rows) != 1 else ''}) {last}"))
+
+
+class Note(Static):
+    """A line of ours about what happened: an end, a notice, an error."""
+
+    DEFAULT_CSS = """
+    Note { height: auto; margin: 0 0 1 2; color: $text-muted; }
+    Note.-error { color: $text-error; }
+    Note.-warning { color: $text-warning; }
+    """
+
+    def __init__(self, text: Content | str, kind: str = "") -> None:
+        super().__init__(
+            content(text) if isinstance(text, str) else text, markup=False, classes=f"-{kind}" * bool(kind)
+        )
+
+
+ENDS = {
+    FinishReason.CANCELED: ("■ Interrupted", "warning"),
+    FinishReason.ERROR: ("✗ Failed", "error"),
+    FinishReason.INTERRUPTED: ("✗ The server stopped in the middle of this. Prompt again to go on", "error"),
+    FinishReason.MAX_TOKENS: ("✗ The answer was cut: the model reached its limit. Ask it to go on", "warning"),
+    FinishReason.CONTENT_FILTER: ("✗ The provider's filter ended the answer", "warning"),
+}
+
+
+def end_note(finish: FinishPart) -> Note | None:
+    """How a turn ended, if that is worth a line."""
+    if finish.reason not in ENDS:
+        return None
+    text, kind = ENDS[finish.reason]
+    told = [
+        line for line in (finish.title, finish.detail) if line.strip() and finish.reason is not FinishReason.CANCELED
+    ]
+    return Note(content(": ".join([text, "\n".join(told)]) if told else f"{text}."), kind)
+
+
+class PromptView(Static):
+    """What a person said."""
+
+    DEFAULT_CSS = """
+    PromptView {
+        height: auto; margin: 0 0 1 0; padding: 0 1; background: $boost; border-left: outer $primary;
+    }
+    """
+
+    def __init__(self, message: Message, around: Surroundings) -> None:
+        super().__init__(markup=False)
+        self.message = message
+        self._around = around
+        self._open = False
+        self._draw()
+
+    def show(self, message: Message) -> None:
+        self.message = message
+        self._draw()
+
+    def on_click(self) -> None:
+        self._open = not self._open
+        self._draw()
+
+    def _draw(self) -> None:
+        parts = self.message.parts
+        rows = safe("\n".join(part.text for part in parts if isinstance(part, TextPart))).splitlines()
+        hidden = 0 if self._open else max(0, len(rows) - FOLDED_LINES)
+        shown = [Content("\n".join(rows[:FOLDED_LINES] if hidden else rows))]
+        if hidden:
+            shown.append(Content.styled(f"… {hidden} more lines", "dim"))
+        shown += [line(f"⊕ {part.name}", "$text-accent", width=80) for part in parts if isinstance(part, FilePart)]
+        if by := self._around.by(self.message.run_id):
+            shown.append(line(by, "italic $text-muted", width=80))
+        self.update(Content("\n").join(shown))
+
+
+class AnswerView(Vertical):
+    """What the model said and called: a widget for each part."""
+
+    DEFAULT_CSS = """
+    AnswerView { height: auto; }
+    """
+
+    def __init__(self, message: Message, around: Surroundings) -> None:
+        self._around = around
+        self._parts: list[tuple[type[Part], Widget | None]] = []
+        self.message = message
+        super().__init__(*self._new(message, 0))
+
+    def show(self, message: Message) -> None:
+        self.message = message
+        same = self._same(message)
+        for _, widget in self._parts[same:]:
+            if widget is not None:
+                widget.remove()
+        del self._parts[same:]
+        for part, (_, widget) in zip(message.parts, self._parts, strict=False):
+            _update(widget, part)
+        if added := self._new(message, same):
+            self.mount_all(added)
+
+    def leave(self) -> None:
+        """It will not be shown any more."""
+        for key in self._keys():
+            self._around.cards.pop(key, None)
+
+    def _keys(self) -> list[CardKey]:
+        return [(self.message.run_id, part.id) for part in self.message.parts if isinstance(part, ToolCallPart)]
+
+    def _same(self, message: Message) -> int:
+        """How many of the parts are still what they were, or more of it."""
+        same = 0
+        for part, (kind, _) in zip(message.parts, self._parts, strict=False):
+            if type(part) is not kind:
+                break
+            same += 1
+        return same
+
+    def _new(self, message: Message, start: int) -> list[Widget]:
+        made = [(type(part), self._widget(message, part)) for part in message.parts[start:]]
+        self._parts += made
+        return [widget for _, widget in made if widget is not None]
+
+    def _widget(self, message: Message, part: Part) -> Widget | None:
+        match part:
+            case TextPart(text=text):
+                return GrowingMarkdown(text) if not message.summary else Thought(f"Summary so far\n{text}")
+            case ReasoningPart(text=text):
+                return Thought(text)
+            case ToolCallPart():
+                key = (message.run_id, part.id)
+                card = ToolCard(part, self._around.results.get(key), self._around.remarks.get(key, ""))
+                self._around.cards[key] = card
+                return card
+            case FinishPart():
+                return end_note(part)
+        return None
+
+
+def _update(widget: Widget | None, part: Part) -> None:
+    match widget, part:
+        case (GrowingMarkdown() | Thought(), TextPart(text=text) | ReasoningPart(text=text)):
+            widget.show(text)
+        case ToolCard(), ToolCallPart():
+            widget.show_call(part)
+
+
+MessageView = PromptView | AnswerView
+
+
+def view_of(message: Message, around: Surroundings) -> MessageView | None:
+    """The widget of a message; none for tool results, which are in the cards of their calls."""
+    match message.role:
+        case Role.USER:
+            return PromptView(message, around)
+        case Role.ASSISTANT:
+            return AnswerView(message, around)
+    return None

@@ -1,0 +1,39 @@
+"""What the workspace offers: models, commands of the project, and files for `@`. Nothing waits for it."""
+
+from typing import TYPE_CHECKING
+
+from longboat.errors import LongboatError
+from longboat.tui.commands import choices
+from longboat.tui.completion import Choice, Sort, Wanted, matching
+
+if TYPE_CHECKING:
+    from longboat.tui.app import LongboatApp
+
+FILES = 20
+
+
+async def look_around(app: "LongboatApp") -> None:
+    client, workspace_id = app.connection.client, app.connection.workspace_id
+    try:
+        app.models = await client.offered_models(workspace_id)
+        app.project_commands = (await client.skills(workspace_id)).commands
+    except LongboatError:
+        return  # asked for again when it is needed
+    if app.models.problem and not app.told_problem:
+        app.told_problem = True
+        app.notify(app.models.problem, title="No model can answer", severity="warning", timeout=20, markup=False)
+    app.show_state()
+
+
+async def complete(app: "LongboatApp", wanted: Wanted) -> None:
+    """Answer the composer."""
+    if wanted.sort is Sort.COMMAND:
+        if not wanted.query:
+            await look_around(app)  # the project's files may have changed
+        app.composer.offer(wanted, matching(choices(app.project_commands), wanted.query))
+        return
+    try:
+        page = await app.connection.client.search(app.connection.workspace_id, wanted.query, limit=FILES)
+    except LongboatError:
+        return  # nothing to offer: the path can be typed
+    app.composer.offer(wanted, [Choice(text=f"@{path}") for path in page.items])

@@ -1,0 +1,150 @@
+"""A unified difference as rows: what stands on which line of the old and of the new file. Pure; bounded."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from rich.cells import cell_len
+
+from longboat.wire.plain import plain
+
+MAX_ROWS = 20_000
+MAX_COLUMNS = 1_000
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HEADERS = ("--- ", "+++ ", "diff ", "index ", "similarity ", "dissimilarity ", "GIT binary patch")
+
+
+class Kind(Enum):
+    HUNK = auto()
+    CONTEXT = auto()
+    ADDED = auto()
+    DELETED = auto()
+    NOTE = auto()
+    """Something about the whole: a binary file, a new mode, no newline at the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    kind: Kind
+    text: str
+    old: int | None = None
+    """Its line number in the old file."""
+    new: int | None = None
+    hunk: int = -1
+    old_at: int = 0
+    """Its place among the hunk's old lines."""
+    new_at: int = 0
+
+    @property
+    def sign(self) -> str:
+        return {Kind.ADDED: "+", Kind.DELETED: "-"}.get(self.kind, " ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    rows: tuple[Row, ...]
+    additions: int
+    deletions: int
+
+    def widest(self) -> int:
+        """In columns: some characters take two."""
+        return max((cell_len(row.text) for row in self.rows), default=0)
+
+    def last_number(self) -> int:
+        return max((max(row.old or 0, row.new or 0) for row in self.rows), default=0)
+
+    def sides(self) -> Iterator[tuple[Row | None, Row | None]]:
+        """Old and new beside each other: what was deleted next to what was put in its place."""
+        deleted: list[Row] = []
+        added: list[Row] = []
+        for row in self.rows:
+            if row.kind is Kind.DELETED and not added:
+                deleted.append(row)
+            elif row.kind is Kind.ADDED:
+                added.append(row)
+            else:
+                yield from _beside(deleted, added)
+                deleted, added = ([row], []) if row.kind is Kind.DELETED else ([], [])
+                if row.kind is not Kind.DELETED:
+                    yield row, row
+        yield from _beside(deleted, added)
+
+
+def _beside(deleted: list[Row], added: list[Row]) -> Iterator[tuple[Row | None, Row | None]]:
+    for number in range(max(len(deleted), len(added))):
+        yield (
+            deleted[number] if number < len(deleted) else None,
+            added[number] if number < len(added) else None,
+        )
+
+
+@dataclass(slots=True)
+class _Hunk:
+    """How far a hunk has been read."""
+
+    number: int = -1
+    old: int = 0
+    new: int = 0
+    old_left: int = 0
+    new_left: int = 0
+    old_at: int = 0
+    new_at: int = 0
+
+    def row(self, line: str) -> Row | None:
+        """The next line of the hunk; None if it belongs to it no more."""
+        sign, text = line[:1] or " ", line[1:]
+        if sign not in " +-" or not (self.old_left or self.new_left):
+            return None
+        kind = {"+": Kind.ADDED, "-": Kind.DELETED, " ": Kind.CONTEXT}[sign]
+        is_old, is_new = kind is not Kind.ADDED, kind is not Kind.DELETED
+        row = Row(
+            kind=kind,
+            text=_cut(text),
+            old=self.old if is_old else None,
+            new=self.new if is_new else None,
+            hunk=self.number,
+            old_at=self.old_at,
+            new_at=self.new_at,
+        )
+        self.old, self.old_at, self.old_left = self.old + is_old, self.old_at + is_old, self.old_left - is_old
+        self.new, self.new_at, self.new_left = self.new + is_new, self.new_at + is_new, self.new_left - is_new
+        return row
+
+
+def read_rows(diff: str) -> Rows:
+    """The rows of a unified difference, at most MAX_ROWS and then one that says how many more there are."""
+    lines = diff.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    rows: list[Row] = []
+    for taken, row in _rows(lines):
+        if len(rows) == MAX_ROWS:
+            rows.append(Row(kind=Kind.NOTE, text=f"… {len(lines) - taken:,} more lines are not shown"))
+            break
+        rows.append(row)
+    return Rows(
+        rows=tuple(rows),
+        additions=sum(row.kind is Kind.ADDED for row in rows),
+        deletions=sum(row.kind is Kind.DELETED for row in rows),
+    )
+
+
+def _rows(lines: list[str]) -> Iterator[tuple[int, Row]]:
+    hunk = _Hunk()
+    for taken, line in enumerate(lines):
+        if (row := hunk.row(line)) is not None:
+            yield taken, row
+        elif found := _HUNK.match(line):
+            old, old_lines, new, new_lines = (int(number) if number else 1 for number in found.groups())
+            hunk = _Hunk(number=hunk.number + 1, old=old, new=new, old_left=old_lines, new_left=new_lines)
+            yield taken, Row(kind=Kind.HUNK, text=_cut(line))
+        elif line.strip() and not line.startswith(_HEADERS):
+            yield taken, Row(kind=Kind.NOTE, text=_cut(line.removeprefix("\\ ")))
+
+
+def _cut(text: str) -> str:
+    # A carriage return at the end of a line is how some files are kept, not something to be warned of.
+    clean = plain(text[: MAX_COLUMNS + 1].removesuffix("\r"))
+    return clean if len(clean) <= MAX_COLUMNS else clean[:MAX_COLUMNS] + "…"

@@ -1,0 +1,54 @@
+"""The plan of a session, and who is attached to the workspace."""
+
+from collections.abc import Sequence
+
+from textual.content import Content
+from textual.widgets import Static
+
+from longboat.tui.panels.looks import FAINT
+from longboat.wire.models import ClientInfo, TodoItem, TodoState
+from longboat.wire.plain import plain_line
+
+_MARKS = {
+    TodoState.PENDING: ("○", "", ""),
+    TodoState.IN_PROGRESS: ("▸", "bold $text-warning", "bold"),
+    TodoState.COMPLETED: ("✓", "$text-success", f"{FAINT} strike"),
+}
+
+
+class _Panel(Static):
+    """A few lines under a heading; gone while there is nothing to say."""
+
+    DEFAULT_CSS = """
+    _Panel { height: auto; padding: 0 1; color: $foreground; display: none; }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__("", markup=False, id=id, classes=classes)
+
+    def _say(self, heading: str, lines: Sequence[Content]) -> None:
+        self.display = bool(lines)
+        self.update(Content("\n").join([Content.styled(heading, "bold $text-primary"), *lines]))
+
+
+class TodosPanel(_Panel):
+    def show(self, items: Sequence[TodoItem]) -> None:
+        done = sum(item.state is TodoState.COMPLETED for item in items)
+        self._say(f"Plan {done}/{len(items)}", [_todo(item) for item in items])
+
+
+def _todo(item: TodoItem) -> Content:
+    mark, look, words = _MARKS[item.state]
+    return Content.assemble((f"{mark} ", look), (plain_line(item.text), words))
+
+
+class ClientsPanel(_Panel):
+    def show(self, clients: Sequence[ClientInfo], own_id: str) -> None:
+        others = sorted((client for client in clients if client.client_id != own_id), key=lambda each: each.attached_at)
+        here = [client for client in clients if client.client_id == own_id]
+        self._say(f"Here {len(clients)}", [_client(client, own_id) for client in (*here, *others)])
+
+
+def _client(client: ClientInfo, own_id: str) -> Content:
+    mine = client.client_id == own_id
+    return Content.assemble(("● ", "$text-success"), plain_line(client.client_id), (" (you)" if mine else "", FAINT))

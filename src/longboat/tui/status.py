@@ -1,0 +1,124 @@
+"""The lines above and below: whose session this is, who else is here, what is going on, what it has cost.
+
+Each draws a frozen view of its state. Must not know where the state comes from.
+"""
+
+from dataclasses import dataclass
+from time import monotonic
+
+from textual.app import RenderResult
+from textual.content import Content
+from textual.reactive import reactive
+from textual.timer import Timer
+from textual.widget import Widget
+
+from longboat.tui.plain import counted, line, one_line
+from longboat.wire.models import Usage
+
+NOTHING_USED = Usage()
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What the upper line tells."""
+
+    title: str = ""
+    path: str = ""
+    others: tuple[str, ...] = ()
+    """Who is attached besides us."""
+
+
+class Header(Widget):
+    DEFAULT_CSS = """
+    Header { height: 1; background: $panel; color: $foreground; padding: 0 1; }
+    """
+    place: reactive[Place] = reactive(Place())
+
+    def render(self) -> RenderResult:
+        width = self.size.width
+        others = one_line(f"with {', '.join(self.place.others)}", width // 3) if self.place.others else ""
+        title = one_line(self.place.title, max(10, width - len(others) - 4)) or "New session"
+        room = width - len(title) - len(others) - 3
+        path = one_line(self.place.path) if room > 12 else ""
+        if len(path) > room:
+            path = "…" + path[1 - room :]
+        gap = " " * max(1, width - len(title) - len(path) - len(others) - 2)
+        return Content.assemble((title, "bold"), "  ", (path, "$text-muted"), gap, (others, "$text-accent"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the lower line tells."""
+
+    away: str = ""
+    """Why the server is not there; empty when it is."""
+    since: float | None = None
+    """When the active run was first seen, on the monotonic clock; None when there is none."""
+    doing: str = "working"
+    queued: int = 0
+    asks: int = 0
+    model: str = ""
+    effort: str = ""
+    all_approved: bool = False
+    usage: Usage = NOTHING_USED
+    context: int = 0
+    """Tokens of the newest model request."""
+    window: int = 0
+
+
+class StatusBar(Widget):
+    DEFAULT_CSS = """
+    StatusBar { height: 1; padding: 0 1; color: $text-muted; }
+    """
+    state: reactive[State] = reactive(State())
+    _beat: Timer | None = None
+
+    def on_mount(self) -> None:
+        self._beat = self.set_interval(0.12, self.refresh, pause=True)
+
+    def watch_state(self, state: State) -> None:
+        if self._beat is not None:
+            moves = bool(state.away) or state.since is not None
+            self._beat.resume() if moves else self._beat.pause()
+
+    def render(self) -> RenderResult:
+        left, right = self._left(), self._right()
+        width = self.size.width
+        while right and left.cell_length + sum(part.cell_length + 3 for part in right) > width:
+            right = right[1:]
+        figures = Content(" · ").join(right)
+        gap = " " * max(1, width - left.cell_length - figures.cell_length)
+        return Content("").join([left, Content(gap), figures])
+
+    def _left(self) -> Content:
+        state, turn = self.state, SPINNER[int(monotonic() * 8) % len(SPINNER)]
+        if state.away:
+            words = one_line(f"{turn} Reconnecting… {state.away}", max(20, self.size.width - 2))
+            return Content.styled(words, "bold $text-error")
+        if state.asks:
+            return Content.styled(f"? {state.asks} waiting for your word (ctrl+g)", "bold $text-warning")
+        queued = f", {state.queued} queued" if state.queued else ""
+        if state.since is None:
+            return Content.styled(f"Idle{queued}", "dim")
+        seconds = int(monotonic() - state.since)
+        return Content.assemble(
+            (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"), ("  esc interrupts", "dim")
+        )
+
+    def _right(self) -> list[Content]:
+        """The least important first: those go when there is no room."""
+        state, usage = self.state, self.state.usage
+        parts = []
+        if usage.input_tokens or usage.output_tokens:
+            parts.append(Content(f"↑{counted(usage.input_tokens)} ↓{counted(usage.output_tokens)}"))
+        if state.context and state.window:
+            parts.append(Content(f"{100 * state.context / state.window:.0f}% of {counted(state.window)}"))
+        if usage.cost:
+            parts.append(Content(f"${usage.cost:.2f}" if usage.cost >= 0.01 else f"${usage.cost:.4f}"))
+        if state.model:
+            name = state.model.rpartition("/")[2]
+            parts.append(line(f"{name} {state.effort}".strip(), width=30))
+        if state.all_approved:
+            parts.append(Content.styled("approves all", "bold $text-error"))
+        return parts

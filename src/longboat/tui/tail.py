@@ -1,0 +1,67 @@
+"""What stands below the newest message: prompts that the server has not taken, and passing notices.
+
+Must not know how prompts are sent: a click posts what is wanted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from longboat.tui.plain import content, line, safe
+from longboat.tui.sending import Kind, Outgoing, Progress
+
+PROMPT_LINES = 6
+
+
+class OutgoingView(Static):
+    """A prompt on its way; a click on a refused one sends it again."""
+
+    DEFAULT_CSS = """
+    OutgoingView {
+        height: auto; margin: 0 0 1 0; padding: 0 1; border-left: outer $primary-muted; color: $text-muted;
+        &.-refused { border-left: outer $error; }
+    }
+    """
+
+    @dataclass
+    class Retried(Message):
+        prompt: Outgoing
+
+    def __init__(self, prompt: Outgoing) -> None:
+        super().__init__(markup=False)
+        self.prompt = prompt
+
+    def show(self, *, away: bool) -> None:
+        prompt = self.prompt
+        rows = safe(f"! {prompt.text}" if prompt.kind is Kind.SHELL else prompt.text).splitlines()
+        shown = [Content("\n".join(rows[:PROMPT_LINES]))]
+        refused = prompt.progress is Progress.REFUSED
+        if refused:
+            shown.append(line(f"✗ Not sent: {prompt.problem}", "$text-error"))
+            shown.append(Content.styled("ctrl+r or a click sends it again, esc takes it back", "italic"))
+        else:
+            shown.append(Content.styled("waits for the server" if away else "sending…", "italic"))
+        self.set_class(refused, "-refused")
+        self.update(Content("\n").join(shown))
+
+    def on_click(self) -> None:
+        if self.prompt.progress is Progress.REFUSED:
+            self.post_message(self.Retried(self.prompt))
+
+
+class Notices(Static):
+    """The last things that the agent let people know; gone when its work goes on."""
+
+    DEFAULT_CSS = """
+    Notices { height: auto; margin: 0 0 1 2; color: $text-warning; display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(markup=False, id="notices")
+
+    def show(self, notices: Sequence[str]) -> None:
+        self.display = bool(notices)
+        self.update(Content("\n").join(content(f"◌ {notice}") for notice in notices))

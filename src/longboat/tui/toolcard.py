@@ -1,0 +1,176 @@
+"""A tool call as a card: what it is about, how it stands, the end of its output; a click shows more.
+
+One widget each, so that a hundred of them cost little. Must not know where calls come from.
+"""
+
+from textual.content import Content
+from textual.events import Click
+from textual.widgets import Static
+
+from longboat.tui.plain import line, one_line, safe
+from longboat.tui.subject import arguments_of, subject_of
+from longboat.wire.models import ToolCallPart, ToolResultPart
+
+TAIL = 5
+"""Lines of output while it runs, and of a result that is not expanded."""
+WHOLE = 400
+"""Lines of an expanded card."""
+DIFF = 14
+"""Lines of a diff in a card that is not expanded."""
+ACTIVITY = 4
+QUIET = frozenset({"view", "ls", "glob", "grep", "todos", "symbols", "definition", "references", "longboat_info"})
+"""What they found is for the model; people see it on demand."""
+
+
+class ToolCard(Static):
+    """`show_call` and `show_result` as often as there is news; `note` for what people did with it."""
+
+    DEFAULT_CSS = """
+    ToolCard {
+        height: auto; margin: 0 0 1 2; padding: 0 1;
+        border-left: outer $panel-lighten-2;
+        &.-running { border-left: outer $warning; }
+        &.-waiting { border-left: outer $accent; }
+        &.-failed { border-left: outer $error; }
+        &:hover { background: $boost; }
+    }
+    """
+
+    def __init__(self, call: ToolCallPart, result: ToolResultPart | None = None, remark: str = "") -> None:
+        super().__init__(markup=False)
+        self.call = call
+        self.result = result
+        self.expanded = False
+        self.over = False
+        """Its turn has ended: a call without result will not get one."""
+        self._remark = remark
+        self._activity: list[str] = []
+        self._draw()
+
+    def show_call(self, call: ToolCallPart) -> None:
+        if call != self.call:
+            self.call = call
+            self._draw()
+
+    def show_result(self, result: ToolResultPart) -> None:
+        if result != self.result:
+            self.result = result
+            if result.finished:
+                self._remark = "" if self._remark == WAITING else self._remark
+            self._draw()
+
+    def note(self, remark: str) -> None:
+        """What somebody did about it, or that it waits for somebody."""
+        self._remark = remark
+        self._draw()
+
+    def end(self) -> None:
+        if not self.over:
+            self.over = True
+            self._draw()
+
+    def tell(self, activity: str) -> None:
+        """What the sub-agent of this call is doing."""
+        if self._activity[-1:] != [activity]:
+            self._activity = [*self._activity, activity][-ACTIVITY:]
+            self._draw()
+
+    def on_click(self, event: Click) -> None:
+        event.stop()
+        self.toggle()
+
+    def toggle(self) -> None:
+        self.expanded = not self.expanded
+        self._draw()
+
+    # -- drawing
+
+    @property
+    def running(self) -> bool:
+        return not self.over and (self.result is None or not self.result.finished)
+
+    def _draw(self) -> None:
+        failed = self.result is not None and self.result.finished and self.result.is_error
+        self.set_class(self.running and self._remark != WAITING, "-running")
+        self.set_class(self._remark == WAITING, "-waiting")
+        self.set_class(failed, "-failed")
+        lines = [self._head(failed), *self._body(failed)]
+        self.update(Content("\n").join(lines))
+
+    def _head(self, failed: bool) -> Content:
+        mark, style = ("…", "$text-warning") if self.running else ("✓", "$text-success")
+        if failed or (self.over and self.result is None):
+            mark, style = "✗", "$text-error"
+        subject = subject_of(self.call.name, self.call.input)
+        parts = [Content.styled(mark + " ", style), line(self.call.name, "bold"), Content(" ")]
+        parts.append(line(subject, "$text-muted", width=160))
+        if self._remark:
+            parts += [Content("  "), line(self._remark, "italic $text-accent")]
+        return Content("").join(parts)
+
+    def _body(self, failed: bool) -> list[Content]:
+        if self.result is None or not self.result.finished:
+            live = [] if self.result is None else _last(self.result.content, TAIL)
+            return [*(line(what, "$text-muted", width=200) for what in self._activity), *map(Content, live)]
+        text = safe(self.result.content)
+        if self.expanded:
+            return [*self._arguments(), *_cut(text, WHOLE)]
+        if difference := _diff_in(text):
+            return _cut(difference, DIFF)
+        if failed:
+            return [Content.styled(row, "$text-error") for row in _last(text, TAIL)]
+        if self.call.name in QUIET:
+            return [_more(text)]
+        shown = [Content(row) for row in _last(text, TAIL)]
+        hidden = text.rstrip().count("\n") + 1 - len(shown)
+        return [*([_hint(f"… {hidden} lines before")] if hidden > 0 else []), *shown]
+
+    def _arguments(self) -> list[Content]:
+        given = arguments_of(self.call.input)
+        return [
+            Content(" ").join([line(f"{name}:", "$text-muted"), line(str(value), width=400)])
+            for name, value in given.items()
+            if name not in ("old_text", "new_text", "content", "edits")
+        ]
+
+
+WAITING = "waits for your word"
+
+
+def _hint(text: str) -> Content:
+    return Content.styled(text, "dim $text-muted")
+
+
+def _more(text: str) -> Content:
+    lines = text.rstrip().count("\n") + 1 if text.strip() else 0
+    return _hint(f"{lines} lines" if lines != 1 else one_line(text, 200))
+
+
+def _last(text: str, count: int) -> list[str]:
+    end = safe(text[-400 * count :]).rstrip().splitlines()
+    return [row[:400] for row in end[-count:]]
+
+
+def _diff_in(text: str) -> str:
+    """The unified diff in a result, if there is one."""
+    start = 0 if text.startswith("--- ") else text.find("\n--- ") + 1
+    if text.startswith("--- ") or start > 0:
+        hunk = text.find("\n@@ ", start)
+        if hunk >= 0:
+            return text[hunk + 1 :]
+    return ""
+
+
+def _cut(text: str, count: int) -> list[Content]:
+    rows = text.rstrip().splitlines()
+    shown = [Content.styled(row[:1000], diff_style(row)) for row in rows[:count]]
+    return [*shown, _hint(f"… {len(rows) - count} more lines")] if len(rows) > count else shown
+
+
+def diff_style(row: str) -> str:
+    """How a row of a unified diff looks; nothing for other rows."""
+    if row.startswith("@@"):
+        return "$text-accent"
+    if row.startswith("+"):
+        return "$text-success"
+    return "$text-error" if row.startswith("-") else ""

@@ -1,0 +1,273 @@
+"""The transcript on the screen: a bounded window of message widgets over what the mirror knows, older pages on demand.
+
+Owns which messages have widgets and where the reader is. Must not know the server: pages come through a callable.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+
+from textual.containers import Vertical, VerticalScroll
+from textual.widget import Widget
+
+from longboat.client import Transcript
+from longboat.tui.messages import AnswerView, MessageView, Note, PromptView, Surroundings, view_of
+from longboat.tui.toolcard import ToolCard
+from longboat.wire.models import Message, Role, ToolResultPart
+
+MOUNTED = 60
+"""Messages that have widgets, at most."""
+STEP = 20
+"""Messages that get widgets at a time."""
+EDGE = 3
+"""Lines from an end that count as being there."""
+FRAME_S = 1 / 30
+"""Between two drawings of what streams in, at least."""
+SHARE = 3
+"""Longer where drawing is slow: so many times what the last one took, so that keys are still heard."""
+SLOWEST_S = 0.5
+NOTES = 20
+
+Older = Callable[[], Awaitable[bool]]
+"""Read the page before what is known into the transcript; False when there is none."""
+
+
+class TranscriptView(VerticalScroll):
+    DEFAULT_CSS = """
+    TranscriptView {
+        height: 1fr; padding: 1 1 0 1; scrollbar-size-vertical: 1;
+        & > #tail { height: auto; }
+    }
+    """
+
+    def __init__(self, *, by: Callable[[str], str], older: Older) -> None:
+        self.tail = Vertical(id="tail")
+        """What stands below the newest message."""
+        super().__init__(self.tail, id="transcript")
+        self._around = Surroundings(cards={}, results={}, remarks={}, by=by)
+        self._older = older
+        self._transcript = Transcript()
+        self._views: dict[str, MessageView] = {}
+        """Those of neighbours: no message between two of them lacks one."""
+        self._complete = True
+        """The newest message is among them."""
+        self._dirty: dict[str, None] = {}
+        self._scheduled = False
+        self._pause_s = FRAME_S
+        self._moving = False
+        self._changing = asyncio.Lock()
+        """Which messages have widgets is changed by one at a time."""
+
+    def on_mount(self) -> None:
+        self.anchor()
+
+    @property
+    def mounted(self) -> int:
+        return len(self._views)
+
+    @property
+    def at_end(self) -> bool:
+        return self._complete and self.max_scroll_y - self.scroll_y <= EDGE
+
+    def card(self, run_id: str, call_id: str) -> ToolCard | None:
+        return self._around.cards.get((run_id, call_id))
+
+    def cards(self, run_id: str) -> list[ToolCard]:
+        return [card for (run, _), card in self._around.cards.items() if run == run_id]
+
+    @property
+    def all_cards(self) -> list[ToolCard]:
+        return [card for card in self.query(ToolCard) if card.is_attached]
+
+    # -- what there is to show
+
+    async def show(self, transcript: Transcript) -> None:
+        """Another transcript, or this one anew: its end."""
+        async with self._changing:
+            await self._show(transcript)
+        self.anchor()
+        self.call_after_refresh(self._fill)
+
+    async def _show(self, transcript: Transcript) -> None:
+        self._transcript, self._complete = transcript, True
+        self._dirty.clear()
+        self._views.clear()
+        self._around.cards.clear()
+        self._around.results.clear()
+        self._take_results(transcript.messages)
+        with self.app.batch_update():
+            await self.query_children("PromptView, AnswerView, Note").remove()
+            await self._mount(self._shown()[-STEP:])
+
+    def touch(self, message_id: str) -> None:
+        """This message changed, is new or is gone: draw it soon, together with what else changes until then."""
+        self._dirty[message_id] = None
+        if not self._scheduled:
+            self._scheduled = True
+            self.set_timer(self._pause_s, self._draw)
+
+    def redraw_prompt(self, run_id: str) -> None:
+        """What is said beside the prompt of a run has changed."""
+        for view in self._views.values():
+            if isinstance(view, PromptView) and view.message.run_id == run_id:
+                view.show(view.message)
+
+    def remark(self, run_id: str, call_id: str, words: str) -> None:
+        """What somebody did about a call, whether it is on the screen or not."""
+        self._around.remarks[run_id, call_id] = words
+        if card := self.card(run_id, call_id):
+            card.note(words)
+
+    def end_run(self, run_id: str) -> None:
+        """No more will come of its calls."""
+        for card in self.cards(run_id):
+            card.end()
+
+    def add_note(self, note: Note) -> None:
+        notes = self.query_children(Note).nodes
+        if len(notes) >= NOTES:
+            notes[0].remove()
+        self.mount(note, before=self.tail)
+
+    async def _draw(self) -> None:
+        began = monotonic()
+        async with self._changing:
+            await self._draw_dirty()
+        self.call_after_refresh(self._drawn, began)
+
+    def _drawn(self, began: float) -> None:
+        self._pause_s = min(max(FRAME_S, SHARE * (monotonic() - began)), SLOWEST_S)
+
+    async def _draw_dirty(self) -> None:
+        self._scheduled = False
+        dirty, self._dirty = list(self._dirty), {}
+        added: list[Message] = []
+        for message_id in dirty:
+            message, view = self._transcript.find(message_id), self._views.get(message_id)
+            if message is None:
+                await self._remove([] if view is None else [view])
+            elif message.role is Role.TOOL:
+                self._show_results(message)
+            elif view is not None:
+                view.show(message)
+            elif self._complete and message.seq > self._last:
+                added.append(message)
+        if added:
+            await self._mount(sorted(added, key=lambda message: message.seq))
+            if self.at_end and len(self._views) > MOUNTED:
+                await self._remove(list(self._views.values())[: len(self._views) - MOUNTED + STEP])
+
+    # -- the window
+
+    @property
+    def _first(self) -> int:
+        return next((view.message.seq for view in self._views.values()), 0)
+
+    @property
+    def _last(self) -> int:
+        return next((view.message.seq for view in reversed(self._views.values())), -1)
+
+    def _shown(self) -> list[Message]:
+        return [message for message in self._transcript.messages if message.role is not Role.TOOL]
+
+    async def _mount(self, messages: list[Message], *, on_top: bool = False) -> None:
+        """Give neighbours of the window their widgets."""
+        views = {message.id: view for message in messages if (view := view_of(message, self._around)) is not None}
+        first = next(iter(self._views.values()), self.tail)
+        self._views = views | self._views if on_top else self._views | views
+        if views:
+            await self.mount_all(views.values(), before=first if on_top else self.tail)
+
+    async def _remove(self, views: list[MessageView]) -> None:
+        for view in views:
+            self._views.pop(view.message.id, None)
+            if isinstance(view, AnswerView):
+                view.leave()
+        if views:
+            await self.remove_children(views)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if self._moving or not self._views:
+            return
+        if new_value <= EDGE and new_value < old_value:
+            self._move(self._go_up)
+        else:
+            self._look_down()
+
+    def _look_down(self) -> None:
+        """Whether the reader is where widgets are missing below."""
+        if not self._moving and not self._complete and self.max_scroll_y - self.scroll_y <= EDGE:
+            self._move(self._go_down)
+
+    def _fill(self) -> None:
+        """A few short messages leave the screen empty: the reader could not scroll to ask for more."""
+        if self._views and self.virtual_size.height <= self.size.height and not self._moving:
+            self._move(self._go_up)
+
+    def _move(self, how: Callable[[], Awaitable[None]]) -> None:
+        self._moving = True
+        self.run_worker(self._moved(how), name="window")
+
+    async def _moved(self, how: Callable[[], Awaitable[None]]) -> None:
+        try:
+            async with self._changing:
+                await how()
+        finally:
+            self._moving = False
+        self.call_after_refresh(self._look_down)  # who scrolled meanwhile was not heard
+
+    async def _go_up(self) -> None:
+        older = [message for message in self._shown() if message.seq < self._first][-STEP:]
+        if not older and await self._older():
+            self._take_results(self._transcript.messages)
+            older = [message for message in self._shown() if message.seq < self._first][-STEP:]
+        if not older:
+            return
+        views = list(self._views.values())
+        await self._keeping_place(views[0], lambda: self._mount(older, on_top=True))
+        if len(self._views) > MOUNTED and not self.at_end:
+            self._complete = False
+            await self._remove(list(self._views.values())[MOUNTED:])
+
+    async def _go_down(self) -> None:
+        newer = [message for message in self._shown() if message.seq > self._last]
+        await self._mount(newer[:STEP])
+        self._complete = len(newer) <= STEP
+        views = list(self._views.values())
+        if len(views) > MOUNTED:
+            kept = views[-1]
+            await self._keeping_place(kept, lambda: self._remove(views[: len(views) - MOUNTED]))
+
+    async def _keeping_place(self, view: Widget, change: Callable[[], Awaitable[None]]) -> None:
+        """What the reader looks at stays where it is, although something above it changes."""
+        before = view.virtual_region.y
+        await change()
+
+        def settle() -> None:
+            moved = view.virtual_region.y - before
+            if moved:
+                self.scroll_to(y=self.scroll_y + moved, animate=False, force=True)
+
+        self.call_after_refresh(settle)
+
+    async def newest(self) -> None:
+        """Go to the end, wherever the window is."""
+        if not self._complete:
+            await self.show(self._transcript)
+        self.anchor()
+        self.scroll_end(animate=False)
+
+    # -- results
+
+    def _take_results(self, messages: list[Message]) -> None:
+        for message in messages:
+            for part in message.parts if message.role is Role.TOOL else ():
+                if isinstance(part, ToolResultPart):
+                    self._around.results[message.run_id, part.tool_call_id] = part
+
+    def _show_results(self, message: Message) -> None:
+        self._take_results([message])
+        for part in message.parts:
+            if isinstance(part, ToolResultPart) and (card := self.card(message.run_id, part.tool_call_id)):
+                card.show_result(part)

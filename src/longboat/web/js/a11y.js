@@ -1,0 +1,64 @@
+// What keyboards and screen readers need: announcements, lists that arrows walk through, drawers that escape closes.
+
+import { byId, h } from './dom.js';
+
+/** Told when there is a pause. Never for every word of an answer. */
+export const say = (text) => put('polite', text);
+/** Told at once: somebody must answer. */
+export const alertTo = (text) => put('assertive', text);
+
+function put(id, text) {
+  const region = byId(id);
+  // The same words again are told only if they are a new node.
+  region.replaceChildren(h('p', {}, text.slice(0, 400)));
+}
+
+/** One tab stop for a list; arrows, Home and End move in it. `selector` finds its items. */
+export function roving(list, selector) {
+  list.addEventListener('keydown', (event) => {
+    const items = [...list.querySelectorAll(selector)].filter((item) => item.offsetParent !== null);
+    const at = items.indexOf(document.activeElement);
+    const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
+    if (at < 0 || next === undefined || !items[next]) return;
+    event.preventDefault();
+    items.forEach((item) => (item.tabIndex = -1));
+    items[next].tabIndex = 0;
+    items[next].focus();
+  });
+}
+
+/** A side of the page that a button opens where there is no room for it. */
+export class Drawer {
+  constructor(element, button) {
+    this.element = element;
+    this.button = button;
+    this.inside = () => getComputedStyle(button).display !== 'none';
+    button.addEventListener('click', () => this.set(!this.isOpen));
+    document.addEventListener('keydown', (event) => {
+      if (event.key === 'Escape' && this.isOpen && this.inside() && !event.defaultPrevented) this.set(false);
+    });
+    this.set(false);
+  }
+
+  get isOpen() {
+    return this.element.classList.contains('open');
+  }
+
+  set(open) {
+    const was = this.isOpen;
+    this.element.classList.toggle('open', open);
+    this.button.setAttribute('aria-expanded', String(open));
+    document.body.classList.toggle('drawer-open', Boolean(document.querySelector('.drawer.open')));
+    if (!this.inside()) return;
+    if (open) this.element.querySelector('input, button, a, [tabindex]')?.focus({ preventScroll: true });
+    else if (was && (this.element.contains(document.activeElement) || document.activeElement === document.body))
+      this.button.focus();
+  }
+}
+
+/** A short message at the edge. */
+export function toast(text, kind = 'info') {
+  const box = h('p', { class: `toast ${kind}` }, text);
+  byId('toasts').append(box);
+  setTimeout(() => box.remove(), kind === 'error' ? 9000 : 5000);
+}

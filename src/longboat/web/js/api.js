@@ -1,0 +1,195 @@
+// Calls of the server. Knows paths and shapes; must not know who shows what.
+
+export class Refused extends Error {
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** The server could not be reached, or is on its way out: the same call may do later. */
+export class Unreachable extends Error {}
+
+export async function call(method, path, body, { signal } = {}) {
+  const options = { method, signal, cache: 'no-store', headers: { accept: 'application/json' } };
+  if (body !== undefined) {
+    options.body = JSON.stringify(body);
+    options.headers['content-type'] = 'application/json';
+  }
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Unreachable('The server cannot be reached.');
+  }
+  if (response.ok) return response.status === 204 ? null : response.json();
+  const told = await response.json().catch(() => ({}));
+  if ([502, 503, 504].includes(response.status)) throw new Unreachable(told.message ?? 'The server is not available.');
+  throw new Refused(response.status, told.code ?? '', told.message ?? `The server answered ${response.status}.`);
+}
+
+const query = (values) => {
+  const set = Object.entries(values).filter(([, value]) => value !== null && value !== undefined);
+  return set.length ? `?${new URLSearchParams(set)}` : '';
+};
+
+export const server = {
+  workspaces: () => call('GET', '/v1/workspaces'),
+  join: (path, client_id) => call('POST', '/v1/workspaces', { path, client_id }),
+  stats: (days, workspace_id) =>
+    call(
+      'GET',
+      `${workspace_id ? `/v1/workspaces/${encodeURIComponent(workspace_id)}` : '/v1'}/stats${query({ days })}`,
+    ),
+  render: (items) => call('POST', '/v1/render', { items }),
+};
+
+/** A workspace's routes, in the name of a client. */
+export class Workspace {
+  constructor(id, client_id) {
+    this.id = id;
+    this.client_id = client_id;
+    this.root = `/v1/workspaces/${encodeURIComponent(id)}`;
+  }
+
+  get eventsPath() {
+    return `${this.root}/events${query({ client_id: this.client_id })}`;
+  }
+
+  at(session_id, rest = '') {
+    return `${this.root}/sessions/${encodeURIComponent(session_id)}${rest}`;
+  }
+
+  about() {
+    return call('GET', this.root);
+  }
+
+  /** Others see at once that this client is gone. */
+  release() {
+    return call('DELETE', `${this.root}${query({ client_id: this.client_id })}`);
+  }
+
+  sessions(values) {
+    return call('GET', `${this.root}/sessions${query({ top: true, ...values })}`);
+  }
+
+  session(id) {
+    return call('GET', this.at(id));
+  }
+
+  createSession(title = '') {
+    return call('POST', `${this.root}/sessions`, { title });
+  }
+
+  rename(id, title) {
+    return call('PATCH', this.at(id), { title });
+  }
+
+  remove(id) {
+    return call('DELETE', this.at(id));
+  }
+
+  fork(id, message_id) {
+    return call('POST', this.at(id, '/fork'), message_id ? { message_id } : {});
+  }
+
+  exportPath(id, format) {
+    return this.at(id, `/export${query({ format })}`);
+  }
+
+  messages(id, before = '', limit = 60) {
+    return call('GET', this.at(id, `/messages${query({ before, limit })}`));
+  }
+
+  todos(id) {
+    return call('GET', this.at(id, '/todos'));
+  }
+
+  usage(id) {
+    return call('GET', this.at(id, '/usage'));
+  }
+
+  undo(id) {
+    return call('POST', this.at(id, '/undo'));
+  }
+
+  redo(id) {
+    return call('POST', this.at(id, '/redo'));
+  }
+
+  summarize(id) {
+    return call('POST', this.at(id, '/summarize'), { client_id: this.client_id });
+  }
+
+  submit(prompt) {
+    return call('POST', `${this.root}/agent`, { ...prompt, client_id: this.client_id });
+  }
+
+  shell(id, command, run_id) {
+    return call('POST', this.at(id, '/shell'), { command, run_id, client_id: this.client_id });
+  }
+
+  runs(session_id, after, limit = 60) {
+    return call('GET', `${this.root}/runs${query({ session_id, after, limit })}`);
+  }
+
+  cancelRun(id) {
+    return call('POST', `${this.root}/runs/${encodeURIComponent(id)}/cancel`);
+  }
+
+  editRun(id, changes) {
+    return call('PATCH', `${this.root}/runs/${encodeURIComponent(id)}`, changes);
+  }
+
+  cancelAll(session_id) {
+    return call('POST', `${this.root}/agent/sessions/${encodeURIComponent(session_id)}/cancel`);
+  }
+
+  clearQueue(session_id) {
+    return call('POST', `${this.root}/agent/sessions/${encodeURIComponent(session_id)}/prompts/clear`);
+  }
+
+  answerPermission(id, answer) {
+    return call('POST', `${this.root}/permissions/${encodeURIComponent(id)}`, { ...answer, client_id: this.client_id });
+  }
+
+  answerQuestion(id, answer) {
+    return call('POST', `${this.root}/questions/${encodeURIComponent(id)}`, { answer, client_id: this.client_id });
+  }
+
+  models() {
+    return call('GET', `${this.root}/models`);
+  }
+
+  skills() {
+    return call('GET', `${this.root}/skills`);
+  }
+
+  search(q, signal) {
+    return call('GET', `${this.root}/search${query({ q, limit: 20 })}`, undefined, { signal });
+  }
+
+  diff(session_id) {
+    return call('GET', `${this.root}/diff${query({ session_id })}`);
+  }
+
+  jobs() {
+    return call('GET', `${this.root}/jobs`);
+  }
+
+  job(id) {
+    return call('GET', `${this.root}/jobs/${encodeURIComponent(id)}`);
+  }
+
+  killJob(id) {
+    return call('POST', `${this.root}/jobs/${encodeURIComponent(id)}/kill${query({ client_id: this.client_id })}`);
+  }
+}
+
+/** An id of our own. randomUUID is only there on https and on this machine. */
+export function newId() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,145 @@
+// Charts by hand: SVG with a title and a description, and the same numbers as a table. Sizes are in its own units.
+
+import { h, svg } from './dom.js';
+
+let number = 0;
+
+/** A picture that says what it shows. */
+export function picture(width, height, title, description, ...children) {
+  const id = `chart-${(number += 1)}`;
+  return svg(
+    'svg',
+    { class: 'chart', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-labelledby': `${id}-t ${id}-d` },
+    svg('title', { id: `${id}-t` }, title),
+    svg('desc', { id: `${id}-d` }, description),
+    children,
+  );
+}
+
+/** The numbers of a picture, for whoever cannot see it or wants them exactly. */
+export function table(head, rows, caption) {
+  return h(
+    'details',
+    { class: 'numbers' },
+    h('summary', {}, 'Numbers'),
+    h(
+      'div',
+      { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': `${caption}, numbers` },
+      h(
+        'table',
+        {},
+        h('caption', { class: 'hidden' }, caption),
+        h(
+          'thead',
+          {},
+          h(
+            'tr',
+            {},
+            head.map((text) => h('th', { scope: 'col' }, text)),
+          ),
+        ),
+        h(
+          'tbody',
+          {},
+          rows.map((row) =>
+            h(
+              'tr',
+              {},
+              row.map((cell, index) => h(index ? 'td' : 'th', index ? {} : { scope: 'row' }, String(cell))),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+export function legend(entries) {
+  return h(
+    'ul',
+    { class: 'legend' },
+    entries.map(([kind, label]) => h('li', {}, h('span', { class: `swatch ${kind}` }), label)),
+  );
+}
+
+/** A round number at or above. */
+export function ceiling(value) {
+  if (value <= 0) return 1;
+  const unit = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 2.5, 5, 10].find((step) => step * unit >= value) * unit;
+}
+
+/** Columns of stacked values: `columns` are {label, values: [[kind, value]…]}. */
+export function columns(title, description, data, { format = String, height = 160, width = 560 } = {}) {
+  const left = 52;
+  const bottom = 20;
+  const top = 8;
+  const total = (column) => column.values.reduce((sum, [, value]) => sum + value, 0);
+  const most = ceiling(Math.max(0, ...data.map(total)));
+  const scale = (height - top - bottom) / most;
+  const step = (width - left) / Math.max(data.length, 1);
+  const wide = Math.min(step * 0.72, 36);
+  const bars = data.flatMap((column, index) => {
+    let at = height - bottom;
+    const x = left + step * index + (step - wide) / 2;
+    return column.values.map(([kind, value]) => {
+      const tall = value * scale;
+      at -= tall;
+      return svg(
+        'rect',
+        { class: `bar ${kind}`, x, y: at, width: wide, height: Math.max(tall, value > 0 ? 1 : 0) },
+        svg('title', {}, `${column.label}: ${kind.replaceAll('_', ' ')} ${format(value)}`),
+      );
+    });
+  });
+  const every = Math.ceil(data.length / Math.max(1, Math.floor((width - left) / 56)));
+  const labels = data.map((column, index) =>
+    index % every === 0
+      ? svg(
+          'text',
+          { class: 'tick', x: left + step * (index + 0.5), y: height - 5, 'text-anchor': 'middle' },
+          column.short ?? column.label,
+        )
+      : null,
+  );
+  const lines = [0, 0.5, 1].map((part) => {
+    const y = height - bottom - part * most * scale;
+    return [
+      svg('line', { class: 'grid', x1: left, x2: width, y1: y, y2: y }),
+      svg('text', { class: 'tick', x: left - 6, y: y + 4, 'text-anchor': 'end' }, format(most * part)),
+    ];
+  });
+  return picture(width, height, title, description, lines, bars, labels);
+}
+
+/** Lines of values, the longest first: `rows` are {label, values: [[kind, value]…], told}. */
+export function rows(title, description, data, { width = 560, left = 130 } = {}) {
+  const tall = 24;
+  const total = (row) => row.values.reduce((sum, [, value]) => sum + value, 0);
+  const most = Math.max(1e-9, ...data.map(total));
+  const scale = (width - left - 90) / most;
+  const height = Math.max(data.length * tall, tall);
+  const drawn = data.map((row, index) => {
+    let x = left;
+    const y = index * tall;
+    const bars = row.values.map(([kind, value]) => {
+      const bar = svg('rect', {
+        class: `bar ${kind}`,
+        x,
+        y: y + 4,
+        width: Math.max(value * scale, value > 0 ? 1 : 0),
+        height: tall - 8,
+      });
+      x += value * scale;
+      return bar;
+    });
+    const room = Math.floor(left / 6.4);
+    const name = row.label.length > room ? `${row.label.slice(0, room - 1)}…` : row.label;
+    return [
+      svg('text', { class: 'label', x: left - 8, y: y + 16, 'text-anchor': 'end' }, name),
+      bars,
+      svg('text', { class: 'tick', x: x + 6, y: y + 16 }, row.told),
+    ];
+  });
+  return picture(width, height, title, description, drawn);
+}

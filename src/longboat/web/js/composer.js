@@ -1,0 +1,350 @@
+// Where a person writes: prompt, attachments, model, effort, steer or queue, approval. A draft is kept for each session
+// until the server has taken the prompt.
+
+import { toast } from './a11y.js';
+import { newId, Unreachable } from './api.js';
+import { Attachments } from './attachments.js';
+import { Completion } from './completion.js';
+import { confirmed } from './dialog.js';
+import { h, icon, iconButton } from './dom.js';
+import { keep, recall } from './storage.js';
+
+const AGAIN_MS = 1500;
+const MOST_HISTORY = 50;
+
+export class Composer {
+  /** `on` has: sent(run_id, text), ensureSession(), find(kind, word), actions (name → what it does). */
+  constructor(workspace, on) {
+    this.workspace = workspace;
+    this.on = on;
+    this.files = new Attachments();
+    this.text = h('textarea', {
+      id: 'prompt',
+      rows: '1',
+      'aria-label': 'Prompt',
+      placeholder: innerWidth < 500 ? 'Ask anything' : 'Ask anything: @file, /command, !shell',
+      onkeydown: (event) => this.key(event),
+      oninput: () => this.changed(),
+      onpaste: (event) => this.files.paste(event) && event.preventDefault(),
+    });
+    this.completion = new Completion(this.text, on.find);
+    this.model = h('select', { 'aria-label': 'Model', onchange: () => this.choose() });
+    this.effort = h(
+      'select',
+      { 'aria-label': 'Effort', onchange: () => this.choose() },
+      ...EFFORTS.map(([value, label]) => h('option', { value }, label)),
+    );
+    this.delivery = this.deliveryChoice();
+    this.approve = h('input', { type: 'checkbox', id: 'approve-all', onchange: () => this.approveAll() });
+    this.warning = h(
+      'p',
+      { class: 'warning', hidden: true, role: 'status' },
+      'Your prompts act without asking: commands run and files change at once.',
+    );
+    this.send = h(
+      'button',
+      { type: 'submit', class: 'primary send', 'aria-label': 'Send', title: 'Send (Enter)' },
+      icon('send'),
+    );
+    this.element = this.form();
+    this.waiting = false;
+  }
+
+  form() {
+    return h(
+      'form',
+      {
+        class: 'composer',
+        'aria-label': 'Prompt',
+        onsubmit: (event) => {
+          event.preventDefault();
+          this.submit();
+        },
+      },
+      this.warning,
+      this.files.element,
+      h('div', { class: 'write' }, this.completion.element, this.text, this.send),
+      h(
+        'div',
+        { class: 'choices' },
+        iconButton('clip', 'Attach files', () => this.files.pick()),
+        this.files.picker,
+        this.model,
+        this.effort,
+        h('label', { class: 'approve', title: 'For your own prompts from this page' }, this.approve, ' Approve all'),
+        this.delivery.element,
+      ),
+    );
+  }
+
+  /** Files that are dropped anywhere on this go along; without it the browser would leave the page for them. */
+  takeDrops(place) {
+    const mark = (on) => this.element.classList.toggle('dropping', on);
+    place.addEventListener('dragover', (event) => {
+      event.preventDefault();
+      mark(true);
+    });
+    place.addEventListener('dragleave', () => mark(false));
+    place.addEventListener('drop', (event) => {
+      event.preventDefault();
+      mark(false);
+      this.files.add([...event.dataTransfer.files]);
+    });
+  }
+
+  deliveryChoice() {
+    const radio = (value, label, title) => {
+      const input = h('input', { type: 'radio', name: 'delivery', value, onchange: () => keep('delivery', value) });
+      input.checked = value === recall('delivery', 'steer');
+      return h('label', { title }, input, ` ${label}`);
+    };
+    const element = h(
+      'fieldset',
+      { class: 'delivery', hidden: true },
+      h('legend', { class: 'hidden' }, 'While the agent works'),
+      radio('steer', 'Steer', 'Into the running turn, at its next step'),
+      radio('queue', 'Queue', 'A turn of its own when this one is done'),
+    );
+    return {
+      element,
+      get value() {
+        return element.querySelector('input:checked')?.value ?? 'steer';
+      },
+    };
+  }
+
+  // What it belongs to
+
+  show(session_id) {
+    this.saveDraft();
+    this.session_id = session_id;
+    // A page that was closed before the server had the prompt brings it back, under its own run_id.
+    const draft = recall(this.draftKey) ?? recall(this.unsentKey) ?? {};
+    this.text.value = draft.text ?? '';
+    this.run_id = draft.run_id ?? newId();
+    this.files.set([]);
+    this.approve.checked = false;
+    this.warning.hidden = true;
+    this.completion.hide();
+    this.pickModel();
+    this.grow();
+  }
+
+  get draftKey() {
+    return `draft.${this.workspace.id}.${this.session_id ?? 'new'}`;
+  }
+
+  get unsentKey() {
+    return `unsent.${this.workspace.id}.${this.session_id ?? 'new'}`;
+  }
+
+  saveDraft() {
+    if (this.run_id) keep(this.draftKey, this.text.value ? { text: this.text.value, run_id: this.run_id } : null);
+  }
+
+  setBusy(busy) {
+    this.delivery.element.hidden = !busy;
+    this.send.title = busy ? 'Send to the working agent (Enter)' : 'Send (Enter)';
+  }
+
+  setModels(page) {
+    this.models = page;
+    const large = page.large ? `Default: ${page.large}` : 'No model is ready';
+    this.model.replaceChildren(
+      h('option', { value: '' }, large),
+      ...page.items.map((item) =>
+        h('option', { value: item.name, disabled: !item.ready, title: item.problem }, item.name),
+      ),
+    );
+    this.pickModel();
+  }
+
+  pickModel() {
+    const chosen = recall(`choice.${this.session_id ?? 'new'}`, {});
+    const known = this.models?.items.some((item) => item.name === chosen.model && item.ready);
+    this.model.value = known ? chosen.model : '';
+    this.effort.value = chosen.effort ?? '';
+    this.offerEffort();
+  }
+
+  offerEffort() {
+    const name = this.model.value || this.models?.large;
+    const info = this.models?.items.find((item) => item.name === name);
+    this.effort.hidden = info ? !info.effort : false;
+  }
+
+  choose() {
+    this.offerEffort();
+    keep(`choice.${this.session_id ?? 'new'}`, { model: this.model.value, effort: this.effort.value });
+  }
+
+  async approveAll() {
+    if (this.approve.checked) {
+      this.approve.checked = await confirmed(
+        'Approve everything?',
+        'Prompts that you send from this page will run commands and change files without asking anybody, until you switch this off or leave the session. Other people’s prompts still ask.',
+        'Approve all',
+        { danger: true },
+      );
+    }
+    this.warning.hidden = !this.approve.checked;
+  }
+
+  // Writing
+
+  key(event) {
+    if (this.completion.key(event)) return;
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      this.submit();
+    } else if (event.key === 'ArrowUp' && !this.text.value) this.fromHistory(event, 1);
+    else if (this.recalled !== undefined && ['ArrowUp', 'ArrowDown'].includes(event.key))
+      this.fromHistory(event, event.key === 'ArrowUp' ? 1 : -1);
+  }
+
+  fromHistory(event, step) {
+    const past = recall('prompts', []);
+    const at = (this.recalled ?? -1) + step;
+    if (at >= past.length) return;
+    event.preventDefault();
+    this.text.value = at < 0 ? '' : past[at];
+    this.grow();
+    this.recalled = at < 0 ? undefined : at;
+  }
+
+  changed() {
+    this.recalled = undefined;
+    this.grow();
+    clearTimeout(this.saving);
+    this.saving = setTimeout(() => this.saveDraft(), 300);
+  }
+
+  grow() {
+    this.text.style.height = 'auto';
+    this.text.style.height = `${Math.min(this.text.scrollHeight + 2, innerHeight * 0.4)}px`;
+    this.element.classList.toggle('shell', this.text.value.startsWith('!'));
+  }
+
+  focus() {
+    this.text.focus();
+  }
+
+  /** A text to go on from: of an undone prompt. */
+  put(text) {
+    if (this.text.value) return;
+    this.text.value = text;
+    this.grow();
+    this.saveDraft();
+  }
+
+  /** All that was written and chosen, taken out to be laid down in another session. */
+  lift() {
+    const { text, files, model, effort, approve } = this;
+    const lifted = {
+      text: text.value,
+      files: files.items,
+      model: model.value,
+      effort: effort.value,
+      approve: approve.checked,
+      focused: document.activeElement === text,
+    };
+    text.value = '';
+    return lifted;
+  }
+
+  lay(lifted) {
+    this.text.value = lifted.text;
+    this.files.set(lifted.files);
+    this.model.value = lifted.model;
+    this.effort.value = lifted.effort;
+    this.approve.checked = lifted.approve;
+    this.warning.hidden = !lifted.approve;
+    this.choose();
+    if (lifted.focused) this.text.focus();
+  }
+
+  // Sending
+
+  async submit() {
+    const text = this.text.value.trim();
+    if (this.waiting || (!text && !this.files.items.length)) return;
+    const action = /^\/(\w+)$/.exec(text)?.[1];
+    if (action && this.on.actions[action]) {
+      this.clear();
+      return this.on.actions[action]();
+    }
+    this.saveDraft();
+    this.waiting = true; // a second Enter must not make a second session
+    const session_id = await this.on.ensureSession().catch((error) => toast(error.message, 'error'));
+    this.waiting = false;
+    if (!session_id) return;
+    const files = this.files.items;
+    const run_id = this.run_id;
+    const work = this.request(session_id, text, run_id);
+    this.on.sent(run_id, text);
+    remember(text);
+    const unsent = this.unsentKey;
+    keep(unsent, { text, run_id });
+    this.clear();
+    await this.deliver(work, { text, files, session_id });
+    keep(unsent, null);
+  }
+
+  request(session_id, text, run_id) {
+    if (text.startsWith('!') && text.length > 1)
+      return () => this.workspace.shell(session_id, text.slice(1).trim(), run_id);
+    const prompt = {
+      session_id,
+      prompt: text,
+      run_id,
+      delivery: this.delivery.value,
+      approve: this.approve.checked ? 'all' : 'ask',
+      attachments: this.files.take(),
+      ...(this.model.value && { model: this.model.value }),
+      ...(this.effort.value && !this.effort.hidden && { effort: this.effort.value }),
+    };
+    return () => this.workspace.submit(prompt);
+  }
+
+  /** Until the server has it: the same run_id again starts nothing twice. */
+  async deliver(work, { text, files, session_id }) {
+    for (;;) {
+      try {
+        await work();
+        return this.on.delivered();
+      } catch (error) {
+        if (!(error instanceof Unreachable)) {
+          toast(error.message, 'error');
+          this.on.failed();
+          if (this.session_id === session_id && !this.text.value) {
+            this.text.value = text;
+            this.files.set(files);
+            this.grow();
+          }
+          return;
+        }
+        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      }
+    }
+  }
+
+  clear() {
+    this.text.value = '';
+    this.run_id = newId();
+    this.recalled = undefined;
+    this.saveDraft();
+    this.completion.hide();
+    this.grow();
+  }
+}
+
+const EFFORTS = [
+  ['', 'Effort: default'],
+  ['low', 'Effort: low'],
+  ['medium', 'Effort: medium'],
+  ['high', 'Effort: high'],
+];
+
+function remember(text) {
+  if (text) keep('prompts', [text, ...recall('prompts', []).filter((past) => past !== text)].slice(0, MOST_HISTORY));
+}

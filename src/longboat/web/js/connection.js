@@ -1,0 +1,50 @@
+// How the page is connected, in words: live, trying again, refused.
+
+import { say } from './a11y.js';
+import { byId, h } from './dom.js';
+
+const WORDS = {
+  connecting: 'Connecting…',
+  reconnecting: 'Reconnecting…',
+  waiting: 'Offline, trying again…',
+  live: 'Live',
+  none: '',
+};
+
+export class Connection {
+  constructor() {
+    this.element = byId('connection');
+    this.state = 'none';
+  }
+
+  set(state, status) {
+    if (state === 'refused') return this.refused(status);
+    const was = this.state;
+    this.state = state;
+    this.element.dataset.state = state;
+    this.element.replaceChildren(
+      h('span', { class: 'lamp', 'aria-hidden': 'true' }),
+      h('span', { class: 'words' }, WORDS[state]),
+    );
+    this.element.title = WORDS[state];
+    // Once each way: not at every attempt.
+    if (state === 'live' && this.lost) {
+      this.lost = false;
+      say('Connected again. Everything that happened meanwhile is shown.');
+    } else if (state === 'waiting' && was === 'live') this.lose();
+    else if (state === 'waiting' && !this.lost) this.lose();
+  }
+
+  lose() {
+    this.lost = true;
+    say('The connection is lost. Trying again.');
+  }
+
+  refused(status) {
+    this.state = 'refused';
+    this.element.dataset.state = 'refused';
+    const text = status === 401 ? 'Logged out' : status === 404 ? 'This workspace is gone' : `Refused (${status})`;
+    this.element.replaceChildren(h('span', { class: 'lamp', 'aria-hidden': 'true' }), h('a', { href: '/' }, text));
+    say(text);
+  }
+}

@@ -1,0 +1,377 @@
+// One session on the screen: its transcript, composer, queue and asks, and the bar above them.
+
+import { say, toast } from './a11y.js';
+import { Unreachable } from './api.js';
+import { Asks, farewellText } from './asks.js';
+import { Composer } from './composer.js';
+import { h, icon } from './dom.js';
+import { cost, oneLine, plain, tokens } from './format.js';
+import { menu } from './menu.js';
+import { Queue } from './queue.js';
+import { SubAgents } from './subagents.js';
+import { suggestions } from './suggestions.js';
+import { Transcript } from './transcript.js';
+
+const MORE_RUNS = 200;
+
+export class Conversation {
+  constructor(workspace, mirror, sessions, go) {
+    Object.assign(this, { workspace, mirror, sessions, go });
+    this.title = h('h1', { class: 'title' });
+    this.facts = h('p', { class: 'facts quiet' });
+    this.bar = h(
+      'div',
+      { class: 'session-bar' },
+      h('div', { class: 'names' }, this.title, this.facts),
+      menu('Session', () => this.actions()),
+    );
+    this.scroller = h('section', { class: 'scroller', tabindex: '0', 'aria-label': 'Transcript' });
+    this.workingText = h('span', {});
+    this.working = h(
+      'div',
+      { class: 'working', hidden: true },
+      h('span', { class: 'pulse', 'aria-hidden': 'true' }),
+      this.workingText,
+      this.stopButtons(),
+    );
+    this.asks = new Asks(workspace, mirror);
+    this.asks.onLeft = () => this.composer.focus();
+    this.queue = new Queue(workspace, mirror);
+    this.composer = new Composer(workspace, {
+      ensureSession: () => this.ensureSession(),
+      find: suggestions(workspace),
+      sent: (run_id, text) => this.sent(run_id, text),
+      delivered: () => this.drawSending(null),
+      failed: () => this.drawSending(null),
+      actions: this.commands(),
+    });
+    this.sending = h('p', { class: 'sending quiet', role: 'status', hidden: true });
+    this.holder = h('div', { class: 'scroll-holder' }, this.scroller);
+    this.dock = h(
+      'div',
+      { class: 'dock' },
+      this.working,
+      this.asks.element,
+      this.queue.element,
+      this.sending,
+      this.composer.element,
+    );
+    this.element = h('div', { class: 'conversation' }, this.bar, this.holder, this.dock);
+    this.composer.takeDrops(this.element);
+    this.stops = [
+      mirror.on('runs', (run) => this.runChanged(run)),
+      mirror.on('run_complete', (run) => this.ended(run)),
+      mirror.on('sessions', (event) => this.sessionChanged(event)),
+      mirror.on('asks', () => this.transcript?.refresh()),
+      mirror.on('answered', (answer) => this.answered(answer)),
+      mirror.on('notices', () => this.drawNotices()),
+      mirror.on('snapshot', () => this.session_id && this.loadRuns(true)),
+    ];
+    this.loadModels();
+  }
+
+  close() {
+    this.composer.saveDraft();
+    this.stops.forEach((stop) => stop());
+    this.asks.close();
+    this.queue.close();
+    this.leave();
+  }
+
+  leave() {
+    this.transcript?.close();
+    this.children?.close();
+    this.transcript = this.children = null;
+    this.scroller.replaceChildren();
+    this.holder.querySelector('.newest')?.remove();
+  }
+
+  async show(session_id) {
+    this.leave();
+    this.session_id = session_id;
+    this.nextRuns = undefined;
+    this.composer.show(session_id);
+    this.asks.show(session_id);
+    this.queue.show(session_id);
+    this.drawSending(null);
+    this.drawBar();
+    this.drawWorking();
+    if (!session_id) {
+      this.scroller.replaceChildren(welcome());
+      return;
+    }
+    const history = this.mirror.history(session_id);
+    this.children = new SubAgents(this.mirror, session_id, (id) => this.story(this.mirror.history(id), true));
+    this.transcript = new Transcript(this.scroller, this.story(history, false));
+    this.scroller.replaceChildren(this.transcript.element);
+    this.holder.append(this.transcript.newest);
+    this.drawNotices();
+    await Promise.all([this.loadHistory(history), this.loadRuns(true), this.loadSession(session_id)]);
+  }
+
+  async loadHistory(history) {
+    for (;;) {
+      try {
+        return await history.load();
+      } catch (error) {
+        if (!(error instanceof Unreachable)) return this.lostSession(error);
+        await new Promise((resolve) => setTimeout(resolve, 1000));
+        if (this.transcript?.history !== history) return null;
+      }
+    }
+  }
+
+  lostSession(error) {
+    this.scroller.replaceChildren(
+      h(
+        'div',
+        { class: 'welcome' },
+        h('h1', {}, 'This session is not there'),
+        h('p', {}, error.message),
+        h('p', {}, h('a', { href: `#/${this.workspace.id}` }, 'Start a new one')),
+      ),
+    );
+  }
+
+  async loadSession(id) {
+    if (this.mirror.sessions.has(id)) return;
+    const session = await this.workspace.session(id).catch(() => null);
+    if (session) this.mirror.sessions.set(id, session);
+    this.drawBar();
+  }
+
+  async loadModels() {
+    const page = await this.workspace.models().catch(() => null);
+    if (page) this.composer.setModels(page);
+    if (page?.problem) toast(page.problem, 'error');
+  }
+
+  /** Who sent what, and how it ended, also of runs from before this page. */
+  async loadRuns(fresh) {
+    const session_id = this.session_id;
+    try {
+      const page = await this.workspace.runs(session_id, fresh ? undefined : this.nextRuns, fresh ? 60 : MORE_RUNS);
+      for (const run of page.items) {
+        const known = this.mirror.runs.get(run.run_id);
+        if (!known || run.state === 'finished') this.mirror.runs.set(run.run_id, run);
+      }
+      if (session_id !== this.session_id) return;
+      this.nextRuns = page.next;
+      this.transcript?.refresh();
+      this.mirror.tell('runs', {});
+    } catch {
+      // Names are missing until the next snapshot.
+    }
+  }
+
+  // What messages need to know
+
+  story(history, compact) {
+    return {
+      history,
+      compact,
+      author: (message) => (compact && message.role === 'user' ? 'Longboat' : this.author(message)),
+      isOver: (message) => {
+        const run = this.mirror.runs.get(message.run_id);
+        return run ? run.state === 'finished' : Boolean(message.finished_at);
+      },
+      isAsked: (call_id, run_id) =>
+        this.mirror.pendingAsks().some((ask) => ask.tool_call_id === call_id && ask.run_id === run_id),
+      subAgent: compact ? null : (call_id) => this.children?.place(call_id),
+      fork: compact ? null : (message) => this.fork(message),
+    };
+  }
+
+  author(message) {
+    if (message.role === 'assistant') return message.model ? plain(message.model) : 'Longboat';
+    const run = this.mirror.runs.get(message.run_id);
+    if (!run && this.nextRuns && !this.fetching) {
+      this.fetching = setTimeout(() => {
+        this.fetching = null;
+        if (this.nextRuns) this.loadRuns(false);
+      }, 100);
+    }
+    if (run?.parent_run_id) return 'Longboat';
+    if (!run?.client_id) return 'Prompt';
+    return run.client_id === this.workspace.client_id ? 'You' : plain(run.client_id);
+  }
+
+  // What happens
+
+  sessionChanged({ change, session }) {
+    this.drawBar();
+    if (change !== 'deleted' || session.id !== this.session_id) return;
+    this.leave();
+    this.lostSession(new Error('Somebody deleted it.'));
+    say('This session was deleted.');
+  }
+
+  runChanged(run) {
+    if (run.session_id && run.session_id !== this.session_id) return;
+    this.drawWorking();
+    if (run.state === 'finished' || run.outcome) this.transcript?.refresh();
+  }
+
+  ended(run) {
+    this.transcript?.refresh();
+    this.drawNotices();
+    if (run.session_id !== this.session_id || run.folded_into) return;
+    if (run.error) say(`The run failed: ${plain(run.error)}`);
+    else if (run.cancelled) say('The run was canceled.');
+    else say(`Answer: ${plain(run.text).slice(0, 300)}`);
+  }
+
+  drawWorking() {
+    const unfinished = this.session_id ? this.mirror.unfinished(this.session_id) : [];
+    const active = unfinished.find((run) => run.state === 'active') ?? unfinished[0];
+    this.active = active;
+    if (!active && this.working.contains(document.activeElement)) this.composer.focus();
+    this.working.hidden = !active;
+    this.composer.setBusy(Boolean(active));
+    if (!active) return;
+    const who =
+      active.client_id && active.client_id !== this.workspace.client_id ? ` for ${plain(active.client_id)}` : '';
+    this.workingText.textContent = active.cancel_requested ? 'Stopping…' : `Working${who}…`;
+    this.stopAll.hidden = unfinished.length < 2;
+  }
+
+  stopButtons() {
+    const button = (label, run) =>
+      h('button', { type: 'button', class: 'stop-button', title: label, onclick: run }, icon('stop'), label);
+    this.stopAll = button('Stop all', () => this.attempt(this.workspace.cancelAll(this.session_id)));
+    return h(
+      'span',
+      { class: 'stop' },
+      button('Stop', () => this.active && this.attempt(this.workspace.cancelRun(this.active.run_id))),
+      this.stopAll,
+    );
+  }
+
+  drawBar() {
+    const session = this.mirror.sessions.get(this.session_id);
+    this.title.textContent = session ? plain(session.title) || 'New session' : this.session_id ? '…' : 'New session';
+    document.title = `${session?.busy ? '● ' : ''}${this.title.textContent} · Longboat`;
+    const usage = session?.usage;
+    const used = usage && usage.input_tokens + usage.output_tokens;
+    this.facts.textContent = used ? `${tokens(used)} tokens${usage.cost ? ` · ${cost(usage.cost)}` : ''}` : '';
+  }
+
+  /** Who gave which answer stays in sight until the next prompt. */
+  answered(answer) {
+    if (!this.mirror.concerns(answer, this.session_id) || answer.state === 'withdrawn') return;
+    const message = farewellText(answer, answer.answered_by === this.workspace.client_id);
+    const told = this.mirror.notices.get(this.session_id) ?? [];
+    this.mirror.notices.set(this.session_id, [...told, { type: 'answered', session_id: this.session_id, message }]);
+    this.drawNotices();
+  }
+
+  drawNotices() {
+    const told = this.mirror.notices.get(this.session_id) ?? [];
+    const shown = new Set(
+      this.transcript?.history.messages
+        .filter((message) => message.parts.some((part) => part.reason === 'error'))
+        .map((message) => message.run_id),
+    );
+    // How a run failed stands at its end already.
+    this.transcript?.setNotices(
+      told.filter((notice) => notice.type !== 'error' || !shown.has(notice.run_id)).slice(-5),
+    );
+  }
+
+  sent(run_id, text) {
+    this.drawSending(text);
+    this.mirror.notices.delete(this.session_id);
+    this.drawNotices();
+    this.transcript?.stick();
+    if (this.transcript) this.transcript.pinned = true;
+  }
+
+  drawSending(text) {
+    this.sending.hidden = !text;
+    this.sending.textContent = text ? `Sending “${oneLine(text, 80)}”…` : '';
+  }
+
+  // Actions
+
+  actions() {
+    const session = this.mirror.sessions.get(this.session_id);
+    if (!session) return [{ label: 'New session', run: () => this.go(null) }];
+    const todo = this.commands();
+    return [
+      { label: 'Undo the last turn', run: todo.undo },
+      { label: 'Redo', run: todo.redo },
+      { label: 'Summarize', run: todo.summarize },
+      ...this.sessions.actions(session),
+    ];
+  }
+
+  commands() {
+    return {
+      new: () => this.go(null),
+      undo: () => this.undo(),
+      redo: () => this.redo(),
+      summarize: () => this.session_id && this.attempt(this.workspace.summarize(this.session_id)),
+      fork: () => this.session_id && this.sessions.fork({ id: this.session_id }),
+    };
+  }
+
+  async undo() {
+    if (!this.session_id) return;
+    const last = this.mirror.history(this.session_id).messages.findLast((message) => message.role === 'user');
+    const done = await this.attempt(this.workspace.undo(this.session_id));
+    if (!done) return;
+    toast(
+      done.files.length
+        ? `Taken back. Files: ${done.files.map(plain).join(', ')}`
+        : 'Taken back. No files were changed.',
+    );
+    const text = last?.parts.find((part) => part.type === 'text')?.text;
+    if (text) this.composer.put(text);
+    this.mirror.tell('files', {});
+  }
+
+  async redo() {
+    if (!this.session_id) return;
+    const done = await this.attempt(this.workspace.redo(this.session_id));
+    if (!done) return;
+    toast(done.files.length ? `Brought back. Files: ${done.files.map(plain).join(', ')}` : 'Brought back.');
+    this.mirror.tell('files', {});
+  }
+
+  fork(message) {
+    return this.sessions.fork({ id: this.session_id }, message.id);
+  }
+
+  async ensureSession() {
+    if (this.session_id) return this.session_id;
+    const made = await this.workspace.createSession();
+    this.mirror.sessions.set(made.id, made);
+    const writing = this.composer.lift();
+    this.go(made.id);
+    await this.show(made.id);
+    this.composer.lay(writing);
+    return made.id;
+  }
+
+  async attempt(work) {
+    try {
+      return (await work) ?? true;
+    } catch (error) {
+      toast(error.message, 'error');
+      return null;
+    }
+  }
+}
+
+function welcome() {
+  return h(
+    'div',
+    { class: 'welcome' },
+    h('h2', {}, 'What shall be done?'),
+    h(
+      'p',
+      { class: 'quiet' },
+      'Write a prompt below. Everybody attached to this workspace sees the session live and can join in.',
+    ),
+  );
+}

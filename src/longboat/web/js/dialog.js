@@ -1,0 +1,79 @@
+// Questions to the person at this page: a modal dialog gives its answer, or null. Focus returns by itself.
+
+import { h } from './dom.js';
+
+function show(dialog) {
+  document.body.append(dialog);
+  dialog.addEventListener('close', () => dialog.remove());
+  // The browser returns the focus to what had it; only what is gone by then needs no help.
+  dialog.showModal();
+  return new Promise((resolve) => dialog.addEventListener('close', () => resolve(dialog.returnValue)));
+}
+
+export async function confirmed(title, text, action = 'OK', { danger = false } = {}) {
+  const dialog = h(
+    'dialog',
+    { class: 'dialog', 'aria-labelledby': 'dialog-title' },
+    h(
+      'form',
+      { method: 'dialog' },
+      h('h2', { id: 'dialog-title' }, title),
+      h('p', {}, text),
+      h(
+        'div',
+        { class: 'buttons' },
+        h('button', { value: '', type: 'submit', autofocus: danger }, 'Cancel'),
+        h('button', { value: 'yes', class: danger ? 'danger' : 'primary', autofocus: !danger }, action),
+      ),
+    ),
+  );
+  return (await show(dialog)) === 'yes';
+}
+
+/** A line of text. `check` gives a complaint or an empty string; `must` allows no way around. */
+export async function asked(
+  title,
+  { text = '', label, value = '', action = 'OK', check = () => '', must = false } = {},
+) {
+  const wrong = h('p', { class: 'wrong', role: 'alert', id: 'dialog-wrong' });
+  const input = h('input', {
+    id: 'dialog-input',
+    value,
+    autocomplete: 'off',
+    autofocus: true,
+    'aria-describedby': 'dialog-wrong',
+  });
+  const form = h(
+    'form',
+    {
+      method: 'dialog',
+      onsubmit: (event) => {
+        if (event.submitter?.value === 'cancel') return;
+        wrong.textContent = check(input.value.trim());
+        if (wrong.textContent) event.preventDefault();
+      },
+    },
+    h('h2', { id: 'dialog-title' }, title),
+    text && h('p', {}, text),
+    h('label', { for: 'dialog-input' }, label),
+    input,
+    wrong,
+    h(
+      'div',
+      { class: 'buttons' },
+      must || h('button', { value: 'cancel', formnovalidate: true, type: 'submit' }, 'Cancel'),
+      h('button', { value: 'ok', class: 'primary', type: 'submit' }, action),
+    ),
+  );
+  const dialog = h('dialog', { class: 'dialog', 'aria-labelledby': 'dialog-title' }, form);
+  // Enter in the field presses the first button of a form: here that must be the one that goes on.
+  input.addEventListener('keydown', (event) => {
+    if (event.key !== 'Enter') return;
+    event.preventDefault();
+    form.requestSubmit(form.querySelector('button[value=ok]'));
+  });
+  if (must) dialog.addEventListener('cancel', (event) => event.preventDefault());
+  const chosen = show(dialog);
+  input.select();
+  return (await chosen) === 'ok' ? input.value.trim() : null;
+}

@@ -1,0 +1,172 @@
+// One message as an article: who, when, and its parts. A part that only grew is kept and extended.
+
+import { h, icon, iconButton } from './dom.js';
+import { bytes, exactly, plain, when } from './format.js';
+import { Prose } from './prose.js';
+import { rendered } from './rendering.js';
+import { ToolCard } from './toolcard.js';
+
+const PICTURE = /^image\/(?:png|jpeg|gif|webp)$/;
+
+export class MessageView {
+  constructor(message, story) {
+    this.story = story;
+    this.views = [];
+    this.head = h('header', { class: 'message-head' });
+    this.body = h('div', { class: 'message-body' });
+    this.element = h('article', { class: `message ${message.role}`, data: { id: message.id } }, this.head, this.body);
+    this.set(message);
+  }
+
+  set(message) {
+    this.message = message;
+    this.element.classList.toggle('summary', Boolean(message.summary));
+    this.element.classList.toggle('growing', this.isGrowing());
+    this.drawHead();
+    message.parts.forEach((part, index) => this.setPart(part, index));
+    while (this.views.length > message.parts.length) this.views.pop().element.remove();
+  }
+
+  isGrowing() {
+    return this.message.role === 'assistant' && !this.message.finished_at && !this.story.isOver(this.message);
+  }
+
+  setPart(part, index) {
+    let view = this.views[index];
+    if (!view || view.type !== part.type) {
+      const made = PARTS[part.type]?.(this.story, this.message) ?? hidden();
+      made.type = part.type;
+      if (view) view.element.replaceWith(made.element);
+      else this.body.append(made.element);
+      this.views[index] = view = made;
+    }
+    view.set(part, this.message, !this.isGrowing() || index < this.message.parts.length - 1);
+  }
+
+  /** A delta: only its part is touched. */
+  extend(index) {
+    this.setPart(this.message.parts[index], index);
+  }
+
+  /** Results came, or the run ended. */
+  refresh() {
+    this.set(this.message);
+  }
+
+  drawHead() {
+    const { role, model, created_at } = this.message;
+    const who = this.story.author(this.message);
+    const time = h('time', { datetime: created_at, title: exactly(created_at) }, when(created_at));
+    const key = `${who}|${model}|${this.message.summary}`;
+    if (this.headKey === key) return;
+    this.headKey = key;
+    this.element.setAttribute('aria-label', role === 'user' ? `Prompt of ${who}` : `Answer of ${who}`);
+    this.head.replaceChildren(
+      h('span', { class: 'who' }, this.message.summary ? 'Summary' : who),
+      time,
+      ...(role === 'user' && this.story.fork ? [this.forkButton()] : []),
+    );
+  }
+
+  forkButton() {
+    const button = iconButton('steer', 'Fork the session up to here', () => this.story.fork(this.message));
+    button.classList.add('on-hover');
+    return button;
+  }
+}
+
+const hidden = () => ({ element: h('span', { hidden: true }), set() {} });
+
+function userText() {
+  const element = h('div', { class: 'said' });
+  return {
+    element,
+    set(part) {
+      element.textContent = part.text;
+    },
+  };
+}
+
+function prose() {
+  const view = new Prose();
+  return { element: view.element, set: (part, _, finished) => view.set(part.text, finished) };
+}
+
+function reasoning() {
+  const box = h('div', { class: 'thoughts' });
+  const label = h('span', {});
+  const element = h('details', { class: 'reasoning' }, h('summary', {}, icon('right'), label), box);
+  return {
+    element,
+    set(part, _, finished) {
+      label.textContent = finished ? 'Thoughts' : 'Thinking…';
+      element.hidden = !part.text && finished;
+      box.textContent = part.text;
+    },
+  };
+}
+
+function toolCall(story) {
+  const card = new ToolCard(story);
+  return { element: card.element, set: (part, message) => card.set(part, message), card };
+}
+
+function file() {
+  const element = h('div', { class: 'attached' });
+  return {
+    element,
+    set(part) {
+      const picture = part.data && PICTURE.test(part.media_type);
+      element.replaceChildren(
+        picture
+          ? h('img', { class: 'picture', src: `data:${part.media_type};base64,${part.data}`, alt: plain(part.name) })
+          : textFile(part),
+      );
+    },
+  };
+}
+
+function textFile(part) {
+  const size = part.text !== null ? (part.text?.length ?? 0) : ((part.data?.length ?? 0) * 3) / 4;
+  const name = [icon('file'), plain(part.name), h('span', { class: 'quiet' }, bytes(Math.round(size)))];
+  if (!part.text) return h('span', { class: 'chip' }, name);
+  const box = h('div', { class: 'code-box' });
+  const draw = () => {
+    if (box.childNodes.length) return;
+    box.append(h('pre', { class: 'plain' }, plain(part.text.slice(0, 100_000))));
+    rendered('code', part.text.slice(0, 100_000), { path: part.name.slice(-500) }).then((made) =>
+      box.replaceChildren(made),
+    );
+  };
+  return h('details', { class: 'attachment', ontoggle: draw }, h('summary', {}, icon('right'), name), box);
+}
+
+const ENDS = {
+  canceled: 'Canceled',
+  error: 'Failed',
+  interrupted: 'Interrupted',
+  max_tokens: 'Cut off: the answer was too long for the model',
+  content_filter: 'Stopped by the provider’s content filter',
+};
+
+function finish() {
+  const element = h('p', { class: 'finish' });
+  return {
+    element,
+    set(part) {
+      element.hidden = part.reason === 'end_turn';
+      element.dataset.reason = part.reason;
+      const label = ENDS[part.reason] ?? part.reason;
+      const told = [part.title, part.detail].filter((text) => text && text !== label).map(plain);
+      element.replaceChildren(h('strong', {}, label), told.length ? ` ${told.join(': ')}` : '');
+    },
+  };
+}
+
+const PARTS = {
+  text: (story, message) => (message.role === 'user' ? userText() : prose()),
+  reasoning,
+  tool_call: toolCall,
+  file,
+  finish,
+};

@@ -1,0 +1,193 @@
+// The list of sessions: newest first, searched by title, each with its actions.
+
+import { roving, toast } from './a11y.js';
+import { asked, confirmed } from './dialog.js';
+import { h, icon, perFrame, replace } from './dom.js';
+import { exactly, plain, plural, when } from './format.js';
+import { menu } from './menu.js';
+
+const PAGE = 60;
+
+export class Sessions {
+  /** `go(id)` opens a session; null a new one. */
+  constructor(workspace, mirror, go) {
+    this.workspace = workspace;
+    this.mirror = mirror;
+    this.go = go;
+    this.known = new Map();
+    this.next = null;
+    this.search = h('input', {
+      type: 'search',
+      id: 'session-search',
+      placeholder: 'Search sessions',
+      'aria-label': 'Search sessions',
+      oninput: () => this.typed(),
+    });
+    this.list = h('ul', { class: 'session-list' });
+    this.more = h('button', { type: 'button', class: 'small', hidden: true, onclick: () => this.load(false) }, 'More');
+    this.empty = h('p', { class: 'quiet', hidden: true });
+    this.element = h(
+      'div',
+      { class: 'sessions' },
+      h(
+        'div',
+        { class: 'row' },
+        this.search,
+        h(
+          'button',
+          { type: 'button', class: 'new', title: 'New session', 'aria-label': 'New session', onclick: () => go(null) },
+          icon('plus'),
+        ),
+      ),
+      this.list,
+      this.empty,
+      this.more,
+    );
+    roving(this.list, 'a');
+    this.draw = perFrame(() => this.drawNow());
+    this.stops = [
+      mirror.on('sessions', (event) => this.heard(event)),
+      mirror.on('asks', () => this.draw()),
+      mirror.on('snapshot', () => this.load(true)),
+    ];
+    this.load(true);
+  }
+
+  close() {
+    this.stops.forEach((stop) => stop());
+  }
+
+  show(session_id) {
+    this.current = session_id;
+    this.draw();
+  }
+
+  typed() {
+    clearTimeout(this.typing);
+    this.typing = setTimeout(() => this.load(true), 150);
+  }
+
+  async load(fresh) {
+    const q = this.search.value.trim();
+    try {
+      const page = await this.workspace.sessions({ q: q || null, limit: PAGE, after: fresh ? null : this.next });
+      if (q !== this.search.value.trim()) return;
+      if (fresh) this.known.clear();
+      page.items.forEach((session) => this.known.set(session.id, session));
+      this.next = page.next;
+      this.query = q;
+      this.draw();
+    } catch {
+      // The state of the connection is told elsewhere; the next snapshot loads again.
+    }
+  }
+
+  heard({ change, session }) {
+    if (!session || session.parent_id) return;
+    if (change === 'deleted') this.known.delete(session.id);
+    else if (this.known.has(session.id) || !this.query) this.known.set(session.id, session);
+    this.draw();
+  }
+
+  drawNow() {
+    const sessions = [...this.known.values()].sort((one, other) => other.created_at.localeCompare(one.created_at));
+    const asking = new Set();
+    for (const ask of this.mirror.pendingAsks()) {
+      asking.add(ask.parent_session_id ?? ask.session_id);
+    }
+    const focused = this.list.contains(document.activeElement)
+      ? document.activeElement.closest('li')?.dataset.id
+      : null;
+    if (this.list.querySelector('.menu:not([hidden])')) return; // an open menu is not pulled away
+    replace(
+      this.list,
+      sessions.map((session) => this.item(session, asking.has(session.id))),
+    );
+    const stop = this.list.querySelector('a[tabindex="0"]') ?? this.list.querySelector('a');
+    if (stop) stop.tabIndex = 0;
+    if (focused) this.list.querySelector(`[data-id="${CSS.escape(focused)}"] a`)?.focus();
+    this.more.hidden = !this.next;
+    this.empty.hidden = sessions.length > 0;
+    this.empty.textContent = this.query
+      ? 'No session has these words in its title.'
+      : 'No sessions yet. Write a prompt to start one.';
+  }
+
+  item(session, asks) {
+    const isCurrent = session.id === this.current;
+    return h(
+      'li',
+      { data: { id: session.id }, class: isCurrent ? 'current' : null },
+      h(
+        'a',
+        {
+          href: `#/${this.workspace.id}/${session.id}`,
+          'aria-current': isCurrent ? 'page' : null,
+          tabindex: isCurrent ? '0' : '-1',
+        },
+        asks
+          ? h('span', { class: 'dot waits', role: 'img', 'aria-label': 'waits for an answer' })
+          : session.busy
+            ? h('span', { class: 'dot busy', role: 'img', 'aria-label': 'working' })
+            : h('span', { class: 'dot' }),
+        h('span', { class: 'session-title' }, plain(session.title) || 'New session'),
+        h('time', { datetime: session.updated_at, title: exactly(session.updated_at) }, when(session.updated_at)),
+      ),
+      menu(`Actions for ${plain(session.title) || 'this session'}`, () => this.actions(session)),
+    );
+  }
+
+  actions(session) {
+    return [
+      { label: 'Rename…', run: () => this.rename(session) },
+      { label: 'Fork', run: () => this.fork(session) },
+      { label: 'Export as Markdown', run: () => this.save(session, 'markdown') },
+      { label: 'Export as JSON', run: () => this.save(session, 'json') },
+      { label: 'Delete…', danger: true, run: () => this.remove(session) },
+    ];
+  }
+
+  async rename(session) {
+    const title = await asked('Rename session', {
+      label: 'Title',
+      value: session.title,
+      action: 'Rename',
+      check: (text) => (text.length > 500 ? 'At most 500 characters.' : ''),
+    });
+    if (title !== null) this.attempt(this.workspace.rename(session.id, title));
+  }
+
+  async fork(session, message_id) {
+    const made = await this.attempt(this.workspace.fork(session.id, message_id));
+    if (made) this.go(made.id);
+  }
+
+  async save(session, format) {
+    const link = h('a', {
+      href: this.workspace.exportPath(session.id, format),
+      download: `${
+        plain(session.title)
+          .replace(/[^\w-]+/g, '-')
+          .slice(0, 60) || 'session'
+      }.${format === 'json' ? 'json' : 'md'}`,
+    });
+    link.click();
+  }
+
+  async remove(session) {
+    const runs = this.mirror.unfinished(session.id).length;
+    const text = `“${plain(session.title) || 'New session'}” and its transcript go for everybody${runs ? `, and ${plural(runs, 'run')} will be canceled` : ''}. Files stay as they are.`;
+    if (!(await confirmed('Delete session?', text, 'Delete', { danger: true }))) return;
+    await this.attempt(this.workspace.remove(session.id));
+    if (session.id === this.current) this.go(null);
+  }
+
+  async attempt(work) {
+    try {
+      return await work;
+    } catch (error) {
+      toast(error.message, 'error');
+      return null;
+    }
+  }
+}

@@ -1,0 +1,305 @@
+// The page of numbers: what was used and done over some days, drawn from /v1/stats.
+
+import { server } from './api.js';
+import { columns, legend, rows, table } from './charts.js';
+import { byId, h, replace } from './dom.js';
+import { base, cost, count, plain, seconds, tokens } from './format.js';
+import { startTheme } from './theme.js';
+
+const OUTCOMES = [
+  ['end_turn', 'done'],
+  ['canceled', 'canceled'],
+  ['error', 'failed'],
+  ['interrupted', 'interrupted'],
+];
+const narrow = matchMedia('(max-width: 600px)');
+/** Units of a chart: on a phone fewer, so that its words stay readable. */
+const size = () => (narrow.matches ? { width: 320 } : {});
+const lines = () => (narrow.matches ? { width: 320, left: 104 } : {});
+let shown = null;
+
+const runsOf = (outcomes, kind) => outcomes.find((item) => item.outcome === kind)?.runs ?? 0;
+
+function figure(title, text, chart, keys, numbers) {
+  return h(
+    'figure',
+    { class: 'card' },
+    h('figcaption', {}, h('h2', {}, title), h('p', { class: 'quiet' }, text)),
+    chart,
+    keys && legend(keys),
+    numbers,
+  );
+}
+
+/** Every day of the span, also those without anything. */
+function everyDay(stats) {
+  const known = new Map(stats.days.map((day) => [day.day, day]));
+  const days = [];
+  const end = new Date();
+  for (let at = new Date(`${stats.since}T00:00:00Z`); at <= end; at.setUTCDate(at.getUTCDate() + 1)) {
+    const day = at.toISOString().slice(0, 10);
+    days.push(known.get(day) ?? { day, usage: { input_tokens: 0, output_tokens: 0, cost: 0 }, outcomes: [] });
+  }
+  return days;
+}
+
+/** Few enough columns to see: days, or weeks of a long span. */
+function grouped(days) {
+  const size = days.length > 92 ? 7 : 1;
+  const groups = [];
+  for (let at = 0; at < days.length; at += size) groups.push(days.slice(at, at + size));
+  return groups.map((group) => ({
+    label: size === 1 ? group[0].day : `week of ${group[0].day}`,
+    short: group[0].day.slice(5),
+    sum: (value) => group.reduce((total, day) => total + value(day), 0),
+  }));
+}
+
+const KPI = (name, value, hint) =>
+  h(
+    'div',
+    { class: 'card kpi' },
+    h('dt', {}, name),
+    h('dd', {}, value),
+    hint && h('dd', { class: 'quiet hint' }, hint),
+  );
+
+function draw(stats) {
+  const groups = grouped(everyDay(stats));
+  const all = stats.outcomes.reduce((sum, item) => sum + item.runs, 0);
+  const chart = (value) => groups.map((group) => ({ label: group.label, short: group.short, values: value(group) }));
+  replace(
+    byId('figures'),
+    KPI('Runs', count(all), `${count(runsOf(stats.outcomes, 'end_turn'))} done`),
+    KPI('Tokens in', tokens(stats.usage.input_tokens)),
+    KPI('Tokens out', tokens(stats.usage.output_tokens)),
+    KPI('Cost', cost(stats.usage.cost)),
+    KPI('Typical run', seconds(stats.whole.p50), 'half took no longer'),
+  );
+  replace(
+    byId('charts'),
+    figure(
+      'Tokens',
+      'By day of UTC.',
+      columns(
+        'Tokens by day',
+        `${stats.usage.input_tokens} in and ${stats.usage.output_tokens} out since ${stats.since}.`,
+        chart((group) => [
+          ['input', group.sum((day) => day.usage.input_tokens)],
+          ['output', group.sum((day) => day.usage.output_tokens)],
+        ]),
+        { format: tokens, ...size() },
+      ),
+      [
+        ['input', 'in'],
+        ['output', 'out'],
+      ],
+      table(
+        ['Day', 'In', 'Out'],
+        groups.map((group) => [
+          group.label,
+          group.sum((day) => day.usage.input_tokens),
+          group.sum((day) => day.usage.output_tokens),
+        ]),
+        'Tokens by day',
+      ),
+    ),
+    figure(
+      'Cost',
+      'Where prices are known.',
+      columns(
+        'Cost by day',
+        `${cost(stats.usage.cost)} since ${stats.since}.`,
+        chart((group) => [['cost', group.sum((day) => day.usage.cost)]]),
+        { format: cost, ...size() },
+      ),
+      null,
+      table(
+        ['Day', 'Cost'],
+        groups.map((group) => [group.label, cost(group.sum((day) => day.usage.cost))]),
+        'Cost by day',
+      ),
+    ),
+    figure(
+      'Runs',
+      'By how they ended.',
+      columns(
+        'Runs by outcome and day',
+        OUTCOMES.map(([kind, label]) => `${runsOf(stats.outcomes, kind)} ${label}`).join(', '),
+        chart((group) => OUTCOMES.map(([kind]) => [kind, group.sum((day) => runsOf(day.outcomes, kind))])),
+        { format: (value) => (Number.isInteger(value) ? count(value) : value.toFixed(1)), ...size() },
+      ),
+      OUTCOMES,
+      table(
+        ['Day', ...OUTCOMES.map(([, label]) => label)],
+        groups.map((group) => [
+          group.label,
+          ...OUTCOMES.map(([kind]) => group.sum((day) => runsOf(day.outcomes, kind))),
+        ]),
+        'Runs by outcome and day',
+      ),
+    ),
+    latency(stats),
+    toolsUsed(stats),
+    models(stats),
+    sessions(stats),
+  );
+}
+
+function latency(stats) {
+  const kinds = [
+    ['waiting', 'Waiting'],
+    ['working', 'Working'],
+    ['whole', 'Whole'],
+  ];
+  const data = kinds.flatMap(([key, label]) =>
+    ['p50', 'p90', 'p99'].map((rank) => ({
+      label: `${label} ${rank}`,
+      values: [[key === 'whole' ? 'input' : key, stats[key][rank] ?? 0]],
+      told: seconds(stats[key][rank]),
+    })),
+  );
+  return figure(
+    'Latency',
+    'Accepted to started, started to finished, and both; half, 90 % and 99 % took no longer.',
+    rows('Latency of runs', data.map((row) => `${row.label} ${row.told}`).join(', '), data, lines()),
+    null,
+    table(
+      ['', 'p50', 'p90', 'p99', 'longest'],
+      kinds.map(([key, label]) => [label, ...['p50', 'p90', 'p99', 'most'].map((rank) => seconds(stats[key][rank]))]),
+      'Latency of runs',
+    ),
+  );
+}
+
+function toolsUsed(stats) {
+  const data = stats.tools.slice(0, 20).map((tool) => ({
+    label: plain(tool.tool),
+    values: [
+      ['tool', tool.calls - tool.errors],
+      ['error', tool.errors],
+    ],
+    told: `${count(tool.calls)}${tool.errors ? `, ${tool.errors} failed` : ''}`,
+  }));
+  if (!data.length) return figure('Tools', 'No calls yet.', null);
+  return figure(
+    'Tools',
+    'Calls, and those that failed.',
+    rows('Tool calls', data.map((row) => `${row.label} ${row.told}`).join('; '), data, lines()),
+    [
+      ['tool', 'calls'],
+      ['error', 'failed'],
+    ],
+    table(
+      ['Tool', 'Calls', 'Failed'],
+      stats.tools.map((tool) => [plain(tool.tool), tool.calls, tool.errors]),
+      'Tool calls',
+    ),
+  );
+}
+
+function models(stats) {
+  const data = stats.models.slice(0, 12).map((model) => ({
+    label: plain(model.model),
+    values: [
+      ['input', model.usage.input_tokens],
+      ['output', model.usage.output_tokens],
+    ],
+    told: `${tokens(model.usage.input_tokens + model.usage.output_tokens)} · ${cost(model.usage.cost)}`,
+  }));
+  if (!data.length) return figure('Models', 'None was asked yet.', null);
+  return figure(
+    'Models',
+    'Tokens by model, the dearest first.',
+    rows('Tokens by model', data.map((row) => `${row.label} ${row.told}`).join('; '), data, lines()),
+    [
+      ['input', 'in'],
+      ['output', 'out'],
+    ],
+    table(
+      ['Model', 'Requests', 'In', 'Out', 'Cost'],
+      stats.models.map((model) => [
+        plain(model.model),
+        model.requests,
+        model.usage.input_tokens,
+        model.usage.output_tokens,
+        cost(model.usage.cost),
+      ]),
+      'Tokens by model',
+    ),
+  );
+}
+
+function sessions(stats) {
+  if (!stats.sessions.length) return null;
+  const link = (item) =>
+    item.title === null
+      ? h('span', { class: 'quiet' }, 'deleted')
+      : h('a', { href: `/#/${item.workspace_id}/${item.session_id}` }, plain(item.title) || 'New session');
+  return h(
+    'figure',
+    { class: 'card wide' },
+    h('figcaption', {}, h('h2', {}, 'Sessions'), h('p', { class: 'quiet' }, 'The dearest first.')),
+    h(
+      'div',
+      { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Sessions' },
+      h(
+        'table',
+        { class: 'listing' },
+        h(
+          'thead',
+          {},
+          h(
+            'tr',
+            {},
+            ['Session', 'Runs', 'Tokens', 'Cost'].map((text) => h('th', { scope: 'col' }, text)),
+          ),
+        ),
+        h(
+          'tbody',
+          {},
+          stats.sessions
+            .slice(0, 20)
+            .map((item) =>
+              h(
+                'tr',
+                {},
+                h('td', {}, link(item)),
+                h('td', {}, count(item.runs)),
+                h('td', {}, tokens(item.usage.input_tokens + item.usage.output_tokens)),
+                h('td', {}, cost(item.usage.cost)),
+              ),
+            ),
+        ),
+      ),
+    ),
+  );
+}
+
+async function load() {
+  const status = byId('status');
+  status.textContent = 'Loading…';
+  try {
+    shown = await server.stats(byId('days').value, byId('place').value);
+    draw(shown);
+    status.textContent = '';
+  } catch (error) {
+    status.textContent = error.message;
+  }
+}
+
+async function start() {
+  startTheme();
+  byId('days').addEventListener('change', load);
+  byId('place').addEventListener('change', load);
+  narrow.addEventListener('change', () => shown && draw(shown));
+  load();
+  const { items } = await server.workspaces().catch(() => ({ items: [] }));
+  byId('place').append(
+    ...items.map((workspace) =>
+      h('option', { value: workspace.id, title: workspace.path }, plain(base(workspace.path))),
+    ),
+  );
+}
+
+start();

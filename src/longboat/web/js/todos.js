@@ -1,0 +1,63 @@
+// The session's plan, as the agent keeps it.
+
+import { h, replace } from './dom.js';
+import { plain } from './format.js';
+
+const MARKS = { pending: ['○', 'to do'], in_progress: ['◐', 'in progress'], completed: ['✓', 'done'] };
+
+export class Todos {
+  constructor(workspace, mirror) {
+    this.workspace = workspace;
+    this.mirror = mirror;
+    this.element = h('div', { class: 'todos' });
+    this.stops = [
+      mirror.on('todos', (todos) =>
+        todos.session_id ? todos.session_id === this.session_id && this.draw() : this.load(),
+      ),
+    ];
+  }
+
+  close() {
+    this.stops.forEach((stop) => stop());
+  }
+
+  show(session_id) {
+    this.session_id = session_id;
+    this.draw();
+    this.load();
+  }
+
+  async load() {
+    const wanted = this.session_id;
+    if (!wanted) return;
+    try {
+      const todos = await this.workspace.todos(wanted);
+      this.mirror.todos.set(wanted, todos.items);
+      if (wanted === this.session_id) this.draw();
+    } catch {
+      // The next event tells the whole plan.
+    }
+  }
+
+  draw() {
+    const items = this.mirror.todos.get(this.session_id) ?? [];
+    replace(
+      this.element,
+      items.length
+        ? h(
+            'ul',
+            {},
+            items.map((item) => {
+              const [mark, label] = MARKS[item.state] ?? MARKS.pending;
+              return h(
+                'li',
+                { class: item.state },
+                h('span', { class: 'mark', role: 'img', 'aria-label': label }, mark),
+                h('span', {}, plain(item.text)),
+              );
+            }),
+          )
+        : h('p', { class: 'quiet' }, 'No plan.'),
+    );
+  }
+}

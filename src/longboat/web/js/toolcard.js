@@ -1,0 +1,197 @@
+// A tool call: what was asked, what came out so far, how it ended. Sub-agents are shown inside the call that sent them.
+
+import { Diff } from './diff.js';
+import { h, icon, replace } from './dom.js';
+import { between, plain, plural, seconds } from './format.js';
+import { rendered } from './rendering.js';
+import { parsed, splitDiff, summary } from './toolinput.js';
+
+const MOST_LINES = 24;
+const MOST_SHOWN = 100_000;
+const PICTURES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
+const EDITS = new Set(['edit', 'multiedit', 'write', 'rename']);
+const CODE = new Set(['view']);
+
+export class ToolCard {
+  constructor(story) {
+    this.story = story;
+    this.state = h('span', { class: 'tool-state' });
+    this.name = h('span', { class: 'tool-name' });
+    this.about = h('span', { class: 'tool-about' });
+    this.time = h('span', { class: 'tool-time' });
+    this.body = h('div', { class: 'tool-body' });
+    this.element = h(
+      'details',
+      { class: 'tool', ontoggle: () => this.toggled() },
+      h('summary', {}, icon('right'), this.state, this.name, this.about, this.time),
+      this.body,
+    );
+    this.drawn = '';
+  }
+
+  /** The call as it is now. Its result is looked up in the history. */
+  set(part, message) {
+    this.part = part;
+    this.message = message;
+    const found = this.story.history.results.get(part.id);
+    this.result = found?.part ?? null;
+    this.when = found?.message ?? null;
+    const status = this.status();
+    this.element.dataset.status = status;
+    this.state.textContent = { running: '●', done: '✓', failed: '✕', waiting: '○', asked: '?', lost: '–' }[status];
+    this.state.setAttribute('role', 'img');
+    this.state.setAttribute('aria-label', LABELS[status]);
+    this.name.textContent = plain(part.name);
+    this.about.textContent = summary(part);
+    this.time.textContent = this.took();
+    if (!this.touched) this.element.open = this.opens(status);
+    if (this.element.open) this.draw();
+  }
+
+  status() {
+    if (this.result?.finished) return this.result.is_error ? 'failed' : 'done';
+    if (this.story.isOver(this.message)) return 'lost';
+    if (this.story.isAsked(this.part.id, this.message.run_id)) return 'asked';
+    return this.result ? 'running' : 'waiting';
+  }
+
+  took() {
+    const message = this.when;
+    // One message holds the results of all calls of a step: only a single one has a time of its own.
+    if (!message?.finished_at || !this.result?.finished || message.parts.length > 1) return '';
+    const time = between(message.created_at, message.finished_at);
+    return time >= 0.1 ? seconds(time) : '';
+  }
+
+  /** Open by itself: what runs, what changed a file, what failed, and what a person ran. */
+  opens(status) {
+    if (status === 'running' || !this.message.model) return true;
+    return EDITS.has(this.part.name) || (status === 'failed' && !this.story.compact);
+  }
+
+  toggled() {
+    if (this.part && this.element.open !== this.opens(this.status())) this.touched = true;
+    if (this.element.open) this.draw();
+  }
+
+  draw() {
+    const key = `${this.status()}/${this.part.input.length}/${this.result?.content.length}/${this.result?.finished}`;
+    if (this.drawn === key) return;
+    this.drawn = key;
+    if (this.result && !this.result.finished && this.output) {
+      this.output.set(this.result.content); // live output: the same box grows
+      return;
+    }
+    this.output = null;
+    replace(this.body, this.input(), this.child(), this.outcome());
+  }
+
+  input() {
+    const { name, input } = this.part;
+    const values = parsed(input);
+    if (name === 'bash' && typeof values.command === 'string') {
+      return h(
+        'pre',
+        { class: 'command', tabindex: '0', role: 'group', 'aria-label': 'Command' },
+        plain(values.command),
+      );
+    }
+    if (EDITS.has(name) || CODE.has(name) || name === 'agent') return null;
+    const rest = Object.entries(values).filter(([, value]) => value !== null && value !== '');
+    if (!rest.length) return input ? h('pre', { class: 'plain' }, plain(input)) : null;
+    const shown = (value) => plain(typeof value === 'string' ? value : JSON.stringify(value));
+    return h(
+      'dl',
+      { class: 'arguments' },
+      rest.map(([key, value]) => [h('dt', {}, key), h('dd', {}, shown(value).slice(0, 2000))]),
+    );
+  }
+
+  child() {
+    return this.part.name === 'agent' ? (this.story.subAgent?.(this.part.id) ?? null) : null;
+  }
+
+  outcome() {
+    const result = this.result;
+    if (!result) return null;
+    const pictures = (result.images ?? []).filter((image) => PICTURES.has(image.media_type)).map(picture);
+    return [this.text(result), pictures];
+  }
+
+  text(result) {
+    if (!result.content) return result.finished || this.status() === 'asked' ? null : this.box('');
+    const change = !result.is_error && EDITS.has(this.part.name) ? splitDiff(result.content) : null;
+    if (change) {
+      const path = parsed(this.part.input).path ?? '';
+      return [
+        change.before && h('p', { class: 'quiet' }, plain(change.before)),
+        new Diff(change.diff, String(path)).element,
+        change.after && this.box(change.after),
+      ];
+    }
+    if (this.part.name === 'agent' && result.finished && !result.is_error) return markdown(result.content);
+    return this.box(result.content, result.is_error);
+  }
+
+  box(text, isError = false) {
+    this.output = new Output(isError);
+    this.output.set(text);
+    return this.output.element;
+  }
+}
+
+const LABELS = {
+  running: 'running',
+  done: 'done',
+  failed: 'failed',
+  waiting: 'waiting',
+  asked: 'waits for an answer',
+  lost: 'never finished',
+};
+
+function picture(image) {
+  return h('img', {
+    class: 'picture',
+    src: `data:${image.media_type};base64,${image.data}`,
+    alt: 'Picture in the result',
+  });
+}
+
+function markdown(text) {
+  const box = h('div', { class: 'prose' }, h('div', { class: 'tail' }, text));
+  rendered('markdown', text).then((made) => box.replaceChildren(made));
+  return box;
+}
+
+/** Text that grows: its end is shown, and all of it on request. */
+class Output {
+  constructor(isError) {
+    this.pre = h('pre', {
+      class: isError ? 'output failed' : 'output',
+      tabindex: '0',
+      role: 'group',
+      'aria-label': isError ? 'Error' : 'Output',
+    });
+    this.more = h('button', { type: 'button', class: 'small', hidden: true, onclick: () => this.toggle() });
+    this.element = h('div', { class: 'output-box' }, this.more, this.pre);
+    this.whole = false;
+  }
+
+  set(text) {
+    this.text = plain(text.slice(0, MOST_SHOWN)).replace(/\n$/, '');
+    this.draw();
+  }
+
+  toggle() {
+    this.whole = !this.whole;
+    this.draw();
+  }
+
+  draw() {
+    const lines = this.text.split('\n');
+    const hidden = lines.length - MOST_LINES;
+    this.more.hidden = hidden <= 3;
+    this.more.textContent = this.whole ? 'Show less' : `Show ${plural(hidden, 'more line')}`;
+    this.pre.textContent = this.whole || hidden <= 3 ? this.text : lines.slice(hidden).join('\n');
+  }
+}

@@ -1,0 +1,45 @@
+// What a tool call is about, in a line. The model wrote the input: it may be anything, and incomplete.
+
+import { oneLine, plain } from './format.js';
+
+export function parsed(input) {
+  try {
+    const value = JSON.parse(input);
+    return value && typeof value === 'object' && !Array.isArray(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+const KEYS = ['command', 'path', 'pattern', 'query', 'url', 'question', 'text', 'prompt', 'job_id', 'symbol', 'name'];
+
+/** The argument that tells most. */
+export function summary(part) {
+  const input = parsed(part.input);
+  const named = (key) => (typeof input[key] === 'string' ? input[key] : '');
+  if (part.name === 'grep' || part.name === 'glob') {
+    const place = named('path');
+    return plain(oneLine(named('pattern') + (place && place !== '.' ? ` in ${place}` : ''), 160));
+  }
+  if (part.name === 'todos' && Array.isArray(input.items)) {
+    const done = input.items.filter((item) => item?.state === 'completed').length;
+    return `${done} of ${input.items.length} done`;
+  }
+  const key = KEYS.find(named);
+  if (key) return plain(oneLine(named(key), 160));
+  return Object.keys(input).length ? plain(oneLine(JSON.stringify(input), 160)) : '';
+}
+
+/** The unified diff in the result of an edit, and what was said around it. */
+export function splitDiff(content) {
+  const lines = content.split('\n');
+  const start = lines.findIndex((line, index) => line.startsWith('--- ') && lines[index + 1]?.startsWith('+++ '));
+  if (start < 0) return null;
+  let end = start + 2;
+  while (end < lines.length && /^(?:[ +\-\\@]|diff |--- |\+\+\+ )/.test(lines[end])) end += 1;
+  return {
+    before: lines.slice(0, start).join('\n').trim(),
+    diff: lines.slice(start, end).join('\n'),
+    after: lines.slice(end).join('\n').trim(),
+  };
+}

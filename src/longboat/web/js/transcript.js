@@ -1,0 +1,322 @@
+// The transcript on the screen: a window of at most so many messages that moves over the history with the scroll.
+// What a long session costs is what the window costs.
+
+import { h, icon, perFrame } from './dom.js';
+import { plain } from './format.js';
+import { MessageView } from './message.js';
+
+const MOST_ROWS = 90;
+const STEP = 30;
+const NEAR_PX = 900;
+
+export class Transcript {
+  /** `story` is what messages need to know: history, author(), isOver(), subAgent(), fork(). */
+  constructor(scroller, story) {
+    this.scroller = scroller;
+    this.story = story;
+    this.history = story.history;
+    this.views = new Map();
+    this.from = 0;
+    this.to = 0;
+    this.pinned = true;
+    this.rows = h('div', { class: 'rows' });
+    this.older = h('p', { class: 'older quiet' });
+    this.notices = h('div', { class: 'notices' });
+    this.element = h('div', { class: 'transcript' }, this.older, this.rows, this.notices);
+    this.newest = h(
+      'button',
+      { type: 'button', class: 'newest', hidden: true, onclick: () => this.toEnd() },
+      icon('down'),
+      'Newest',
+    );
+    this.dirty = new Set();
+    this.flush = perFrame(() => this.draw());
+    this.stopListening = this.history.listen((kind, what) => this.heard(kind, what));
+    this.onScroll = () => this.scrolled();
+    if (scroller) {
+      scroller.addEventListener('scroll', this.onScroll, { passive: true });
+      this.sizes = new ResizeObserver(() => this.resized());
+      this.sizes.observe(this.element);
+      this.sizes.observe(scroller);
+    }
+    if (this.history.loaded) this.reset();
+  }
+
+  close() {
+    this.stopListening();
+    this.scroller?.removeEventListener('scroll', this.onScroll);
+    this.sizes?.disconnect();
+  }
+
+  /** What has a row: results are shown in their calls. */
+  get shown() {
+    return this.history.messages.filter((message) => message.role !== 'tool');
+  }
+
+  heard(kind, what) {
+    if (kind === 'reset') this.readAgain();
+    else if (kind === 'older') this.showOlder(what);
+    else if (kind === 'removed') this.removed(what);
+    else if (kind === 'message') this.changed(what);
+    else if (kind === 'delta') this.grown(what);
+  }
+
+  reset() {
+    this.list = this.shown;
+    this.to = this.list.length;
+    this.from = Math.max(0, this.to - STEP);
+    this.views.clear();
+    this.rows.replaceChildren(...this.list.slice(this.from, this.to).map((message) => this.view(message).element));
+    this.pinned = true;
+    this.tellOlder();
+    this.tellNewest();
+    this.stick();
+  }
+
+  /** The history was read anew: who was reading further up stays there, if that is still here. */
+  readAgain() {
+    const id = this.pinned ? null : this.mark?.dataset.id;
+    const top = this.markTop;
+    this.reset();
+    const place = id ? this.list.findIndex((message) => message.id === id) : -1;
+    if (place < 0) return;
+    this.pinned = false;
+    while (this.from > Math.max(0, place - 5)) this.up();
+    this.scroller.scrollTop += this.views.get(id).element.getBoundingClientRect().top - top;
+    this.remember();
+    this.tellNewest();
+  }
+
+  view(message) {
+    const view = new MessageView(message, this.story);
+    this.views.set(message.id, view);
+    return view;
+  }
+
+  changed(message) {
+    if (message.role === 'tool') {
+      for (const part of message.parts) if (part.tool_call_id) this.refreshCall(part.tool_call_id);
+      return;
+    }
+    const view = this.views.get(message.id);
+    if (view) {
+      view.message = message;
+      this.dirty.add(view);
+      this.flush();
+      return;
+    }
+    const atEnd = this.to === this.list.length;
+    this.list = this.shown;
+    const place = this.list.findIndex((item) => item.id === message.id);
+    if (place < this.from) {
+      this.from += 1;
+      this.to += 1;
+    } else if (atEnd && place >= this.from) {
+      this.to = this.list.length;
+      const next = this.list[place + 1];
+      this.rows.insertBefore(this.view(message).element, next ? (this.views.get(next.id)?.element ?? null) : null);
+      if (this.pinned) this.trimTop();
+    }
+    this.tellNewest();
+  }
+
+  grown({ message, part, index }) {
+    if (message.role === 'tool') return this.refreshCall(part.tool_call_id);
+    const view = this.views.get(message.id);
+    if (!view) return;
+    (view.grown ??= new Set()).add(index);
+    this.dirty.add(view);
+    this.flush();
+  }
+
+  refreshCall(call_id) {
+    const owner = this.owners?.get(call_id) ?? this.findOwner(call_id);
+    const view = owner && this.views.get(owner);
+    if (!view) return;
+    this.dirty.add(view);
+    view.whole = true;
+    this.flush();
+  }
+
+  findOwner(call_id) {
+    this.owners ??= new Map();
+    const found = this.history.messages.findLast((message) =>
+      message.parts.some((part) => part.type === 'tool_call' && part.id === call_id),
+    );
+    if (found) this.owners.set(call_id, found.id);
+    return found?.id;
+  }
+
+  draw() {
+    for (const view of this.dirty) {
+      const message = this.history.byId.get(view.message.id);
+      if (!message) continue;
+      const onlyGrown = view.grown && !view.whole && message === view.message;
+      if (onlyGrown) for (const index of view.grown) view.extend(index);
+      else view.set(message);
+      view.grown = null;
+      view.whole = false;
+    }
+    this.dirty.clear();
+    if (this.pinned) this.stick();
+  }
+
+  /** Everything that is shown again: runs ended, or names became known. */
+  refresh() {
+    for (const view of this.views.values()) {
+      view.whole = true;
+      this.dirty.add(view);
+    }
+    this.flush();
+  }
+
+  removed(id) {
+    const place = this.list.findIndex((message) => message.id === id);
+    if (place < 0) return;
+    this.list = this.shown;
+    this.views.get(id)?.element.remove();
+    this.views.delete(id);
+    if (place < this.from) this.from -= 1;
+    if (place < this.to) this.to -= 1;
+  }
+
+  // The window
+
+  showOlder(number) {
+    const before = this.list[this.from]?.id;
+    this.list = this.shown;
+    const place = before ? this.list.findIndex((message) => message.id === before) : this.list.length;
+    this.to += place - this.from;
+    this.from = place;
+    this.tellOlder();
+    if (number) this.up();
+  }
+
+  up() {
+    const from = Math.max(0, this.from - STEP);
+    if (from === this.from) return;
+    this.hold(() => {
+      this.rows.prepend(...this.list.slice(from, this.from).map((message) => this.view(message).element));
+      this.from = from;
+      this.trimBottom();
+    });
+    this.tellOlder();
+    this.tellNewest();
+  }
+
+  downwards() {
+    const to = Math.min(this.list.length, this.to + STEP);
+    if (to === this.to) return;
+    this.hold(() => {
+      this.rows.append(...this.list.slice(this.to, to).map((message) => this.view(message).element));
+      this.to = to;
+      this.trimTop();
+    });
+    this.tellNewest();
+  }
+
+  trimTop() {
+    while (this.to - this.from > MOST_ROWS) this.drop(this.from++);
+    this.tellOlder();
+  }
+
+  trimBottom() {
+    while (this.to - this.from > MOST_ROWS) this.drop(--this.to);
+  }
+
+  drop(place) {
+    const { id } = this.list[place];
+    this.views.get(id)?.element.remove();
+    this.views.delete(id);
+  }
+
+  /** Change rows without moving what is being read. */
+  hold(change) {
+    const anchor = this.anchor();
+    const before = anchor?.getBoundingClientRect().top;
+    change();
+    if (anchor?.isConnected) this.scroller.scrollTop += anchor.getBoundingClientRect().top - before;
+    this.remember();
+  }
+
+  /** Where the eye is: rows above it become taller when their Markdown arrives. */
+  remember() {
+    this.mark = this.pinned ? null : this.anchor();
+    this.markTop = this.mark?.getBoundingClientRect().top;
+  }
+
+  resized() {
+    if (this.pinned) this.stick();
+    else if (this.mark?.isConnected) {
+      const moved = this.mark.getBoundingClientRect().top - this.markTop;
+      if (Math.abs(moved) > 0.5) this.scroller.scrollTop += moved;
+    }
+  }
+
+  anchor() {
+    const top = this.scroller.getBoundingClientRect().top;
+    return [...this.rows.children].find((row) => row.getBoundingClientRect().bottom > top) ?? null;
+  }
+
+  scrolled() {
+    const { scrollTop, scrollHeight, clientHeight } = this.scroller;
+    const left = scrollHeight - scrollTop - clientHeight;
+    const up = scrollTop < (this.lastTop ?? 0) - 1;
+    this.lastTop = scrollTop;
+    const atEnd = left < 40 && this.to === this.list?.length;
+    if (atEnd || up) this.pinned = atEnd;
+    this.tellNewest();
+    if (!this.list) return;
+    if (scrollTop < NEAR_PX) {
+      if (this.from > 0) this.up();
+      else this.history.loadOlder().catch(() => {});
+    }
+    if (left < NEAR_PX && this.to < this.list.length) this.downwards();
+    this.remember();
+  }
+
+  toEnd() {
+    this.reset();
+    this.scroller.focus({ preventScroll: true });
+  }
+
+  stick() {
+    if (this.scroller) this.scroller.scrollTop = this.scroller.scrollHeight;
+  }
+
+  tellNewest() {
+    this.newest.hidden = this.pinned;
+  }
+
+  tellOlder() {
+    const more = this.from > 0 || this.history.older;
+    this.older.textContent = more ? 'Older messages appear as you scroll' : '';
+    this.older.hidden = !more;
+  }
+
+  // What the agent says beside its answers
+
+  setNotices(notices) {
+    this.notices.replaceChildren(
+      ...notices.map((notice) =>
+        h(
+          'p',
+          { class: `notice ${notice.type}` },
+          h('strong', {}, TITLES[notice.type] ?? notice.type),
+          ' ',
+          plain([notice.message, notice.detail].filter(Boolean).join(' — ')),
+        ),
+      ),
+    );
+    if (this.pinned) this.stick();
+  }
+}
+
+const TITLES = {
+  answered: 'Answered',
+  error: 'Error',
+  notice: 'Note',
+  retrying: 'Trying again',
+  summarizing: 'Summarizing',
+  loading: 'Loading',
+};

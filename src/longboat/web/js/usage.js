@@ -1,0 +1,98 @@
+// What the session used: tokens and cost by run, and in all.
+
+import { columns, legend, table } from './charts.js';
+import { h, perFrame, replace } from './dom.js';
+import { cost, tokens } from './format.js';
+
+const MOST = 24;
+
+export class Usage {
+  constructor(workspace, mirror) {
+    this.workspace = workspace;
+    this.mirror = mirror;
+    this.element = h('div', { class: 'usage' });
+    this.items = [];
+    this.draw = perFrame(() => this.drawNow());
+    this.stops = [
+      mirror.on('run_complete', (run) => run.session_id === this.session_id && this.load()),
+      mirror.on('sessions', () => this.draw()),
+    ];
+  }
+
+  close() {
+    this.stops.forEach((stop) => stop());
+  }
+
+  show(session_id) {
+    this.session_id = session_id;
+    this.items = [];
+    this.draw();
+    if (session_id) this.load();
+  }
+
+  async load() {
+    const wanted = this.session_id;
+    try {
+      const page = await this.workspace.usage(wanted);
+      if (wanted !== this.session_id) return;
+      this.items = page.items;
+      this.draw();
+    } catch {
+      // Comes again with the next run.
+    }
+  }
+
+  drawNow() {
+    const total = this.mirror.sessions.get(this.session_id)?.usage;
+    if (!total) return replace(this.element, h('p', { class: 'quiet' }, 'Nothing used yet.'));
+    const wasOpen = this.element.querySelector('details')?.open;
+    const shown = this.items.slice(-MOST);
+    const name = (index) => String(this.items.length - shown.length + index + 1);
+    const numbers = table(
+      ['Run', 'Tokens in', 'Tokens out', 'Cost'],
+      shown.map(({ usage }, index) => [name(index), usage.input_tokens, usage.output_tokens, cost(usage.cost)]),
+      'Tokens and cost by run',
+    );
+    numbers.open = Boolean(wasOpen);
+    replace(
+      this.element,
+      h(
+        'dl',
+        { class: 'figures' },
+        figure('In', tokens(total.input_tokens)),
+        figure('Out', tokens(total.output_tokens)),
+        figure('Cost', cost(total.cost)),
+      ),
+      shown.length > 0 && [
+        columns(
+          'Tokens by run',
+          `${total.input_tokens} tokens in and ${total.output_tokens} out over ${this.items.length} runs.`,
+          shown.map(({ usage }, index) => ({
+            label: `Run ${name(index)}`,
+            short: name(index),
+            values: [
+              ['input', usage.input_tokens],
+              ['output', usage.output_tokens],
+            ],
+          })),
+          { format: tokens, height: 96, width: 300 },
+        ),
+        total.cost > 0 &&
+          columns(
+            'Cost by run',
+            `${cost(total.cost)} in all.`,
+            shown.map(({ usage }, index) => ({
+              label: `Run ${name(index)}`,
+              short: name(index),
+              values: [['cost', usage.cost]],
+            })),
+            { format: cost, height: 80, width: 300 },
+          ),
+        legend([['input', 'tokens in'], ['output', 'tokens out'], ...(total.cost > 0 ? [['cost', 'cost']] : [])]),
+        numbers,
+      ],
+    );
+  }
+}
+
+const figure = (name, value) => h('div', {}, h('dt', {}, name), h('dd', {}, value));

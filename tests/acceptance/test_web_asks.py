@@ -1,0 +1,145 @@
+"""What the agent asks, answered in one browser, seen in the other, with the name of who did (A2, F3, F6)."""
+
+import json
+from typing import Any
+
+from browser import MARKS, open_tab
+from browser import call as tool
+from playwright.async_api import Browser, expect
+from processes import Site, ended
+
+from longboat.testing import Pause, Say
+
+pytestmark = MARKS
+pytest_plugins = ("chromium",)
+
+
+def sent_back(site: Site) -> str:
+    """The result of the last tool call, as the model got it."""
+    result: str = site.model.requests[-1].body["messages"][-1]["content"]
+    return result
+
+
+async def test_a2_a_permission_answered_in_one_page_leaves_the_other_and_says_who(
+    chromium: Browser, site: Site
+) -> None:
+    command = "mkdir made && ls"
+    site.model.add([tool("bash", command=command)], [Say("Made.")], name="allow")
+    directory = site.project("allow")
+    session = await site.session(directory)
+    async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
+        await anna.say("[[allow]]")
+        for tab in (anna, ben):
+            await expect(tab.asks).to_have_count(1)
+            await expect(tab.asks).to_contain_text(command)
+            await expect(tab.page.get_by_role("alert").filter(has_text="Permission asked")).to_be_attached()
+        await expect(anna.tools).to_have_attribute("data-status", "asked")
+        await anna.picture("page-permission")
+        assert not (directory / "made").exists()
+        await ben.button("Allow once").click()
+        await expect(ben.asks).to_have_count(0)
+        await expect(anna.asks).to_have_count(0)
+        await expect(anna.page.locator("article.ask.leaving")).to_contain_text("allowed once, answered by ben")
+        await expect(anna.page.locator("#polite")).to_contain_text("ben")
+        for tab in (anna, ben):
+            await tab.sees("Made.")
+            await tab.idle()
+            await expect(tab.tools).to_have_attribute("data-status", "done")
+    assert (directory / "made").exists()
+
+
+async def test_a2_for_the_session_it_is_not_asked_again_and_the_command_line_may_answer(
+    chromium: Browser, site: Site
+) -> None:
+    site.model.add([tool("bash", command="touch a")], [tool("bash", command="touch a")], [Say("One.")], name="grant")
+    site.model.add([tool("write", path="b", content="b\n")], [Say("Two.")], name="shell")
+    directory = site.project("grant")
+    session = await site.session(directory)
+    async with open_tab(chromium, site, session) as anna:
+        await anna.say("[[grant]]")
+        await anna.button("For this session").click()
+        await anna.sees("One.")
+        await anna.say("[[shell]]")
+        await expect(anna.asks.locator(".diff-view")).to_contain_text("b")
+        ask = (await session.http.get(f"{session.workspace}/permissions")).json()["items"][0]["id"]
+        assert (await ended(await site.longboat("permissions", "answer", ask, "once", cwd=directory))).code == 0
+        await anna.sees("Two.")
+        await expect(anna.asks).to_have_count(0)
+    assert (directory / "b").read_text() == "b\n"
+
+
+async def test_a2_a_denial_carries_its_reason_to_the_model(chromium: Browser, site: Site) -> None:
+    site.model.add([tool("write", path="x.txt", content="x\n")], [Say("Understood.")], name="deny")
+    directory = site.project("deny")
+    session = await site.session(directory)
+    async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
+        await anna.say("[[deny]]")
+        await anna.button("Deny…").click()
+        reason = anna.asks.get_by_label("Reason")
+        await expect(reason).to_be_focused()
+        await reason.press("Escape")
+        await expect(anna.button("Deny…")).to_be_focused()
+        await anna.button("Deny…").click()
+        await reason.fill("Not in this directory.")
+        await reason.press("Enter")
+        await expect(ben.page.locator("article.ask.leaving")).to_contain_text("denied, answered by anna")
+        for tab in (anna, ben):
+            await tab.sees("Understood.")
+            await expect(tab.tools).to_have_attribute("data-status", "failed")
+    assert "Not in this directory." in sent_back(site)
+    assert not (directory / "x.txt").exists()
+
+
+async def test_a2_questions_are_answered_by_choice_by_several_and_in_own_words(chromium: Browser, site: Site) -> None:
+    site.model.add(
+        [tool("question", text="Which colour?", choices=["red", "green"])],
+        [tool("question", text="Which sizes?", choices=["S", "M", "L"], multiple=True)],
+        [tool("question", text="What name?")],
+        [Say("Thanks.")],
+        name="ask",
+    )
+    session = await site.session(site.project("ask"))
+    answers: list[Any] = []
+    async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
+        await anna.say("[[ask]]")
+        card = ben.asks.filter(has_text="Which colour?")
+        await card.get_by_role("radio", name="green").check()
+        await anna.picture("page-question")
+        await ben.button("Answer", within=card).click()
+        await expect(anna.page.locator("article.ask.leaving")).to_contain_text("“green”, answered by ben")
+        card = anna.asks.filter(has_text="Which sizes?")
+        await expect(card).to_be_visible()
+        answers.append(sent_back(site))
+        for name in ("S", "L"):
+            await card.get_by_role("checkbox", name=name).check()
+        await anna.button("Answer", within=card).click()
+        card = ben.asks.filter(has_text="What name?")
+        await card.get_by_label("Your answer").fill("Vera")
+        answers.append(sent_back(site))
+        await card.get_by_label("Your answer").press("Enter")
+        for tab in (anna, ben):
+            await tab.sees("Thanks.")
+            await expect(tab.asks).to_have_count(0)
+        answers.append(sent_back(site))
+    assert answers == ["green", "S\nL", "Vera"]
+
+
+async def test_f6_who_opens_the_page_later_finds_the_ask_and_a_canceled_run_takes_it_away(
+    chromium: Browser, site: Site
+) -> None:
+    site.model.add([tool("question", text="Still there?"), Pause(site.model.gate("open"))], name="late", repeat=True)
+    site.model.gate("open").open()
+    directory = site.project("late")
+    session = await site.session(directory)
+    async with open_tab(chromium, site, session) as anna:
+        await anna.say("[[late]]")
+        await expect(anna.asks).to_contain_text("Still there?")
+        async with open_tab(chromium, site, session, name="ben") as ben:
+            await expect(ben.asks).to_contain_text("Still there?")
+            await expect(ben.page.get_by_label("waits for an answer").first).to_be_visible()
+            await ben.button("Stop").click()
+            for tab in (anna, ben):
+                await expect(tab.asks).to_have_count(0)
+                await tab.idle()
+    (run,) = await session.ledger()
+    assert run["outcome"] == "canceled", json.dumps(run)

@@ -1,0 +1,237 @@
+"""Whatever others wrote is shown as text and does nothing: prompts, answers, output, names, titles, asks (F3).
+
+The page's own policy would stop most of it too: that it was not needed is counted as well (see `browser`).
+"""
+
+import json
+
+from browser import MARKS, NARROW, Tab, call, open_tab
+from imported import called, imported, text
+from playwright.async_api import Browser, expect
+from processes import Site
+from sessions import SessionClient
+
+from hostile import LINES, PAYLOADS
+from longboat.testing import Pause, Refuse, Say
+
+pytestmark = MARKS
+pytest_plugins = ("chromium",)
+
+# Nothing but what the page makes itself: no element or attribute that came with a text.
+INERT = """() => {
+  const found = [];
+  const never = new Set(['SCRIPT', 'IFRAME', 'OBJECT', 'EMBED', 'BASE', 'META', 'LINK', 'STYLE', 'FRAME', 'FRAMESET',
+    'AUDIO', 'VIDEO', 'SOURCE', 'TRACK', 'PICTURE', 'MARQUEE', 'TEMPLATE', 'SLOT', 'MATH', 'FOREIGNOBJECT', 'USE',
+    'ANIMATE', 'IMAGE', 'PORTAL', 'APPLET', 'XSS', 'ISINDEX', 'KEYGEN']);
+  const plain = '.said, .thoughts, pre.output, .command, .queued-text, .session-title, .title, .tool-name, .tool-about,'
+    + ' .todos li span, .ask h2, .ask .choice span, .who, .workspace-name, .path, dd, .toast, .notice strong';
+  for (const node of document.querySelectorAll('body *')) {
+    const told = node.outerHTML.slice(0, 200);
+    if (never.has(node.tagName.toUpperCase())) found.push(told);
+    for (const { name, value } of node.attributes) {
+      if (name.startsWith('on') || ['srcdoc', 'srcset', 'formaction', 'ping', 'background', 'poster', 'autofocus',
+        'contenteditable', 'popover', 'is'].includes(name)) found.push(`${name}: ${told}`);
+      if (/^\\s*(?:javascript|vbscript|data:(?!image\\/(?:png|jpeg|gif|webp);base64,))/i.test(value)
+        && ['href', 'src', 'action', 'xlink:href', 'data'].includes(name)) found.push(`${name}: ${told}`);
+      if (name === 'style' && node.id !== 'prompt' && node.tagName !== 'TEXTAREA') found.push(`style: ${told}`);
+    }
+    if (node.matches('img') && !/^data:image\\/(?:png|jpeg|gif|webp);base64,/.test(node.src)) found.push(told);
+    if (node.closest('.prose') && (node.id || node.getAttribute('name'))) found.push(`named: ${told}`);
+    if (node.matches('form, dialog, button, textarea, select') && node.closest('.prose, .said')) found.push(told);
+    if (node.matches(plain) && node.firstElementChild && !node.closest('.prose')) found.push(`not text: ${told}`);
+  }
+  return found;
+}"""
+
+# Handlers that wait for somebody to come by.
+POKE = """() => {
+  for (const node of document.querySelectorAll('main *, aside *, nav *')) {
+    for (const type of ['mouseover', 'pointerenter', 'focus', 'focusin', 'load', 'error', 'toggle', 'animationstart'])
+      node.dispatchEvent(new Event(type, { bubbles: false }));
+  }
+}"""
+
+
+RENDERED = "() => [...document.querySelectorAll('.prose > .tail')].every((tail) => !tail.textContent)"
+
+
+async def check_inert(tab: Tab) -> None:
+    await tab.page.evaluate(POKE)
+    assert await tab.page.evaluate(INERT) == []
+    assert await tab.page.evaluate("window.__pwned") is False
+    assert len(tab.page.frames) == 1
+    assert tab.faults == []
+
+
+def hostile_turn(number: int, payload: str) -> dict[str, object]:
+    """The payload in every part that a message can have."""
+    calls, results = called(f"c{number}", payload[:60] or "x", {"command": payload, payload[:50]: payload}, payload)
+    shell, output = called(f"s{number}", "bash", {"command": payload}, payload)
+    file = {"type": "file", "name": payload[:200], "media_type": "text/plain", "text": payload}
+    finish = {"type": "finish", "reason": "error", "title": payload, "detail": payload}
+    return {
+        "run_id": f"r{number}",
+        "client_id": payload[:100],
+        "messages": [
+            ("user", [*text(payload), file]),
+            ("assistant", [{"type": "reasoning", "text": payload}, *text(payload), *calls, *shell]),
+            ("tool", [*results, *output]),
+            ("assistant", [*text(f"a {payload} b\n\n{payload}\n"), finish]),
+        ],
+    }
+
+
+async def test_f3_a_transcript_full_of_markup_is_text(chromium: Browser, site: Site) -> None:
+    assert len(PAYLOADS) >= 100
+    beside = await site.session(site.project("hostile"))
+    turns = [hostile_turn(number, payload) for number, payload in enumerate(PAYLOADS)]
+    todos = [{"text": payload, "state": "pending"} for payload in LINES[:50]]
+    session = await imported(beside, LINES[0], turns, todos=todos)
+    for title in LINES[1:60]:
+        await imported(beside, title, [])
+    seen: set[str] = set()
+    async with open_tab(chromium, site, session) as tab:
+        await expect(tab.title).to_have_text(LINES[0])
+        await expect(tab.page.locator(".todos li").first).to_contain_text(LINES[0])
+        while PAYLOADS[0] not in seen:
+            await tab.page.evaluate("for (const box of document.querySelectorAll('main details')) box.open = true")
+            await tab.page.wait_for_function(RENDERED)
+            await check_inert(tab)
+            shown = set(await tab.page.locator(".said").all_text_contents())
+            assert shown - seen, "nothing new came into view"
+            seen |= shown
+            if PAYLOADS[0] not in seen:
+                await older(tab, shown)
+    assert {clean(payload) for payload in PAYLOADS} <= {clean(said) for said in seen}
+
+
+def clean(said: str) -> str:
+    return "".join(char for char in said if char.isprintable() and char not in "\ufffd\ufeff\u202e␀␛␇").strip()
+
+
+async def older(tab: Tab, shown: set[str]) -> None:
+    """Scroll up until others are there."""
+    await tab.page.wait_for_function(
+        """(known) => {
+          const scroller = document.querySelector('.scroller');
+          const rows = [...scroller.querySelectorAll('.said')];
+          if (rows.some((row) => !known.includes(row.textContent))) return true;
+          scroller.scrollTop = 0;
+          return false;
+        }""",
+        arg=[*shown],
+    )
+
+
+async def test_f3_markup_that_streams_in_asks_or_names_a_file_is_text(chromium: Browser, site: Site) -> None:
+    gate = site.model.gate("hostile")
+    everything = "\n\n".join(PAYLOADS)
+    halves = [Say(piece) for payload in PAYLOADS for piece in (payload[:7], payload[7:] + "\n\n") if piece]
+    directory = site.project("hostile <img src=x onerror=window.__pwned=1>")
+    name = "<img src=x onerror=window.__pwned=1>.txt"
+    (directory / name).write_text(everything)
+    site.model.add([*halves, Pause(gate), call("bash", command=f"rm -f '{name}' # {LINES[0]}")], name="h0")
+    site.model.add([call("view", path=name)], [call("<svg onload=window.__pwned=1>", x=1)], [Say("Seen.")], name="h1")
+    site.model.add([call("write", path="<b>x.html", content=everything)], [Say("Written.")], name="h2")
+    site.model.add([call("question", text=everything[:3900], choices=LINES[:15])], [Say("Told.")], name="h3")
+    site.model.add([call("todos", items=[{"text": line} for line in LINES[:40]])], [Say("Planned.")], name="h4")
+    site.model.add([Refuse(400, message="".join(LINES[:20]))], name="h5")
+    site.model.add([call("agent", prompt=f"{LINES[0]} [[h7]]")], [Say("Sent.")], name="h6")
+    site.model.add([Say(everything)], name="h7")
+    session = await site.session(directory)
+    async with open_tab(chromium, site, session) as tab:
+        await tab.say("[[h0]]")
+        await tab.sees(clean(PAYLOADS[-1])[:20])
+        await check_inert(tab)
+        await tab.delivery("Queue")
+        await tab.say(everything)
+        await expect(tab.queue).to_be_visible()
+        await check_inert(tab)
+        await tab.button("Clear", within=tab.queue).click()
+        gate.open()
+        await expect(tab.asks).to_be_visible()
+        await check_inert(tab)
+        await tab.button("Stop").click()
+        await tab.idle()
+        await seen(tab, "[[h1]]", "Seen.")
+        await tab.say("[[h2]]")
+        await expect(tab.asks.locator("table.diff")).to_be_visible()
+        await check_inert(tab)
+        await tab.button("Allow once").click()
+        await tab.sees("Written.")
+        await expect(tab.page.locator(".changed")).to_be_visible()
+        await tab.page.locator(".changed summary").click()
+        await check_inert(tab)
+        await tab.say("[[h3]]")
+        await tab.asks.get_by_role("radio").first.check()
+        await check_inert(tab)
+        await tab.button("Answer").click()
+        await tab.sees("Told.")
+        for prompt, wanted in (("[[h4]]", "Planned."), ("[[h5]]", LINES[0]), ("[[h6]]", "Sent.")):
+            await seen(tab, prompt, wanted)
+        await tab.page.wait_for_function(
+            """() => {
+              for (const box of document.querySelectorAll('main details')) box.open = true;
+              return document.querySelector('.nested .prose > .blocks')?.textContent;
+            }"""
+        )
+        await check_inert(tab)
+        await tab.prompt.press_sequentially("@<img")
+        await expect(tab.page.get_by_role("listbox").get_by_role("option").first).to_contain_text("<img src=x")
+        await check_inert(tab)
+        await tab.prompt.fill("")
+        await names(tab, session)
+
+
+async def seen(tab: Tab, prompt: str, wanted: str) -> None:
+    await tab.say(prompt)
+    await tab.sees(wanted)
+    await tab.idle()
+    await tab.page.evaluate("for (const box of document.querySelectorAll('main details')) box.open = true")
+    await check_inert(tab)
+
+
+async def names(tab: Tab, session: SessionClient) -> None:
+    """Titles of sessions, the names of clients, the list of workspaces, the page of numbers."""
+    for line in LINES[:5]:
+        answer = await session.http.patch(f"{session.workspace}/sessions/{session.session_id}", json={"title": line})
+        assert answer.status_code == 200, answer.text
+        await expect(tab.title).to_have_text(line)
+        refused = await session.http.get(f"{session.workspace}/events", params={"client_id": line})
+        assert refused.status_code == 400
+    await check_inert(tab)
+    await tab.button("Session").click()
+    await tab.page.get_by_role("menuitem", name="Delete…").click()
+    await check_dialog(tab, LINES[4])
+    await tab.page.goto(f"{tab.origin}/#/")
+    await expect(tab.page.locator(".workspace-list")).to_contain_text("hostile <img")
+    await check_inert(tab)
+    await tab.page.goto(f"{tab.origin}/stats")
+    await expect(tab.page.locator("#charts")).to_contain_text(LINES[4])
+    await check_inert(tab)
+
+
+async def check_dialog(tab: Tab, said: str) -> None:
+    dialog = tab.page.get_by_role("dialog")
+    await expect(dialog).to_contain_text(said)
+    assert await dialog.locator("img, svg, script, iframe").count() == 0
+    await tab.button("Cancel", within=dialog).click()
+
+
+async def test_f3_markup_in_the_address_and_in_what_the_browser_keeps_is_text(chromium: Browser, site: Site) -> None:
+    async with open_tab(chromium, site, size=NARROW) as tab:
+        await tab.go()
+        for key, value in (("theme", LINES[0]), ("split", LINES[1]), ("prompts", LINES[:20]), ("name", LINES[2])):
+            await tab.page.evaluate(
+                "([key, value]) => localStorage.setItem(key, value)", [f"longboat.{key}", json.dumps(value)]
+            )
+        await tab.page.reload()
+        await expect(tab.page.get_by_role("dialog", name="Who are you?")).to_be_visible()
+        assert await tab.page.evaluate("window.__pwned") is False
+        await tab.page.get_by_label("Your name").fill("vera")
+        await tab.page.get_by_label("Your name").press("Enter")
+        for payload in LINES[::12]:
+            await tab.page.evaluate("(hash) => { location.hash = hash }", f"#/{payload}/{payload}")
+            await expect(tab.page.locator("#connection")).to_have_attribute("data-state", "refused")
+            assert await tab.page.evaluate("window.__pwned") is False
+        assert tab.faults == []

@@ -1,0 +1,119 @@
+"""A session of 10,000 messages opens and scrolls like one of 100: the page holds a window of it (F3)."""
+
+from dataclasses import dataclass
+
+from browser import MARKS, Tab, open_tab
+from imported import imported, text, turn
+from playwright.async_api import Browser, CDPSession, expect
+from processes import Site
+from sessions import SessionClient
+
+pytestmark = MARKS
+pytest_plugins = ("chromium",)
+
+SHORT, LONG = 100, 10_000
+MOST_ROWS = 90
+"""What the page promises to hold at once."""
+
+
+def answer(number: int) -> str:
+    return f"Answer {number} has **weight**.\n\n- one\n- two\n\n```python\nprint({number})\n```\n"
+
+
+async def of_length(beside: SessionClient, messages: int) -> SessionClient:
+    turns = (turn(n, text(f"Prompt {n}"), text(answer(n))) for n in range(1, messages // 2 + 1))
+    return await imported(beside, f"{messages} messages", turns)
+
+
+@dataclass(kw_only=True)
+class Cost:
+    """What a page has cost the browser since it was opened."""
+
+    work_s: float
+    nodes: int
+    layouts: int
+
+
+async def cost(cdp: CDPSession) -> Cost:
+    found = {one["name"]: one["value"] for one in (await cdp.send("Performance.getMetrics"))["metrics"]}
+    work = found["ScriptDuration"] + found["LayoutDuration"] + found["RecalcStyleDuration"]
+    return Cost(work_s=work, nodes=int(found["Nodes"]), layouts=int(found["LayoutCount"]))
+
+
+def message(tab: Tab, said: str) -> object:
+    return tab.transcript.get_by_text(said, exact=True)
+
+
+async def opened_and_read(browser: Browser, site: Site, session: SessionClient, last: int) -> Cost:
+    """Open a session at its end and scroll 40 turns up, which loads an older page."""
+    async with open_tab(browser, site) as tab:
+        cdp = await tab.page.context.new_cdp_session(tab.page)
+        await cdp.send("Performance.enable")
+        await tab.go(session)
+        await tab.sees(f"Prompt {last}")
+        await expect(tab.transcript.locator(".prose strong").last).to_be_visible()
+        await scroll_up(tab, until=f"Prompt {last - 40}")
+        assert await rows(tab) <= MOST_ROWS
+        return await cost(cdp)
+
+
+async def scroll_up(tab: Tab, *, until: str) -> None:
+    """To the top, again and again, as older messages are put above."""
+    await tab.page.wait_for_function(
+        """(wanted) => {
+          const scroller = document.querySelector('.scroller');
+          if ([...scroller.querySelectorAll('.said')].some((row) => row.textContent === wanted)) return true;
+          scroller.scrollTop = 0;
+          return false;
+        }""",
+        arg=until,
+    )
+
+
+async def rows(tab: Tab) -> int:
+    return await tab.page.locator(".transcript > .rows > .message").count()
+
+
+async def test_f3_ten_thousand_messages_cost_at_most_twice_what_a_hundred_do(chromium: Browser, site: Site) -> None:
+    first = await site.session(site.project("long", context_window=10_000_000))
+    short, long = await of_length(first, SHORT), await of_length(first, LONG)
+    await opened_and_read(chromium, site, short, SHORT // 2)  # fills the caches of server and browser
+    little, much = [], []
+    for _ in range(3):
+        little.append(await opened_and_read(chromium, site, short, SHORT // 2))
+        much.append(await opened_and_read(chromium, site, long, LONG // 2))
+    # Somebody else's load only adds to a measure: the least of each is the nearest to the truth.
+    assert min(one.work_s for one in much) <= 2 * min(one.work_s for one in little), (little, much)
+    assert min(one.nodes for one in much) <= 2 * min(one.nodes for one in little), (little, much)
+
+    async with open_tab(chromium, site, long) as tab:
+        await tab.sees(f"Prompt {LONG // 2}")
+        await scroll_up(tab, until=f"Prompt {LONG // 2 - 400}")
+        assert await rows(tab) <= MOST_ROWS
+        await expect(tab.transcript).not_to_contain_text(f"Prompt {LONG // 2}")
+        await tab.button("Newest").click()
+        await tab.sees(f"Prompt {LONG // 2}")
+        assert await rows(tab) <= MOST_ROWS
+        await tab.say("and one more")
+        await tab.sees("echo: and one more")
+        await tab.idle()
+        await expect(tab.transcript.get_by_text("echo: and one more")).to_be_in_viewport()
+
+
+async def test_f3_a_short_session_is_read_from_its_first_word_to_its_last(chromium: Browser, site: Site) -> None:
+    session = await of_length(await site.session(site.project("short")), 250)
+    async with open_tab(chromium, site, session) as tab:
+        await tab.sees("Prompt 125")
+        await scroll_up(tab, until="Prompt 1")
+        await expect(tab.page.get_by_text("Older messages appear")).to_be_hidden()
+        shown = [text for text in await tab.texts() if text.startswith("anna: ")]
+        assert shown == [f"anna: Prompt {number}" for number in range(1, len(shown) + 1)]
+        await tab.page.wait_for_function(
+            """() => {
+              const scroller = document.querySelector('.scroller');
+              scroller.scrollTop = scroller.scrollHeight;
+              return scroller.textContent.includes('Prompt 125');
+            }"""
+        )
+        shown = [text for text in await tab.texts() if text.startswith("anna: ")]
+        assert shown == [f"anna: Prompt {number}" for number in range(126 - len(shown), 126)]

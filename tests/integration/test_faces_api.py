@@ -1,0 +1,184 @@
+"""What faces need beside the stream: pages from the end, a search, the plan, the models, and people's commands."""
+
+from pathlib import Path
+
+import pytest
+from boat import TITLES_OFF, Boat, launch
+from checks import check_ends, check_requests
+from crash import RESUME, restarted
+from server_harness import serve_in
+
+from longboat.errors import BadInput, EmptyPrompt, RunNotEditable, SessionNotFound
+from longboat.models.seam import ModelRequest
+from longboat.testing import Say, ScriptedModel
+from longboat.wire.models import Message, Outcome, Role, RunState, ToolCallPart, ToolResultPart
+from longboat.wire.requests import CreateSession, EditRun, RunShell
+
+BIG = 100_000
+
+
+def result_of(messages: list[Message]) -> ToolResultPart:
+    (part,) = [part for message in messages for part in message.parts if isinstance(part, ToolResultPart)]
+    return part
+
+
+async def shell(boat: Boat, command: str, run_id: str = "r1") -> None:
+    await boat.workspace.run_shell(boat.session_id, RunShell(command=command, run_id=run_id, client_id="ann"))
+
+
+async def test_a_persons_command_is_a_run_that_the_next_prompt_knows_of(tmp_path: Path) -> None:
+    """F2, `!`: accepted, done without a model, on record; E1 holds for it."""
+    model = ScriptedModel([[Say("I saw it")]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        await shell(boat, "echo by hand; pwd")
+        complete = await boat.completed("r1")
+        assert (complete.outcome, complete.error) == (Outcome.END_TURN, "")
+        messages = list(await boat.messages())
+        assert [message.role for message in messages] == [Role.USER, Role.ASSISTANT, Role.TOOL]
+        assert result_of(messages).content.startswith(f"by hand\n{boat.workspace.directory}")
+        assert [run.client_id for run in boat.watcher.of("run")][-1] == "ann"
+        assert model.requests == []
+        await boat.submit("what did I do?", "r2")
+        await boat.completed("r2")
+        seen = [part for message in model.requests[0].messages for part in message.parts]
+        assert any(isinstance(part, ToolCallPart) and "by hand" in part.input for part in seen)
+        check_requests(model.requests)
+        await check_ends(boat)
+
+
+async def test_a_session_that_began_with_a_command_is_named_after_its_first_prompt(tmp_path: Path) -> None:
+    """A9: and no model is asked for the title of a command."""
+
+    def answer(request: ModelRequest) -> list[Say]:
+        return [Say("A fine title" if request.messages[-1].session_id == "" else "done")]
+
+    model = ScriptedModel(answer, context_window=BIG)
+    async with launch(tmp_path, model, config="{}") as boat:
+        await shell(boat, "echo hi")
+        await boat.completed("r1")
+        assert (await boat.workspace.session(boat.session_id)).title == "!echo hi"
+        assert model.requests == []
+        await boat.submit("look around", "r2")
+        await boat.watcher.until(lambda event: event.type == "session" and event.payload.title == "A fine title")
+        titles = [session.title for session in boat.watcher.of("session")]
+        assert "look around" in titles
+
+
+async def test_a_persons_command_needs_no_model_and_waits_for_its_turn(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel([[Say("done")]], context_window=BIG)) as boat:
+        gate = boat.hold_actor()
+        await gate.reached()
+        gate.open()
+        await shell(boat, "sleep 1000", "long")
+        await boat.watcher.in_state("long", RunState.ACTIVE)
+        await shell(boat, "echo second", "next")
+        with pytest.raises(RunNotEditable):
+            await boat.workspace.edit_run("next", EditRun(prompt="something else"))
+        await boat.workspace.cancel_run("long")
+        assert (await boat.completed("long")).outcome is Outcome.CANCELED
+        assert (await boat.completed("next")).outcome is Outcome.END_TURN
+        await check_ends(boat)
+
+
+@pytest.mark.parametrize("config", [TITLES_OFF, RESUME])
+async def test_a_persons_command_that_a_crash_cut_off_is_interrupted_and_not_run_again(
+    tmp_path: Path, config: str
+) -> None:
+    """B6: whatever the policy; it may have had effects. What waits behind it runs."""
+    async with launch(tmp_path, ScriptedModel(context_window=BIG), config=config) as boat:
+        await shell(boat, "echo ran | tee -a runs; sleep 1000", "long")
+        await shell(boat, "echo next", "next")
+        await boat.watcher.until(lambda event: event.type == "message_delta")
+        async with restarted(boat, ScriptedModel(context_window=BIG), config=config) as again:
+            await again.completed("next")
+            outcomes = {run.run_id: run.outcome for run in await again.ledger()}
+            assert outcomes == {"long": Outcome.INTERRUPTED, "next": Outcome.END_TURN}
+            assert (boat.workspace.directory / "runs").read_text() == "ran\n"
+
+
+async def test_a_persons_command_fails_as_a_command_and_not_as_a_run(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel(context_window=BIG)) as boat:
+        await shell(boat, "exit 3")
+        assert (await boat.completed("r1")).outcome is Outcome.END_TURN
+        assert "3" in result_of(list(await boat.messages())).content
+
+
+async def test_a_rule_that_denies_holds_for_people_too(tmp_path: Path) -> None:
+    """A2: a deny rule is never silently passed over."""
+    config = '{"titles": false, "permissions": {"deny": ["bash(touch *)"]}}'
+    async with launch(tmp_path, ScriptedModel(context_window=BIG), config=config) as boat:
+        await shell(boat, "touch x")
+        await boat.completed("r1")
+        result = result_of(list(await boat.messages()))
+        assert result.is_error
+        assert not (boat.workspace.directory / "x").exists()
+
+
+@pytest.mark.parametrize("command", ["", "  "])
+async def test_an_empty_command_is_refused(tmp_path: Path, command: str) -> None:
+    async with launch(tmp_path, ScriptedModel(context_window=BIG)) as boat:
+        with pytest.raises(EmptyPrompt):
+            await shell(boat, command)
+
+
+async def test_a_transcript_is_paged_from_its_end(tmp_path: Path) -> None:
+    """A face shows the newest first, however long a session is."""
+    async with launch(tmp_path, ScriptedModel([[Say(str(n))] for n in range(5)], context_window=BIG)) as boat:
+        for n in range(5):
+            await boat.submit(f"prompt {n}", f"r{n}")
+            await boat.completed(f"r{n}")
+        whole = list(await boat.messages())
+        pages = []
+        before: str | None = ""
+        while before is not None:
+            page = await boat.workspace.messages(boat.session_id, limit=4, before=before)
+            pages.append(list(page.items))
+            before = page.next
+        assert [len(page) for page in pages] == [4, 4, 2]
+        assert pages[0] == whole[-4:]
+        assert [message for page in reversed(pages) for message in page] == whole
+        with pytest.raises(BadInput):
+            await boat.workspace.messages(boat.session_id, limit=4, before="x")
+
+
+async def test_sessions_are_found_by_words_of_their_titles(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel(context_window=BIG)) as boat:
+        create = boat.workspace.create_session
+        one = await create(CreateSession(title="Fix the Parser of dates"))
+        await create(CreateSession(title="100% of it"))
+        child = await create(CreateSession(title="parser: look around"), sent_by=(one.id, "call"))
+
+        async def found(search: str, *, top: bool = False) -> list[str]:
+            page = await boat.workspace.ledger.sessions(limit=9, after=None, search=search, top=top)
+            return [session.title for session in page.items]
+
+        assert await found("parser") == [child.title, one.title]
+        assert await found("parser", top=True) == [one.title]
+        assert await found("fix dates") == [one.title]
+        assert await found("dates fix") == []
+        assert await found("0%") == ["100% of it"]
+        assert await found("_") == []
+
+
+async def test_faces_ask_for_all_of_this_over_http(tmp_path: Path) -> None:
+    async with serve_in(tmp_path) as served:
+        workspace = await served.workspace(tmp_path / "project")
+        session = await served.session(workspace)
+        answer = await served.unix.get(f"{workspace}/sessions/{session}/todos")
+        assert answer.json() == {"session_id": session, "items": []}
+        accepted = await served.unix.post(f"{workspace}/sessions/{session}/shell", json={"command": "echo over http"})
+        assert accepted.status_code == 202
+        run = await served.unix.get(accepted.headers["location"], params={"wait": 30})
+        assert run.json()["outcome"] == "end_turn"
+        page = (await served.unix.get(f"{workspace}/sessions/{session}/messages", params={"before": ""})).json()
+        assert "over http" in page["items"][2]["parts"][0]["content"]
+        found = await served.unix.get(f"{workspace}/sessions", params={"q": "echo", "top": "true"})
+        assert [item["id"] for item in found.json()["items"]] == [session]
+        models = (await served.unix.get(f"{workspace}/models")).json()
+        assert models["large"] is None
+        assert "nobody" in models["problem"]
+        assert {item["name"].partition("/")[0] for item in models["items"]} >= {"anthropic", "openai"}
+        for what in ("todos", "messages"):
+            gone = await served.unix.get(f"{workspace}/sessions/nobody/{what}")
+            assert (gone.status_code, gone.json()["code"]) == (404, SessionNotFound.code)
+        assert (await served.unix.post(f"{workspace}/sessions/{session}/shell", json={})).status_code == 400

@@ -1,0 +1,73 @@
+"""The server's own files are no reading for its agent, wherever the workspace is: tokens, keys, other sessions."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boat import launch
+
+from longboat.testing import CallTool, Say, ScriptedModel
+from longboat.wire.models import ToolResultPart
+from longboat.wire.requests import Approve
+
+SECRET = "the-token-of-the-server"
+
+
+def call(name: str, **arguments: Any) -> CallTool:
+    return CallTool(name, json.dumps(arguments))
+
+
+@pytest.mark.parametrize(
+    "tried",
+    [
+        call("view", path="data/token"),
+        call("grep", pattern="token", path="."),
+        call("grep", pattern="token", path="data"),
+        call("bash", command="cat data/token"),
+        call("bash", command="head dat?/tok*"),
+        call("view", path="config/longboat/longboat.json"),
+        call("bash", command="cat run/server.json"),
+        call("write", path="data/token", content="mine"),
+    ],
+    ids=lambda each: each.arguments if isinstance(each.arguments, str) else "",
+)
+async def test_a_workspace_that_holds_them_does_not_show_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tried: CallTool
+) -> None:
+    """A2, http.md: no secret is ever in a response; somebody's home is a workspace like any other."""
+    home = tmp_path / "project"
+    home.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    model = ScriptedModel([[tried], [Say("")]], context_window=100_000)
+    async with launch(tmp_path, model, data_dir=home / "data", runtime_dir=home / "run") as boat:
+        for place in ("data/token", "run/server.json", "config/longboat/longboat.json"):
+            path = home / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f'// {SECRET}\n{{"titles": false}}')
+        await boat.submit("read it", "r1", approve=Approve.ALL)
+        await boat.completed("r1")
+        parts = [part for message in await boat.messages() for part in message.parts]
+        (result,) = [part for part in parts if isinstance(part, ToolResultPart)]
+        assert SECRET not in result.content
+        assert SECRET in (home / "data" / "token").read_text()
+
+
+async def test_what_its_own_commands_print_stays_readable(tmp_path: Path) -> None:
+    """A1: the full output of a long command is a file there."""
+    home = tmp_path / "project"
+    home.mkdir()
+    long = call("bash", command="seq 20000")
+
+    def answer(request: Any) -> Any:
+        results = [part for message in request.messages for part in message.parts if isinstance(part, ToolResultPart)]
+        if not results:
+            return [long]
+        if len(results) == 1:
+            place = next(word for word in results[0].content.split() if "scratch" in word).strip("[].,:")
+            return [call("view", path=place, offset=15_000, limit=2)]
+        return [Say(results[1].content)]
+
+    async with launch(tmp_path, ScriptedModel(answer, context_window=100_000), data_dir=home / "data") as boat:
+        await boat.submit("count", "r1", approve=Approve.ALL)
+        assert "15000" in (await boat.completed("r1")).text

@@ -1,0 +1,206 @@
+"""The composer of the terminal app: keys, completion, history, attachments, commands (F2)."""
+
+import base64
+from pathlib import Path
+
+import pytest
+from textual import events
+from tui_deck import Deck, aboard, harbour
+
+from longboat.testing import Say, ScriptedModel
+from longboat.tui.dialogs.help import HelpScreen
+from longboat.tui.dialogs.models import ModelPicker
+from longboat.tui.dialogs.sessions import SessionList
+from longboat.tui.status import Header
+from longboat.wire.models import FilePart
+from longboat.wire.requests import Approve
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+async def paste(deck: Deck, text: str) -> None:
+    deck.app.post_message(events.Paste(text))
+    await deck.pilot.pause()
+
+
+async def test_ctrl_j_begins_a_line_and_enter_sends_them_all(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port) as deck:
+        await deck.pilot.press("a", "ctrl+j", "b", "enter")
+        await deck.until(lambda: deck.prompts == ["a\nb"])
+        assert deck.app.composer.input.text == ""
+
+
+async def test_an_empty_prompt_is_not_sent(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+        await deck.pilot.press("enter", "space", "enter")
+        assert deck.app.sender.waiting == []
+
+
+async def test_the_arrows_walk_through_prompts_of_the_session_and_of_this_terminal(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port:
+        async with aboard(port) as deck:
+            for prompt in ("first", "second"):
+                await deck.say(prompt)
+                await deck.until(lambda: deck.idle)
+        async with aboard(port, resume=True) as deck:
+            await deck.until(lambda: len(deck.answers) == 2)
+            text = lambda: deck.app.composer.input.text  # noqa: E731
+            await deck.type("half typed")
+            seen = []
+            for key in ("up", "up", "up", "down", "down"):
+                await deck.pilot.press(key)
+                seen.append(text())
+            assert seen == ["second", "first", "first", "second", "half typed"]
+
+
+async def test_an_at_sign_offers_files_of_the_workspace(tmp_path: Path) -> None:
+    port = harbour(tmp_path, ScriptedModel.echo())
+    (Path(port.project) / "src").mkdir()
+    (Path(port.project) / "src" / "parser.py").write_text("")
+    async with port.serving(), aboard(port) as deck:
+        await deck.type("look at @pars")
+        await deck.until(lambda: deck.app.composer.choices.is_open)
+        await deck.pilot.press("tab")
+        assert deck.app.composer.input.text == "look at @src/parser.py "
+        assert not deck.app.composer.choices.is_open
+
+
+async def test_a_slash_offers_commands_ours_and_the_projects(tmp_path: Path) -> None:
+    port = harbour(tmp_path, ScriptedModel.echo())
+    place = Path(port.project) / ".agents" / "commands"
+    place.mkdir(parents=True)
+    (place / "review.md").write_text("---\ndescription: Review [red]it[/red]\n---\nReview $ARGUMENTS\n")
+    async with port.serving(), aboard(port) as deck:
+        await deck.until(lambda: deck.app.project_commands)
+        await deck.type("/re")
+        await deck.until(lambda: deck.app.composer.choices.is_open)
+        assert "/redo" in deck.screen
+        assert "Review [red]it[/red]" in deck.screen
+        await deck.pilot.press("escape")
+        assert not deck.app.composer.choices.is_open
+        assert deck.app.composer.input.text == "/re"
+        await deck.say("/review the parser")
+        await deck.until(lambda: deck.idle and deck.answers and "Review the parser" in deck.answers[0])
+
+
+async def test_long_text_and_pictures_are_pasted_as_attachments(tmp_path: Path) -> None:
+    model = ScriptedModel([[Say("seen")]])
+    picture = tmp_path / "a pixel.png"
+    picture.write_bytes(PIXEL)
+    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
+        await paste(deck, "short text")
+        assert deck.app.composer.input.text == "short text"
+        await paste(deck, "x\n" * 2_000)
+        await paste(deck, f"'{picture}'")
+        await paste(deck, f"file://{str(picture).replace(' ', '%20')}")
+        assert deck.app.composer.input.text == "short text"
+        assert "pasted-1.txt (2001 lines)" in deck.screen
+        assert "a pixel.png" in deck.screen
+        await deck.pilot.press("enter")
+        await deck.until(lambda: deck.idle and deck.answers == ["seen"])
+        parts = [part for message in model.requests[0].messages for part in message.parts if isinstance(part, FilePart)]
+        assert [part.name for part in parts] == ["pasted-1.txt", "a pixel.png", "a pixel.png"]
+        assert deck.app.composer.attachments == []
+
+
+async def test_backspace_in_an_empty_composer_takes_an_attachment_away(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+        await paste(deck, "x" * 3_000)
+        await deck.pilot.press("backspace")
+        assert deck.app.composer.attachments == []
+
+
+async def test_keys_that_arrive_at_once_keep_their_order(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+        await deck.type("/u")
+        for key, character in (("backspace", None), ("backspace", None), ("at", "@")):
+            deck.app.post_message(events.Key(key, character))
+        await deck.until(lambda: deck.app.composer.input.text == "@")
+
+
+async def test_ctrl_c_clears_then_warns_then_leaves(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+        await deck.type("half a thought")
+        await deck.pilot.press("ctrl+c")
+        assert deck.app.composer.input.text == ""
+        await deck.pilot.press("up")
+        assert deck.app.composer.input.text == "half a thought"
+        await deck.pilot.press("ctrl+c", "ctrl+c")
+        assert not deck.app._exit
+        await deck.pilot.press("ctrl+c")
+        await deck.until(lambda: deck.app._exit)
+
+
+@pytest.mark.parametrize(("key", "dialog"), [("ctrl+l", ModelPicker), ("ctrl+s", SessionList), ("f1", HelpScreen)])
+async def test_keys_open_their_dialogs(tmp_path: Path, key: str, dialog: type) -> None:
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+        await deck.pilot.press(key)
+        await deck.until(lambda: isinstance(deck.app.screen, dialog))
+        await deck.pilot.press("escape")
+        await deck.until(lambda: len(deck.app.screen_stack) == 1)
+
+
+async def test_ctrl_p_offers_our_commands(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+        await deck.pilot.press("ctrl+p")
+        await deck.until(lambda: len(deck.app.screen_stack) == 2)
+        await deck.pilot.press(*"approve")
+        await deck.until(lambda: "Yolo" in deck.screen)
+        await deck.pilot.press("enter")
+        await deck.until(lambda: deck.app.approve is Approve.ALL)
+
+
+async def test_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port, size=(120, 30)) as deck:
+        app = deck.app
+        await deck.say("/undo")
+        await deck.until(lambda: "no session yet" in deck.screen)
+        await deck.say("hello")
+        await deck.until(lambda: deck.idle and deck.answers == ["echo: hello"])
+        await deck.say("/rename A [b]new[/b] title")
+        await deck.until(lambda: app.query_one(Header).place.title == "A [b]new[/b] title")
+        await deck.say("/effort high")
+        await deck.say("/model some/model")
+        await deck.say("/yolo")
+        await deck.until(lambda: "model high · approves all" in deck.screen)
+        await deck.say("/theme light")
+        await deck.until(lambda: app.theme == "textual-light")
+        await deck.say("/export out.md")
+        await deck.until((tmp_path / "out.md").exists)
+        assert "echo: hello" in (tmp_path / "out.md").read_text()
+        before = app.desk.session_id
+        await deck.say("/fork")
+        await deck.until(lambda: app.desk.session_id != before and deck.answers == ["echo: hello"])
+        await deck.say("/new")
+        await deck.until(lambda: app.desk.session_id is None and deck.answers == [])
+        await deck.say("/quit")
+        await deck.until(lambda: app._exit)
+
+
+async def test_the_model_effort_and_approval_go_along_with_a_prompt(tmp_path: Path) -> None:
+    model = ScriptedModel.echo()
+    async with harbour(tmp_path, model).serving() as port, aboard(port, effort="high") as deck:
+        await deck.say("think hard")
+        await deck.until(lambda: deck.idle)
+        assert model.requests[0].effort == "high"
+
+
+async def test_an_unknown_command_is_not_sent_and_a_path_is(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port) as deck:
+        await deck.say("/undoo it")
+        await deck.until(lambda: "There is no command /undoo" in deck.screen)
+        assert deck.app.composer.input.text == "/undoo it"
+        await deck.say("/usr/bin is a path")
+        await deck.until(lambda: deck.answers == ["echo: /usr/bin is a path"])
+
+
+async def test_summarize_is_a_run_of_its_own(tmp_path: Path) -> None:
+    model = ScriptedModel([[Say("one")], [Say("The short of it")]])
+    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
+        await deck.say("hello")
+        await deck.until(lambda: deck.idle)
+        await deck.say("/summarize")
+        await deck.until(lambda: any(message.summary for message in deck.app.desk.transcript.messages) and deck.idle)

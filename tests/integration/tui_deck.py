@@ -1,0 +1,173 @@
+"""The terminal app against a real server in the test: real sockets and store, a scripted model, Textual's pilot."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from boat import TITLES_OFF, OneModel
+from server_harness import settings_in
+from textual.geometry import Size
+from textual.pilot import Pilot
+from textual.strip import Strip
+from textual.widgets import Static
+
+from longboat.client import Client
+from longboat.config.settings import ServerSection
+from longboat.models.seam import Model
+from longboat.runtime.app import App, open_app
+from longboat.server.asgi import build_asgi
+from longboat.server.embedded import open_http
+from longboat.server.listen import open_listeners
+from longboat.tui.app import LongboatApp
+from longboat.tui.messages import GrowingMarkdown, Note, PromptView
+from longboat.tui.toolcard import ToolCard
+from longboat.wire.archive import FORMAT, FORMAT_VERSION, SessionExport
+from longboat.wire.models import FinishPart, FinishReason, Message, Part, Role, Session, TextPart
+
+PATIENCE_S = 20.0
+
+
+@dataclass
+class Harbour:
+    """A server that can be stopped and started again on the same directory."""
+
+    path: Path
+    model: Model
+    app: App | None = None
+
+    @property
+    def socket(self) -> str:
+        return str(self.path / "run" / "longboat.sock")
+
+    @property
+    def project(self) -> str:
+        return str(self.path / "project")
+
+    @asynccontextmanager
+    async def serving(self, **options: Any) -> AsyncIterator["Harbour"]:
+        settings = settings_in(self.path, host=None, server=ServerSection(max_body_mb=64))
+        with open_listeners(settings) as listeners:
+            async with open_app(settings, models=OneModel(self.model), **options) as app:
+                asgi, _ = build_asgi(app)
+                async with open_http(asgi, listeners.sockets):
+                    self.app = app
+                    try:
+                        yield self
+                    finally:
+                        await app.leave(drain_s=0, hurry=asyncio.Event())
+
+
+def harbour(path: Path, model: Model, config: str = TITLES_OFF) -> Harbour:
+    (path / "project").mkdir(exist_ok=True)
+    (path / "project" / "longboat.json").write_text(config)
+    return Harbour(path, model)
+
+
+@dataclass
+class Deck:
+    """An app under test, and the ways to look at it."""
+
+    app: LongboatApp
+    pilot: Pilot[None]
+
+    async def until(self, true: Callable[[], object]) -> None:
+        """Wait until something is so; what never comes is told with the screen as it is then."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not true():
+                    await self.pilot.pause()
+                    await asyncio.sleep(0.005)
+        except TimeoutError:
+            raise AssertionError(f"It never was so:\n{self.screen}") from None
+
+    @property
+    def screen(self) -> str:
+        """What a person would see."""
+        return "\n".join(line.text for line in self.lines)
+
+    @property
+    def lines(self) -> list[Strip]:
+        width, height = self.app.size
+        return self.app.screen._compositor.render_strips(Size(width, height))
+
+    async def type(self, text: str) -> None:
+        self.app.composer.input.put(text)
+        await self.pilot.pause()
+
+    async def say(self, text: str, *, key: str = "enter") -> None:
+        await self.type(text)
+        await self.pilot.press(key)
+
+    @property
+    def prompts(self) -> list[str]:
+        return [str(view.render()) for view in self.app.query(PromptView)]
+
+    @property
+    def answers(self) -> list[str]:
+        return [view.source for view in self.app.query(GrowingMarkdown)]
+
+    @property
+    def notes(self) -> list[str]:
+        return [str(note.render()) for note in self.app.query(Note)]
+
+    @property
+    def cards(self) -> list[ToolCard]:
+        return list(self.app.query(ToolCard))
+
+    def text_of(self, widget: Static) -> str:
+        return str(widget.render())
+
+    @property
+    def idle(self) -> bool:
+        return self.app.desk.session_id is not None and not self.app.desk.unfinished and not self.app.sender.waiting
+
+
+@asynccontextmanager
+async def aboard(
+    port: Harbour, *, size: tuple[int, int] = (100, 30), name: str = "me", **options: Any
+) -> AsyncIterator[Deck]:
+    """The app of one person, ready for prompts."""
+    async with Client(socket=port.socket, client_id=name) as client:
+        app = LongboatApp(client, port.project, **options)
+        async with app.run_test(size=size, notifications=True) as pilot:
+            deck = Deck(app, pilot)
+            await deck.until(lambda: app.connection.workspace_id and app.models is not None)
+            yield deck
+
+
+def long_session(count: int) -> SessionExport:
+    """A session of so many messages, prompts and answers in turn."""
+    when = "2026-11-15T12:00:00.000000Z"
+    messages = tuple(
+        Message(
+            id=f"m{number}",
+            session_id="s",
+            run_id=f"r{number // 2}",
+            seq=number + 1,
+            role=Role.ASSISTANT if number % 2 else Role.USER,
+            parts=_parts(number),
+            created_at=when,
+            finished_at=when,
+        )
+        for number in range(count)
+    )
+    session = Session(id="s", workspace_id="w", title=f"{count} messages", created_at=when, updated_at=when)
+    return SessionExport(
+        format=FORMAT,
+        version=FORMAT_VERSION,
+        exported_at=when,
+        session=session,
+        summary_seq=0,
+        messages=messages,
+        runs=(),
+    )
+
+
+def _parts(number: int) -> tuple[Part, ...]:
+    if number % 2 == 0:
+        return (TextPart(text=f"prompt {number}"),)
+    text = f"# Answer {number}\n\nSome **words** and `code`.\n\n- one\n- two\n"
+    return (TextPart(text=text), FinishPart(reason=FinishReason.END_TURN))

@@ -1,0 +1,214 @@
+"""A host for one dialog or panel, what it drew as text, and things to show in it."""
+
+import os
+from pathlib import Path
+from typing import TypeVar
+
+from rich.segment import Segment
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+from textual.screen import ModalScreen
+from textual.widget import Widget
+
+from longboat.wire.events import Change
+from longboat.wire.listings import DiffPage, FileDiff, ModelInfo, ModelPage
+from longboat.wire.models import Delivery, Permission, Question, Run, RunState, Session, Usage
+
+PICTURES = Path(__file__).parent / "pictures"
+SIZES = ((60, 20), (80, 24), (120, 40))
+WHEN = "2026-11-15T12:00:00.000000Z"
+
+Result = TypeVar("Result")
+
+
+class Stage(App[None]):
+    """Shows a panel, or a dialog in front of nothing, and keeps what it ended with."""
+
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, *panels: Widget) -> None:
+        super().__init__()
+        self._panels = panels
+        self.results: list[object] = []
+        self.heard: list[object] = []
+        self.quitted = False
+
+    def compose(self) -> ComposeResult:
+        yield from self._panels
+
+    def on_queue_panel_edited(self, message: object) -> None:
+        self.heard.append(message)
+
+    on_queue_panel_deleted = on_queue_panel_edited
+    on_queue_panel_delivered = on_queue_panel_edited
+
+    async def action_quit(self) -> None:
+        self.quitted = True
+
+    async def open(self, pilot: Pilot[None], dialog: ModalScreen[Result]) -> None:
+        await self.push_screen(dialog, self.results.append)
+        await self.settled(pilot)
+
+    async def settled(self, pilot: Pilot[None]) -> None:
+        await pilot.pause()
+        await self.workers.wait_for_complete()
+        await pilot.pause()
+
+
+def drawn(app: App[None]) -> list[list[Segment]]:
+    """The pieces of each line of the screen that is in front."""
+    return [list(strip) for strip in app.screen._compositor.render_strips()]
+
+
+def picture(app: App[None]) -> str:
+    lines = ("".join(piece.text for piece in line).rstrip() for line in drawn(app))
+    return "\n".join(lines) + "\n"
+
+
+def holds(app: App[None], name: str) -> None:
+    """The screen looks as the picture of this name. `PICTURES=write` takes it anew: look at it before you keep it."""
+    width, height = app.size
+    path = PICTURES / f"{name}-{width}x{height}.txt"
+    if os.environ.get("PICTURES") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(picture(app))
+    assert picture(app) == path.read_text(), f"{path.name} looks different: PICTURES=write takes it anew"
+
+
+DIFF = "".join(
+    f"{line}\n"
+    for line in (
+        "--- a/src/boat.py",
+        "+++ b/src/boat.py",
+        "@@ -1,5 +1,6 @@",
+        " def sail(wind: int) -> str:",
+        '-    return "slow"',
+        "+    # with the wind",
+        '+    return "fast" if wind > 3 else "slow"',
+        " ",
+        " ",
+        " class Boat:",
+        "@@ -40,2 +41,2 @@ class Boat:",
+        "-    crew = 5",
+        "+    crew = 6",
+        "     keel = True",
+    )
+)
+
+
+def a_permission(
+    *,
+    tool: str = "bash",
+    title: str = "Run git push --force origin main",
+    detail: str = "git push --force origin main",
+    argument: str = "git push --force origin main",
+    why: str = "No rule allows git push.",
+    grant: tuple[str, ...] = ("bash(git push --force origin main)",),
+    wide: tuple[str, ...] = ("bash(git push *)",),
+) -> Permission:
+    return Permission(
+        id="per_1",
+        session_id="ses_1",
+        run_id="run_1",
+        tool_call_id="call_1",
+        tool=tool,
+        action="run",
+        argument=argument,
+        title=title,
+        detail=detail,
+        why=why,
+        grant=grant,
+        wide=wide,
+        asked_at=WHEN,
+    )
+
+
+def an_edit() -> Permission:
+    return a_permission(
+        tool="edit",
+        title="Edit src/boat.py",
+        detail=DIFF,
+        argument="src/boat.py",
+        why="Files are asked for before they are changed.",
+        grant=("edit(src/boat.py)",),
+        wide=("edit(src/**)",),
+    )
+
+
+def a_question(
+    *,
+    text: str = "Which database should the tests use?",
+    choices: tuple[str, ...] = ("SQLite in memory", "SQLite in a file", "PostgreSQL"),
+    multiple: bool = False,
+) -> Question:
+    return Question(
+        id="que_1",
+        session_id="ses_1",
+        run_id="run_1",
+        tool_call_id="call_1",
+        text=text,
+        choices=choices,
+        multiple=multiple,
+        asked_at=WHEN,
+    )
+
+
+def a_session(number: int, *, title: str = "", busy: bool = False, cost: float = 0.0) -> Session:
+    """The higher the number, the older."""
+    return Session(
+        id=f"ses_{number:04}",
+        workspace_id="wsp_1",
+        title=title or f"Session number {number}",
+        created_at=WHEN,
+        updated_at=f"2026-11-{14 - number // 1440:02}T{23 - number // 60 % 24:02}:{59 - number % 60:02}:00.000000Z",
+        busy=busy,
+        usage=Usage(cost=cost),
+    )
+
+
+def a_run(
+    number: int,
+    *,
+    prompt: str = "",
+    state: RunState = RunState.QUEUED,
+    delivery: Delivery = Delivery.QUEUE,
+    client_id: str = "ada",
+) -> Run:
+    return Run(
+        run_id=f"run_{number}",
+        seq=number,
+        session_id="ses_1",
+        state=state,
+        delivery=delivery,
+        prompt=prompt or f"Prompt number {number}",
+        position=number,
+        accepted_at=WHEN,
+        client_id=client_id,
+    )
+
+
+def some_models(*, problem: str = "Set ANTHROPIC_API_KEY.", name: str = "anthropic/claude") -> ModelPage:
+    return ModelPage(
+        items=(
+            ModelInfo(name=name, ready=False, problem=problem, context_window=200_000),
+            ModelInfo(name="openai/gpt-large", ready=True, context_window=400_000),
+            ModelInfo(name="openai/gpt-small", ready=True, context_window=1_000_000, images=False, effort=False),
+            ModelInfo(name="local/little", ready=True),
+        ),
+        large="openai/gpt-large",
+        small="openai/gpt-small",
+    )
+
+
+def some_changes() -> DiffPage:
+    return DiffPage(
+        items=(
+            FileDiff(path="src/boat.py", change=Change.UPDATED, additions=3, deletions=2, diff=DIFF),
+            FileDiff(path="logo.png", change=Change.CREATED, additions=0, deletions=0, diff=""),
+        ),
+        complete=True,
+    )
+
+
+async def nothing(*what: object) -> None:
+    return None

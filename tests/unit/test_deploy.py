@@ -1,0 +1,135 @@
+"""The files in docs/deploy/ are what docs/deployment.md shows, and use commands, flags and names that exist."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_readme import ROOT, TEXTS, complaint, fenced
+
+from longboat.config.load import load_config, user_config_file
+from longboat.config.settings import ServerSection
+from longboat.errors import ForeignHost
+from longboat.server.auth import Policy
+
+DEPLOY = ROOT / "docs" / "deploy"
+UNITS = ["longboat.service", "longboat-user.service"]
+PAGE = TEXTS["docs/deployment.md"]
+
+
+def read(name: str) -> str:
+    return (DEPLOY / name).read_text(encoding="utf-8")
+
+
+def setting(unit: str, key: str) -> str:
+    (value,) = re.findall(rf"^{key}=(.+)$", read(unit), flags=re.MULTILINE)
+    return str(value)
+
+
+def instructions(kind: str) -> list[str]:
+    """Of the container file, each on one line."""
+    return re.findall(rf"^{kind} (.+)$", read("Containerfile").replace("\\\n", ""), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in DEPLOY.iterdir()))
+def test_the_page_shows_every_file_as_it_is(name: str) -> None:
+    assert f"[{name}](deploy/{name})" in PAGE
+    assert read(name) in [
+        block for language in ("ini", "nginx", "dockerfile", "text") for block in fenced(PAGE, language)
+    ]
+
+
+# systemd
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_unit_starts_a_command_that_exists_and_waits_for_the_drain(unit: str) -> None:
+    program, *arguments = shlex.split(setting(unit, "ExecStart"))
+    assert program.endswith("/bin/longboat")
+    assert complaint(arguments) is None
+    assert int(setting(unit, "TimeoutStopSec")) >= ServerSection().drain_s + 5
+    assert setting(unit, "KillMode") == "mixed", "else systemd ends the commands of runs that are to drain"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+@pytest.mark.parametrize(("unit", "whose"), [("longboat.service", "--system"), ("longboat-user.service", "--user")])
+def test_systemd_finds_nothing_wrong_with_the_unit(unit: str, whose: str, tmp_path: Path) -> None:
+    started = setting(unit, "ExecStart").split()[0]
+    copy = tmp_path / unit
+    copy.write_text(read(unit).replace(started, sys.executable))  # it looks whether the program is there
+    found = subprocess.run(
+        ["systemd-analyze", whose, "verify", "--man=no", str(copy)],
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [line for line in (found.stdout + found.stderr).splitlines() if unit in line]
+    assert (found.returncode, said) == (0, [])
+
+
+# Proxies
+
+
+def test_the_proxies_lead_to_the_port_of_the_unit_and_pass_what_the_server_takes() -> None:
+    port = re.search(r"--port (\d+)", setting("longboat.service", "ExecStart"))
+    assert port is not None
+    largest = ServerSection().max_body_mb
+    assert f"proxy_pass http://127.0.0.1:{port[1]};" in read("nginx.conf")
+    assert f"client_max_body_size {largest}m;" in read("nginx.conf")
+    assert f"reverse_proxy 127.0.0.1:{port[1]} " in read("Caddyfile")
+    assert f"max_size {largest}MiB" in read("Caddyfile")
+    (timeout,) = re.findall(r"proxy_read_timeout (\d+)s;", read("nginx.conf"))
+    assert int(timeout) > 60, "requests may wait for 60 s"
+
+
+# The container
+
+
+def test_the_container_has_a_python_that_longboat_runs_on() -> None:
+    (base,) = instructions("FROM")
+    found = re.search(r"/python:(\d+)\.(\d+)-", base)
+    assert found is not None
+    assert (int(found[1]), int(found[2])) >= (3, 11)
+
+
+def test_the_container_starts_a_command_that_exists_on_the_port_that_it_exposes() -> None:
+    (command,) = map(json.loads, instructions("CMD"))
+    assert command[0] == "longboat"
+    assert complaint(command[1:]) is None
+    (port,) = instructions("EXPOSE")
+    assert command[-2:] == ["--port", port]
+    (probe,) = re.findall(r"^HEALTHCHECK CMD (.+)$", read("Containerfile"), flags=re.MULTILINE)
+    program = json.loads(probe)[2]
+    compile(program, "HEALTHCHECK", "exec")
+    assert f"http://127.0.0.1:{port}/v1/health" in program
+
+
+def test_the_container_copies_all_that_the_package_is_built_of() -> None:
+    copied = [name for line in instructions("COPY") for name in line.split()[:-1]]
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    assert {"pyproject.toml", "README.md", "LICENSE", "src"} <= set(copied)
+
+
+def test_the_container_answers_at_its_published_port_whatever_its_own_address_is(tmp_path: Path) -> None:
+    (written,) = re.findall(r"echo '(\{.+?\})' > (\S+)", read("Containerfile"))
+    assert written[1].endswith("/.config/longboat/longboat.json")
+    file = user_config_file({}, tmp_path)
+    file.parent.mkdir(parents=True)
+    file.write_text(written[0])
+    allowed = load_config(tmp_path, environ={}, user_dir=tmp_path).server.allowed_hosts
+    policy = Policy(token="t", listen_host="0.0.0.0", allowed_hosts=allowed)
+    for host in ("localhost:8911", "127.0.0.1:8911"):
+        policy.check_host([host], local_address="172.17.0.2")
+    with pytest.raises(ForeignHost):
+        policy.check_host(["evil.example.com"], local_address="172.17.0.2")
+
+
+def test_every_variable_of_ours_in_the_files_is_a_documented_one() -> None:
+    named = {name for path in DEPLOY.iterdir() for name in re.findall(r"LONGBOAT_\w+", read(path.name))}
+    assert not [name for name in named if f"| `{name}` |" not in TEXTS["docs/configuration.md"]]

@@ -1,0 +1,100 @@
+"""The pure parts of the terminal app: history, completion, pastes, subjects, the words at the end (F2)."""
+
+import pytest
+
+from longboat.tui.attachments import LONG, chip, from_paste
+from longboat.tui.commands import command_in
+from longboat.tui.completion import Choice, Sort, Wanted, matching, wanted
+from longboat.tui.history import History
+from longboat.tui.leaving import farewell, theme_of_terminal
+from longboat.tui.plain import counted, one_line, safe
+from longboat.tui.subject import subject_of
+from longboat.tui.toolcard import diff_style
+
+
+def test_history_walks_back_and_forth_and_keeps_what_was_typed() -> None:
+    history = History()
+    history.take(["old", "older twice", "older twice"])
+    history.add("new")
+    history.add("old")
+    assert [history.older("draft") for _ in range(4)] == ["old", "new", "older twice", None]
+    assert [history.newer() for _ in range(4)] == ["new", "old", "draft", None]
+
+
+@pytest.mark.parametrize(
+    ("text", "first_line", "expected"),
+    [
+        ("/un", True, Wanted(sort=Sort.COMMAND, query="un", length=3)),
+        ("/un", False, None),
+        ("say /un", True, None),
+        ("see @src/pa", True, Wanted(sort=Sort.FILE, query="src/pa", length=7)),
+        ("@", False, Wanted(sort=Sort.FILE, query="", length=1)),
+        ("me@example", True, None),
+        ("plain", True, None),
+    ],
+)
+def test_what_is_completed(text: str, first_line: bool, expected: Wanted | None) -> None:
+    assert wanted(text, first_line=first_line) == expected
+
+
+def test_choices_that_begin_so_come_first() -> None:
+    choices = [Choice(text="/summarize"), Choice(text="/undo"), Choice(text="/new")]
+    assert [choice.text for choice in matching(choices, "u")] == ["/undo", "/summarize"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("/undo", "undo"), ("/a:b c", "a:b"), ("/usr/bin", ""), ("no /undo", ""), ("/", "")]
+)
+def test_a_command_is_told_from_a_path(text: str, name: str) -> None:
+    assert command_in(text) == name
+
+
+def test_only_long_text_and_pictures_become_attachments() -> None:
+    assert from_paste("x" * LONG, 0) is None
+    assert from_paste("/no/such/picture.png", 0) is None
+    assert from_paste("it's 'unbalanced", 0) is None
+    long = from_paste("x\n" * LONG, 2)
+    assert long is not None
+    assert (long.name, long.media_type, chip(long)) == ("pasted-3.txt", "text/plain", "pasted-3.txt (2001 lines)")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "subject"),
+    [
+        ("bash", '{"command": "ls -l"}', "ls -l"),
+        ("grep", '{"path": "src", "pattern": "x"}', "x src"),
+        ("todos", '{"items": [{"text": "a", "state": "in_progress"}]}', "0 of 1 done: a"),
+        ("any", '{"unfinished', ""),
+        ("any", "[1]", ""),
+        ("any", '{"count": 3, "odd": "word"}', "word"),
+    ],
+)
+def test_what_a_call_is_about(tool: str, arguments: str, subject: str) -> None:
+    assert subject_of(tool, arguments) == subject
+
+
+def test_foreign_text_is_shown_as_text() -> None:
+    assert safe("a\x1b[2Jb") == "a␛[2Jb"
+    assert one_line("one\ntwo   three", 8) == "one two…"
+    assert [diff_style(row) for row in ("@@ -1 +1 @@", "+a", "-a", " a")] == [
+        "$text-accent",
+        "$text-success",
+        "$text-error",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(("number", "told"), [(999, "999"), (1_000, "1k"), (12_340, "12.3k"), (2_500_000, "2.5M")])
+def test_tokens_are_told_in_few_characters(number: int, told: str) -> None:
+    assert counted(number) == told
+
+
+def test_the_last_words_tell_what_was_not_sent_and_how_to_come_back() -> None:
+    told = farewell(failure="", session_id="s1", runs=(), unsent=["a\nb"], come_back="longboat -s {session_id}")
+    assert told.splitlines() == ["1 prompt was not sent:", "  a b", "Come back with: longboat -s s1"]
+    assert farewell(failure="Gone\x1b[2J.", session_id="s1", runs=(), unsent=(), come_back="") == "Gone␛[2J."
+
+
+@pytest.mark.parametrize(("said", "theme"), [("15;0", "textual-dark"), ("0;15", "textual-light"), ("", "textual-dark")])
+def test_the_theme_follows_the_terminal(said: str, theme: str) -> None:
+    assert theme_of_terminal({"COLORFGBG": said}) == theme
