@@ -3,20 +3,27 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+BASE   := $(VENV)/.run-stamp
 READY  := $(VENV)/.setup-stamp
 SITE   := $(VENV)/.docs-stamp
+PIP    := $(BIN)/python -m pip install --disable-pip-version-check --no-input --quiet
 export FIRST_PROMPT ?= Write two lines about a longboat at sea.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench dev docs clean
+.PHONY: help setup run test check bench dev docs pictures clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make .venv and install everything; quick when nothing changed
 
+$(READY): $(BASE)
+	@echo "==> Installing the developer's tools"
+	@$(PIP) -e '.[local,dev]'
+	@touch $@
+
 # A .venv that no longer runs, because the system's Python was replaced, is made anew.
-$(READY): pyproject.toml
+$(BASE): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { \
 	  echo "longboat: $(PYTHON) is not installed. Debian and Ubuntu: apt install python3 python3-venv" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -26,12 +33,12 @@ $(READY): pyproject.toml
 	  echo "longboat: $(PYTHON) has no venv module. Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo "==> Making $(VENV) with $$($(PYTHON) -V)"
 	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	@echo "==> Installing Longboat, the local model's runtime and the developer's tools"
-	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[local,dev]'
+	@echo "==> Installing Longboat and the local model's runtime (about a minute)"
+	@$(PIP) -e '.[local]'
 	@command -v rg >/dev/null || echo "==> grep and glob are faster with ripgrep. Debian and Ubuntu: apt install ripgrep"
 	@touch $@
 
-run: setup ## Start Longboat in the background and stream a first answer
+run: $(BASE) ## Start Longboat in the background and stream a first answer
 	@if $(BIN)/longboat models | grep -q 'Prompts go to local/'; then \
 	  echo "==> No API key and no longboat.json: the local model answers"; $(BIN)/longboat models pull; fi
 	@echo "==> longboat run \"$$FIRST_PROMPT\""
@@ -40,6 +47,8 @@ run: setup ## Start Longboat in the background and stream a first answer
 	@echo "The server stays in the background. Put its command on your path and go on:"
 	@echo
 	@echo "  . $(BIN)/activate"
+	@echo "  longboat                the terminal app, in any directory"
+	@echo "  longboat web            the same sessions in a browser"
 	@echo '  longboat run -c "…"     go on in this session, from any terminal'
 	@echo "  longboat runs           what is active, queued and over"
 	@echo "  longboat models         which model answers, and how to get a better one"
@@ -66,9 +75,12 @@ docs: $(SITE) ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(SITE): $(READY)
-	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[docs]'
-	@command -v rg >/dev/null || echo "==> grep and glob are faster with ripgrep. Debian and Ubuntu: apt install ripgrep"
+	@$(PIP) -e '.[docs]'
 	@touch $@
+
+pictures: setup ## Take the pictures of the docs anew
+	@$(BIN)/python tests/parts.py
+	$(BIN)/python docs/pictures.py
 
 # The background server runs from this .venv. One that was named by LONGBOAT_URL is somebody else's.
 clean: ## Stop the server and remove what was made here (your sessions and the weights stay)

@@ -15,7 +15,21 @@ import psutil
 
 from benchmarks.harness import Row
 
-ROWS = ("prompt", "latency", "rate", "fanout", "cancel", "concurrent", "start", "memory", "help", "search", "calls")
+ROWS = (
+    "prompt",
+    "latency",
+    "rate",
+    "fanout",
+    "cancel",
+    "concurrent",
+    "start",
+    "memory",
+    "help",
+    "search",
+    "calls",
+    "terminal",
+    "page",
+)
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->"
 HEAD = "| work | floor | Longboat | ratio, median | ratio, spread | must reach | reached |\n|" + "---|" * 7

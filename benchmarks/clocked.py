@@ -7,7 +7,7 @@ import msgspec
 import uvloop
 
 DELTAS, EVERY_S = 100, 0.005
-_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -16,22 +16,22 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
             head = await reader.readuntil(b"\r\n\r\n")
             length = next(int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
             await reader.readexactly(length)
-            writer.write(_HEAD)
+            writer.write(HEAD)
             for _ in range(DELTAS):
                 await asyncio.sleep(EVERY_S)
-                writer.write(_chunk(_event({"content": f"t{time.monotonic_ns():020d} "}, None)))
-            writer.write(_chunk(_event({}, "stop") + b"data: [DONE]\n\n") + b"0\r\n\r\n")
+                writer.write(chunk(event({"content": f"t{time.monotonic_ns():020d} "}, None)))
+            writer.write(chunk(event({}, "stop") + b"data: [DONE]\n\n") + b"0\r\n\r\n")
     except asyncio.IncompleteReadError:
         writer.close()
 
 
-def _event(delta: dict[str, str], finish_reason: str | None) -> bytes:
+def event(delta: dict[str, str], finish_reason: str | None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
     chunk = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [choice]}
     return b"data: " + msgspec.json.encode(chunk) + b"\n\n"
 
 
-def _chunk(data: bytes) -> bytes:
+def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 

@@ -177,6 +177,9 @@ class Boat:
     wire: Wire
     workspace: str
     """The route of the workspace."""
+    environ: dict[str, str]
+    """For other processes of the same user."""
+    project: Path
 
     def new_session(self) -> str:
         session: dict[str, Any] = self.wire.ask("POST", f"{self.workspace}/sessions", {})
@@ -209,6 +212,8 @@ def longboat(base_url: str) -> Iterator[Boat]:
                     pid=child.pid,
                     wire=wire,
                     workspace=f"/v1/workspaces/{workspace['id']}",
+                    environ=environ,
+                    project=home / "work",
                 )
 
 

@@ -18,12 +18,13 @@ from typing import Any
 import msgspec
 from manual import commands, configuration
 from markup import one_line, page, sentences, table
+from reference import reference
 
 from longboat import errors
 from longboat.core import lifecycle
 from longboat.core.state import TRANSITIONS, Happening
 from longboat.server.errors import STATUS
-from longboat.wire import archive, events, figures, listings, models, requests
+from longboat.wire import archive, asks, events, figures, listings, models, requests, workshop
 from longboat.wire.ids import Cursor
 from longboat.wire.models import RunState
 
@@ -173,7 +174,7 @@ def error_rows(*, answered: bool) -> list[list[str]]:
 
 def protocol() -> str:
     parts = typing.get_args(models.Part)
-    pages = (models, listings, archive, figures)
+    pages = (models, asks, workshop, listings, archive, figures)
     shapes = [shape for module in pages for shape in members(module, msgspec.Struct) if shape not in parts]
     return page(
         "# Protocol",
@@ -195,9 +196,7 @@ def protocol() -> str:
         "What a message is made of: a list of these, told apart by `type`.",
         *sections(parts),
         "## Words in shapes",
-        *sections(members(models, enum.Enum)),
-        *sections(members(events, enum.Enum)),
-        *sections(members(listings, enum.Enum)),
+        *(section for module in (*pages, events) for section in sections(members(module, enum.Enum))),
         "## Requests",
         "Bodies are JSON objects. A field that is not listed is refused with 400 and named.",
         *sections(members(requests, msgspec.Struct)),
@@ -264,6 +263,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "protocol.md": protocol,
     "states.md": states,
     "commands.md": commands,
+    "reference.md": reference,
     "configuration.md": configuration,
 }
 

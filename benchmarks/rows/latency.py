@@ -25,18 +25,18 @@ def measure() -> list[Row]:
         def at_boat() -> float:
             boat.wire.send(prompt)
             boat.wire.answer()
-            return _delay(events, RUN_COMPLETE)
+            return delay(events, RUN_COMPLETE)
 
         def at_floor() -> float:
             relay.send(b"!")
-            return _delay(relay, b"0\r\n\r\n")
+            return delay(relay, b"0\r\n\r\n")
 
         at_floor(), at_boat()
         rounds = [(at_floor(), at_boat()) for _ in range(ROUNDS)]
     return [compare("model's byte → subscriber, per delta, p50", rounds, milliseconds, at_most=3)]
 
 
-def _delay(wire: Wire, end: bytes) -> float:
+def delay(wire: Wire, end: bytes) -> float:
     """The median delay of a stream's deltas, in seconds. The clock is one for all processes of a machine."""
     delays: dict[bytes, int] = {}
     rest, ended = b"", False

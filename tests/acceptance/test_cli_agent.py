@@ -84,6 +84,35 @@ def test_with_the_answer_piped_away_the_tools_are_still_told_of_at_the_terminal(
     assert terminal.lines[:2] == ["● bash echo loud", "    loud"]
 
 
+def test_f1_what_a_sub_agent_does_is_told_in_short_and_its_run_is_marked(home: Home, cwd: Path) -> None:
+    (cwd / "sums.py").write_text("x = 1\n")
+    home.endpoint.script("sending", [call("agent", prompt="[[looks]]")], [Say("It is one.")])
+    home.endpoint.script("looks", [Say("I look."), call("view", path="sums.py")], [Say("x is 1.")])
+    terminal = Terminal(home, "run", "[[sending]]", cwd=cwd)
+    assert terminal.finish() == 0
+    at = terminal.lines.index("● agent [[looks]]")
+    assert terminal.lines[at + 1] == "    view sums.py"
+    assert terminal.lines[at + 2].startswith("    done (1 call, ")
+    assert terminal.lines[at + 2].endswith(" s): x is 1.")
+    assert "I look." not in terminal.seen, "what it says is for the agent that sent it"
+    assert "It is one." in terminal.lines
+    assert [line.split()[-1] for line in home.longboat("runs", cwd=cwd).lines] == ["PROMPT", "[[sending]]"]
+    _, child, own = home.longboat("runs", "--all", cwd=cwd).lines
+    assert child.endswith("  ↳ [[looks]]")
+    assert own.endswith("  [[sending]]")
+    watching = Terminal(home, "watch", child.split()[0], cwd=cwd)
+    assert watching.finish() == 0
+    assert "x is 1." in watching.lines, "who watches a sub-agent's run sees its answer"
+
+
+def test_programs_are_not_told_what_sub_agents_do(home: Home, cwd: Path) -> None:
+    """They take the text of the run for the answer."""
+    home.endpoint.script("quiet", [call("agent", prompt="[[quietly]]")], [Say("Done.")])
+    home.endpoint.script("quietly", [Say("hidden")])
+    done = home.longboat("run", "--format", "json", "[[quiet]]", cwd=cwd)
+    assert len({each["payload"]["payload"].get("session_id") for each in done.events}) == 1
+
+
 def test_live_output_is_shown_while_the_command_runs(home: Home, cwd: Path) -> None:
     home.endpoint.script("live", [call("bash", command="echo begun; until [ -e go ]; do sleep 0.05; done")], [Say("x")])
     terminal = Terminal(home, "run", "--yolo", "[[live]]", cwd=cwd)
@@ -207,6 +236,43 @@ def test_a2_questions_take_numbers_several_and_free_words(home: Home, cwd: Path)
     assert results == ["blue", "x\nz", "because, well"]
 
 
+def test_a_number_that_is_no_choice_is_refused_at_the_prompt_and_by_the_command(home: Home, cwd: Path) -> None:
+    home.endpoint.script("slip", [call("question", text="Which color?", choices=["red", "blue"])], [Say("Thanks.")])
+    terminal = Terminal(home, "run", "[[slip]]", cwd=cwd)
+    terminal.until("\n> ")
+    terminal.type("9")
+    terminal.until("'9' is none of them. The choices are 1 to 2;")
+    (ask,) = pending(home, cwd, "questions")
+    refused = home.longboat("questions", "answer", ask["id"], "9", cwd=cwd)
+    assert refused.code == 1
+    assert "'9' is none of them. The choices are 1 to 2;" in refused.err
+    assert home.longboat("questions", "answer", ask["id"], "9 of each", cwd=cwd).code == 0
+    assert terminal.finish() == 0
+    assert "answered: 9 of each" in terminal.seen
+
+
+def test_the_lists_end_with_the_command_that_answers(home: Home, cwd: Path) -> None:
+    home.endpoint.script(
+        "listed",
+        [call("bash", command="touch made")],
+        [call("question", text="Which color?", choices=["red", "blue"])],
+        [Say("Done.")],
+    )
+    process = home.start("run", "--wait-for-answers", "[[listed]]", cwd=cwd)
+    wait_pending(process)
+    for kind, command in (("permissions", "once"), ("questions", "1")):
+        (ask,) = pending(home, cwd, kind)
+        last = home.longboat(kind, cwd=cwd).lines[-1].strip()
+        assert last.startswith(f"answer: longboat {kind} answer {ask['id']} {command}   (or ")
+        elsewhere = home.longboat(kind, "--cwd", str(cwd), cwd=home.path).lines[-1].strip()
+        words = elsewhere.removeprefix("answer: longboat ").partition("   (")[0].split()
+        assert words[-3:-1] == ["--cwd", str(cwd)]
+        assert home.longboat(*words, cwd=home.path).code == 0
+        if kind == "permissions":
+            wait_pending(process)
+    assert finished(process).out == "Done.\n"
+
+
 def test_a2_a_terminal_that_has_no_more_input_leaves_the_answer_to_others(home: Home, cwd: Path) -> None:
     home.endpoint.script("mute", [call("bash", command="touch made")], [Say("Done.")])
     terminal = Terminal(home, "run", "[[mute]]", cwd=cwd)
@@ -257,7 +323,7 @@ def test_a1_what_a_sub_agent_asks_is_asked_of_whoever_waits(home: Home, cwd: Pat
     assert "outside.txt" in done.err
     assert home.longboat("run", "-c", "hi", cwd=cwd).out == "echo: hi\n"
     newest, before = (
-        json.loads(line) for line in home.longboat("runs", "--limit", "2", "--format", "json", cwd=cwd).lines
+        json.loads(line) for line in home.longboat("runs", "--all", "--limit", "2", "--format", "json", cwd=cwd).lines
     )
     assert newest["parent_session_id"] is None
     assert before["parent_session_id"] == newest["session_id"]

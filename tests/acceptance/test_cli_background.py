@@ -247,3 +247,40 @@ def test_a_busy_server_without_the_key_stays_and_the_person_is_told(home: Home, 
     assert home.discovery().pid == pid
     endpoint.open_gate("keyless")
     assert finished(working).out == "working done\n"
+
+
+def test_r3_a_server_in_the_background_that_was_killed_is_started_again_by_who_waits_for_it(
+    home: Home, cwd: Path
+) -> None:
+    """R3: whoever has one terminal need not open a second one. What was queued runs, the rest is told."""
+    home.endpoint.script("gone", [Say("x"), Hang()])
+    process = home.start("run", "--format", "json", "[[gone]]", cwd=cwd)
+    wait_for_line(process, '"message_delta"')
+    before = home.discovery().pid
+    home.kill_server()
+    assert finished(process).events[-1]["payload"]["payload"]["outcome"] == "interrupted"
+    assert home.discovery().pid != before
+
+
+def test_b5_one_that_was_stopped_is_not_started_again(home: Home, cwd: Path) -> None:
+    home.endpoint.script("stopped", [Say("x"), Hang()])
+    process = home.start("run", "--format", "json", "[[stopped]]", cwd=cwd)
+    wait_for_line(process, '"message_delta"')
+    assert home.longboat("stop", "--force", cwd=cwd).code == 0
+    assert finished(process).events[-1]["payload"]["payload"]["outcome"] == "interrupted"
+    assert not home.socket.exists()
+
+
+def test_r3_who_waits_for_a_server_that_was_stopped_is_told_so_and_goes_on_with_the_next(home: Home, cwd: Path) -> None:
+    """B5: what was queued stays; whoever waits for it must not look for a connection that nobody lost."""
+    home.endpoint.script("ahead", [Say("x"), Pause(Gate("ahead"))])
+    home.longboat("run", "--detach", "[[ahead]]", cwd=cwd)
+    home.endpoint.wait_for_gate("ahead")
+    waiting = home.start("run", "-c", "--format", "json", "behind", cwd=cwd)
+    wait_for_line(waiting, '"queued"')
+    assert home.longboat("stop", "--force", cwd=cwd).code == 0
+    assert waiting.stderr is not None
+    said = iter(waiting.stderr.readline, "")
+    assert any(line.startswith("The server was stopped: ") for line in said)
+    assert "Starting a Longboat server" in home.longboat("runs", cwd=cwd).err, "nobody had started it before"
+    assert finished(waiting).events[-1]["payload"]["payload"]["text"] == "echo: behind"

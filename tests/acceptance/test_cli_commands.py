@@ -50,6 +50,7 @@ def test_deleting_asks_first_and_no_means_no(home: Home, cwd: Path) -> None:
 
 
 def test_a_session_or_run_that_is_not_there_is_told_with_the_next_step(home: Home, cwd: Path) -> None:
+    home.longboat("session", "list", cwd=cwd)  # which starts the server, and says so
     for arguments, hint in (
         (("session", "show", "nope"), "longboat session list"),
         (("run", "-s", "nope", "hi"), "longboat session list"),

@@ -14,8 +14,9 @@ from terminal import Terminal
 
 from longboat.cli.activity import LAST_LINES, MAX_LINES
 from longboat.testing import CallTool, Say
+from longboat.wire.asks import Permission, Question
 from longboat.wire.figures import Stats
-from longboat.wire.models import Message, Permission, Question, Run, Session
+from longboat.wire.models import Message, Run, Session
 
 pytestmark = pytest.mark.acceptance
 
@@ -60,7 +61,7 @@ def test_f1_wide_characters_do_not_make_two_lines_of_one_and_escapes_are_inert(h
     terminal = Terminal(home, "run", "--yolo", "[[wide]]", cwd=cwd, environ={"COLUMNS": "40"})
     assert terminal.finish() == 0
     at = terminal.lines.index("● bash python3 wide.py")
-    assert terminal.lines[at + 1 : at + 4] == ["    " + "漢" * 17 + "…", "    end", "    gnol"]
+    assert terminal.lines[at + 1 : at + 4] == ["    " + "漢" * 17 + "…", "    end", "    \ufffdgnol"]
     assert "\x1b[2J" not in terminal.seen
 
 

@@ -298,3 +298,21 @@ def test_r4_ctrl_c_while_the_server_is_away_cancels_the_run_when_it_is_back(endp
         assert finished(process).code == 130
         (run,) = listed(home, cwd, "runs")
         assert (run["state"], run["outcome"]) == ("finished", "canceled")
+
+
+@pytest.mark.parametrize("detached", [[], ["--detach"]])
+def test_a_prompt_that_nobody_could_answer_leaves_no_session_behind(home: Home, cwd: Path, detached: list[str]) -> None:
+    unknown = home.longboat("run", *detached, "-m", "nowhere/m", "hi", cwd=cwd)
+    assert (unknown.code, unknown.out) == (1, "")
+    assert "No provider 'nowhere'" in unknown.err
+    (cwd / "longboat.json").write_text("{broken")
+    broken = home.longboat("run", *detached, "hi", cwd=cwd)
+    assert (broken.code, broken.out) == (1, "")
+    assert "longboat.json" in broken.err
+    assert "Nothing was sent." in broken.err
+    assert listed(home, cwd, "session", "list") == listed(home, cwd, "runs") == []
+    (cwd / "longboat.json").unlink()
+    (run_id,) = home.longboat("run", "--detach", "--run-id", "known", "hi", cwd=cwd).lines
+    home.longboat("watch", run_id, cwd=cwd)
+    again = home.longboat("run", "--run-id", "known", "hi", cwd=cwd)
+    assert (again.code, again.out) == (0, "echo: hi\n"), "a run that is known needs nobody to answer"

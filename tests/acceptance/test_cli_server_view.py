@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -166,8 +168,56 @@ def test_serve_without_a_socket_says_where_the_token_is_and_a_log_never_has_it(h
     process = serve(home, "--socket", "none", "--port", "0")
     assert process.stdout is not None
     said = [process.stdout.readline() for _ in range(3)]
-    assert said[1] == f"  token  `token` in {home.path / 'run' / 'server.json'}\n"
+    file = home.path / "data" / "token"
+    assert said[1] == f"  token  cat {file}\n"
+    assert said[2].endswith(f' LONGBOAT_TOKEN=$(cat {file}) longboat run "…"\n')
+    assert file.read_text() == home.discovery().token
     assert home.discovery().token not in "".join(said)
+
+
+def test_serve_on_all_addresses_names_those_that_others_can_use_and_shows_the_token_to_nobody(
+    home: Home, cwd: Path
+) -> None:
+    terminal = Terminal(home, "serve", "--host", "0.0.0.0", "--port", "0", cwd=cwd)
+    terminal.until("listening on")
+    banner = terminal.seen.partition("listening on")[0]
+    assert home.discovery().token not in banner
+    named = set(re.findall(r"http://[\d.]+:\d+", banner))
+    assert home.discovery().url in named
+    for url in named:
+        with urllib.request.urlopen(f"{url}/v1/health", timeout=10) as answer:
+            assert answer.status == 200, url
+    if others := named - {home.discovery().url}:  # a machine without a network has none
+        assert re.search(r"  others longboat attach (\S+)", banner)[1] in others  # type: ignore[index]
+    home.longboat("stop", cwd=cwd)
+    assert terminal.finish() == 0
+
+
+def test_attach_says_at_once_that_nobody_answers_and_asks_for_no_token(home: Home, cwd: Path) -> None:
+    terminal = Terminal(home, "attach", "http://127.0.0.1:9", cwd=cwd)
+    assert terminal.finish() == 1
+    assert terminal.lines[0].startswith("longboat: No answer from the Longboat server at http://127.0.0.1:9: ")
+    assert "is the address right?" in terminal.lines[1]
+    assert "Token" not in terminal.seen
+
+
+@pytest.mark.parametrize("path", [[], ["--cwd", "/tmp"]])
+def test_attach_tells_of_a_wrong_token_in_the_words_of_the_other_commands(
+    home: Home, cwd: Path, path: list[str]
+) -> None:
+    serve(home, "--port", "0")
+    url = home.discovery().url or ""
+    elsewhere = {"LONGBOAT_RUNTIME_DIR": str(home.path / "elsewhere"), "LONGBOAT_TOKEN": "wrong"}
+    terminal = Terminal(home, "attach", url, *path, cwd=cwd, environ=elsewhere)
+    assert terminal.finish() == 1
+    assert terminal.lines[0] == f"longboat: The Longboat server at {url} refuses the token that it was sent."
+    assert "Authorization" not in terminal.seen
+    asked = Terminal(home, "attach", url, *path, cwd=cwd, environ=elsewhere | {"LONGBOAT_TOKEN": ""})
+    asked.until("Token: ")
+    asked.type("guess")
+    assert asked.finish() == 1
+    assert "refuses the token" in asked.seen
+    assert "guess" not in asked.seen
 
 
 @pytest.mark.parametrize(("token", "told"), [("", "wants a token."), ("wrong", "refuses the token that it was sent.")])
@@ -180,7 +230,7 @@ def test_no_token_and_a_wrong_one_are_told_apart(home: Home, cwd: Path, token: s
         first, hint = done.err.splitlines()
         assert (done.code, first) == (1, f"longboat: The Longboat server at {url} {told}")
         assert "LONGBOAT_TOKEN" in hint
-        assert "discovery file" in hint
+        assert "`longboat serve` prints where" in hint
 
 
 @pytest.mark.parametrize("name", ["LONGBOAT_URL", "LONGBOAT_SOCKET"])

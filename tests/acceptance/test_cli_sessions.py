@@ -64,6 +64,23 @@ def test_the_sessions_of_sub_agents_are_listed_only_if_asked_for(home: Home, cwd
     assert len(home.longboat("session", "list", "--limit", "1", "--format", "json", cwd=cwd).lines) == 1
 
 
+def test_sessions_are_listed_by_last_use_and_what_is_left_out_is_counted(home: Home, cwd: Path) -> None:
+    for prompt in ("first", "second", "third"):
+        home.longboat("run", prompt, cwd=cwd)
+    first = home.longboat("session", "list", cwd=cwd).lines[-1].split()[0]
+    home.longboat("run", "-s", first, "again", cwd=cwd)
+    listed = home.longboat("session", "list", cwd=cwd)
+    assert [line.split()[-1] for line in listed.lines] == ["TITLE", "first", "third", "second"]
+    assert listed.err == ""
+    short = home.longboat("session", "list", "--limit", "1", cwd=cwd)
+    assert [line.split()[-1] for line in short.lines] == ["TITLE", "first"]
+    assert short.err == "2 more: longboat session list --limit 3\n"
+    json_list = home.longboat("session", "list", "--limit", "1", "--format", "json", cwd=cwd)
+    assert (len(json_list.lines), json_list.err) == (1, "")
+    runs = home.longboat("runs", "--limit", "3", cwd=cwd)
+    assert (len(runs.lines), runs.err) == (4, "There are older ones: longboat runs --limit 15\n")
+
+
 def test_a7_a_session_is_summed_up_on_request(home: Home, cwd: Path) -> None:
     home.longboat("run", "hello", cwd=cwd)
     session = json.loads(home.longboat("session", "list", "--format", "json", cwd=cwd).out)["id"]

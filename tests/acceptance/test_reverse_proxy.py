@@ -28,8 +28,9 @@ from sessions import SessionClient
 from longboat.client import Client
 from longboat.errors import LongboatError, ServerUnreachable
 from longboat.testing import CallTool, Pause, Say, words
+from longboat.wire.asks import PermissionAnswer
 from longboat.wire.events import Event
-from longboat.wire.models import Outcome, PermissionAnswer, RunComplete
+from longboat.wire.models import Outcome, RunComplete
 from longboat.wire.requests import Submit
 from longboat.wire.sse import HEARTBEAT
 from parts import how, missing, where

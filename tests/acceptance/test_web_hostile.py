@@ -81,6 +81,19 @@ def hostile_turn(number: int, payload: str) -> dict[str, object]:
     }
 
 
+async def test_the_watch_of_these_tests_sees_a_breach(chromium: Browser, site: Site) -> None:
+    async with open_tab(chromium, site) as tab:
+        await tab.go()
+        async with tab.page.expect_console_message(lambda message: "img-src" in message.text):
+            await tab.page.evaluate("() => void (new Image().src = 'http://127.0.0.1:1/x.png')")
+        async with tab.page.expect_console_message(lambda message: "TrustedHTML" in message.text):
+            await tab.page.evaluate("() => { try { document.body.innerHTML = '<b>x</b>'; } catch {} }")
+        await tab.page.evaluate("() => document.body.append(document.createElement('iframe'))")
+        assert len(await tab.page.evaluate(INERT)) == 1
+        assert len(tab.faults) >= 2
+        tab.faults.clear()
+
+
 async def test_f3_a_transcript_full_of_markup_is_text(chromium: Browser, site: Site) -> None:
     assert len(PAYLOADS) >= 100
     beside = await site.session(site.project("hostile"))

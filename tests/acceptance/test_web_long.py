@@ -106,8 +106,9 @@ async def test_f3_a_short_session_is_read_from_its_first_word_to_its_last(chromi
         await tab.sees("Prompt 125")
         await scroll_up(tab, until="Prompt 1")
         await expect(tab.page.get_by_text("Older messages appear")).to_be_hidden()
-        shown = [text for text in await tab.texts() if text.startswith("anna: ")]
-        assert shown == [f"anna: Prompt {number}" for number in range(1, len(shown) + 1)]
+        shown = [text for text in await tab.texts() if text.startswith("You: ")]
+        assert shown
+        assert shown == [f"You: Prompt {number}" for number in range(1, len(shown) + 1)]
         await tab.page.wait_for_function(
             """() => {
               const scroller = document.querySelector('.scroller');
@@ -115,5 +116,6 @@ async def test_f3_a_short_session_is_read_from_its_first_word_to_its_last(chromi
               return scroller.textContent.includes('Prompt 125');
             }"""
         )
-        shown = [text for text in await tab.texts() if text.startswith("anna: ")]
-        assert shown == [f"anna: Prompt {number}" for number in range(126 - len(shown), 126)]
+        shown = [text for text in await tab.texts() if text.startswith("You: ")]
+        assert shown
+        assert shown == [f"You: Prompt {number}" for number in range(126 - len(shown), 126)]

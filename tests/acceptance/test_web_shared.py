@@ -8,6 +8,7 @@ from playwright.async_api import Browser, expect
 from processes import Site, ended
 from sessions import SessionClient
 
+from longboat.cli.options import own_name
 from longboat.testing import Pause, Say
 
 pytestmark = MARKS
@@ -131,9 +132,9 @@ async def test_f6_a_run_is_canceled_from_the_other_page_and_from_the_command_lin
         await ben.sees("Half of it")
         await expect(ben.working).to_contain_text("for anna")
         await ben.button("Stop").click()
-        for tab in (anna, ben):
+        for tab, told in ((anna, "Canceled by ben"), (ben, "Canceled")):
             await tab.idle()
-            await expect(tab.transcript.locator(".finish:visible")).to_have_text(["Canceled"])
+            await expect(tab.transcript.locator(".finish:visible")).to_have_text([told])
         await anna.say("[[cancel]] two")
         await ben.sees("[[cancel]] two")
         await expect(anna.transcript.get_by_text("Half of it")).to_have_count(2)
@@ -143,7 +144,7 @@ async def test_f6_a_run_is_canceled_from_the_other_page_and_from_the_command_lin
         assert (await ended(await site.longboat("cancel", "-s", session.session_id, cwd=directory))).code == 0
         for tab in (anna, ben):
             await tab.idle()
-            await expect(tab.transcript.locator(".finish:visible")).to_have_text(["Canceled", "Canceled"])
+            await expect(tab.transcript.locator(".finish:visible").last).to_have_text(f"Canceled by {own_name()}")
     assert await outcomes(session) == ["canceled"] * 3
 
 
@@ -156,6 +157,8 @@ async def test_f3_a_session_starts_from_nothing_at_any_width(
     chromium: Browser, site: Site, size: tuple[int, int]
 ) -> None:
     directory = site.project(f"fresh-{size[0]}")
+    for other in ("one", "two"):  # where there is but one, the page opens that
+        await site.session(site.project(f"{other}-{size[0]}"))
     async with open_tab(chromium, site, size=size) as anna:
         await anna.go()
         await anna.page.get_by_label("Open a directory").fill(str(directory))

@@ -72,7 +72,13 @@ async def open_bench(path: Path) -> AsyncIterator[Bench]:
 
 
 def new_session(session_id: str) -> Write:
-    params = {"session_id": session_id, "workspace_id": "w", "parent_id": None, "parent_call_id": None, "title": session_id}
+    params = {
+        "session_id": session_id,
+        "workspace_id": "w",
+        "parent_id": None,
+        "parent_call_id": None,
+        "title": session_id,
+    }
     return Write("session_insert", params | {"created_at": AT, "updated_at": AT}, rows=1)
 
 

@@ -28,16 +28,8 @@ from longboat.runtime.workspace import Workspace
 from longboat.testing import CallTool, ScriptedModel, Step
 from longboat.testing.scripted import last_prompt
 from longboat.tools.seam import Tool
-from longboat.wire.models import (
-    Message,
-    Outcome,
-    Permission,
-    PermissionAnswer,
-    Role,
-    RunComplete,
-    TextPart,
-    ToolResultPart,
-)
+from longboat.wire.asks import Permission, PermissionAnswer
+from longboat.wire.models import Message, Outcome, Role, RunComplete, TextPart, ToolResultPart
 from longboat.wire.requests import AnswerPermission, Approve
 from longboat.wire.sse import Decoder
 

@@ -79,7 +79,10 @@ def acting(pieces: list[Segment]) -> list[str]:
     for piece in pieces:
         found += [f"{character!r} in {piece.text!r}" for character in piece.text if _acts(character)]
         if piece.style is not None:
-            found += [f"handler {name} on {piece.text!r}" for name in set(piece.style.meta) - _OWN_HANDLERS]
+            handlers = {name: what for name, what in piece.style.meta.items() if name not in _OWN_HANDLERS}
+            if str(handlers.get("@click", "")).startswith("link("):
+                del handlers["@click"]  # of Markdown: it tells where the link leads, and opens nothing but pages
+            found += [f"handler {name} on {piece.text!r}" for name in handlers]
             found += [f"link {piece.style.link} on {piece.text!r}"] if piece.style.link else []
     return found
 

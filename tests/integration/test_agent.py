@@ -14,7 +14,8 @@ from longboat.runtime.asks import Asks
 from longboat.runtime.household import Household
 from longboat.testing import CallTool, Gate, Say, ScriptedModel
 from longboat.testing.scripted import last_prompt
-from longboat.wire.models import AskState, Outcome, Permission, PermissionAnswer, Question, Role, ToolResultPart
+from longboat.wire.asks import AskState, Permission, PermissionAnswer, Question
+from longboat.wire.models import Outcome, Role, ToolResultPart
 from longboat.wire.requests import AnswerPermission, AnswerQuestion, Approve, CreateSession
 
 

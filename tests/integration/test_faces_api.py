@@ -121,6 +121,23 @@ async def test_an_empty_command_is_refused(tmp_path: Path, command: str) -> None
             await shell(boat, command)
 
 
+async def test_everybody_sees_who_canceled_what(tmp_path: Path) -> None:
+    """F6: the active one, the queued ones, and nobody where nobody said a name."""
+    async with launch(tmp_path, ScriptedModel(context_window=BIG)) as boat:
+        for run_id in ("a", "b", "c", "d"):
+            await shell(boat, "sleep 1000", run_id)
+        await boat.watcher.in_state("a", RunState.ACTIVE)
+        await boat.watcher.in_state("d", RunState.QUEUED)
+        await boat.workspace.cancel_run("a", "ann")
+        await boat.workspace.cancel_run("c", "ben")
+        await boat.completed("a")
+        await boat.workspace.cancel_session(boat.session_id)
+        await boat.completed("d")
+        stored = {run.run_id: run.canceled_by for run in await boat.ledger()}
+        assert stored == {"a": "ann", "b": None, "c": "ben", "d": None}
+        assert {run.run_id: run.canceled_by for run in boat.watcher.of("run")} == stored
+
+
 async def test_a_transcript_is_paged_from_its_end(tmp_path: Path) -> None:
     """A face shows the newest first, however long a session is."""
     async with launch(tmp_path, ScriptedModel([[Say(str(n))] for n in range(5)], context_window=BIG)) as boat:
@@ -137,6 +154,8 @@ async def test_a_transcript_is_paged_from_its_end(tmp_path: Path) -> None:
         assert [len(page) for page in pages] == [4, 4, 2]
         assert pages[0] == whole[-4:]
         assert [message for page in reversed(pages) for message in page] == whole
+        exact = await boat.workspace.messages(boat.session_id, limit=len(whole), before="")
+        assert (list(exact.items), exact.next) == (whole, None), "there is no page before the first"
         with pytest.raises(BadInput):
             await boat.workspace.messages(boat.session_id, limit=4, before="x")
 

@@ -11,8 +11,9 @@ from scenario import call, open_scenario
 from longboat.core.history import text_of
 from longboat.testing import Gate, Pause, Say
 from longboat.testing.scripted import last_prompt
-from longboat.wire.models import Attachment, CommandArgument, CommandInfo, Delivery, Outcome, RunState
+from longboat.wire.models import Attachment, Delivery, Outcome, RunState
 from longboat.wire.requests import EditRun
+from longboat.wire.workshop import CommandArgument, CommandInfo
 
 STILL = [Say("Still here.")]
 SILENT = {"command": "sleep", "args": ["600"]}

@@ -10,8 +10,9 @@ from boat import Boat, Watcher, launch, watch
 
 from longboat.client import Mirror, Transcript
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel
+from longboat.wire.asks import PermissionAnswer
 from longboat.wire.events import Change, Event
-from longboat.wire.models import Message, MessageDelta, PermissionAnswer, Role, TextPart
+from longboat.wire.models import Message, MessageDelta, Role, TextPart
 from longboat.wire.requests import AnswerPermission
 
 BIG = 100_000
@@ -78,6 +79,17 @@ def test_what_was_undone_comes_back_with_a_redo() -> None:
     assert texts(transcript) == []
     transcript.put(message(1, "one", finished=True))
     assert texts(transcript) == ["one"]
+
+
+def test_a_page_that_was_asked_for_before_a_snapshot_is_not_taken_after_it() -> None:
+    """What it tells of may have been undone since, and nothing would say so again."""
+    transcript = read(Transcript(), message(1, "kept", finished=True))
+    asked_in = transcript.life
+    transcript.begin()
+    transcript.take([message(1, "kept", finished=True), message(2, "undone")], newest=True, life=asked_in)
+    assert (texts(transcript), transcript.stale) == ([], True)
+    transcript.take([message(1, "kept", finished=True)], newest=True, life=transcript.life)
+    assert (texts(transcript), transcript.stale) == (["kept"], False)
 
 
 def test_messages_of_sessions_that_nobody_looks_at_are_not_kept() -> None:

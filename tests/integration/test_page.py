@@ -267,6 +267,15 @@ def markdown(text: str) -> RenderItem:
     return RenderItem(kind=RenderKind.MARKDOWN, text=text)
 
 
+async def test_headings_of_a_text_stand_below_those_of_the_page():
+    """The page itself has h1 and h2: whoever walks through it by headings finds them first."""
+    async with renderer.open_renderer() as made:
+        (html,) = await made.render([markdown("# a\n\n## b\n\n#### d\n\n###### f\n\ng\n===\n")])
+    assert re.findall(r"<(/?h\d)>", html) == [
+        *("h3", "/h3", "h4", "/h4", "h6", "/h6", "h6", "/h6", "h3", "/h3"),
+    ]
+
+
 async def test_what_takes_too_long_is_shown_as_it_is_and_the_next_is_rendered(monkeypatch):
     """A parser that never ends is ended: it runs in a process of its own."""
     async with renderer.open_renderer() as made:

@@ -18,7 +18,8 @@ from longboat.config.trust import Standing
 from longboat.errors import AlreadyAnswered
 from longboat.testing import CallTool, Say
 from longboat.testing.scripted import last_prompt
-from longboat.wire.models import Outcome, PermissionAnswer
+from longboat.wire.asks import PermissionAnswer
+from longboat.wire.models import Outcome
 from longboat.wire.requests import AnswerPermission, AnswerQuestion, CreateSession
 
 ONCE, SESSION, ALWAYS, DENY = PermissionAnswer

@@ -15,7 +15,8 @@ from scenario import PLAIN, Parts, Scene, all_gone, call, is_alive, open_scenari
 
 from longboat.testing import Gate, Pause, Say, ScriptedModel, ScriptedTool
 from longboat.tools.seam import ToolCall
-from longboat.wire.models import AskState, Outcome
+from longboat.wire.asks import AskState
+from longboat.wire.models import Outcome
 
 GONE_S = 1.5
 """A second for the processes (A1), the rest for two busy cores."""

@@ -11,7 +11,8 @@ from scenario import Parts, call, open_scenario
 
 from longboat.errors import ModelError
 from longboat.testing import Fail, Gate, Pause, Say
-from longboat.wire.models import AgentEventType, Outcome, PermissionAnswer
+from longboat.wire.asks import PermissionAnswer
+from longboat.wire.models import AgentEventType, Outcome
 from longboat.wire.requests import AnswerPermission
 
 

@@ -9,7 +9,8 @@ from scenario import PLAIN, WINDOW, call, open_scenario
 from wire_rules import check_wires
 
 from longboat.testing import Gate, Say, ScriptedModel, ScriptedTool
-from longboat.wire.models import Message, Outcome, PermissionAnswer, ToolResultPart
+from longboat.wire.asks import PermissionAnswer
+from longboat.wire.models import Message, Outcome, ToolResultPart
 from longboat.wire.requests import AnswerPermission
 
 RESUME = {**PLAIN, "on_restart": "resume"}

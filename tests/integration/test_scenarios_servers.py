@@ -17,7 +17,8 @@ from longboat.config.load import user_config_file
 from longboat.config.trust import record, trusted_file
 from longboat.testing import Say, ScriptedModel
 from longboat.testing.scripted import last_prompt
-from longboat.wire.models import Message, Outcome, PermissionAnswer, ToolResultPart
+from longboat.wire.asks import PermissionAnswer
+from longboat.wire.models import Message, Outcome, ToolResultPart
 from longboat.wire.requests import Approve, CreateSession
 
 

@@ -127,8 +127,10 @@ async def test_numbers_of_earlier_days_and_of_imported_runs_are_left_out(tmp_pat
         _age(boat)
         old = await stats(boat, days=5)
         assert (old.days, old.usage, old.outcomes, old.whole.p50) == ((), Usage(), (), None)
-        (day,) = (await stats(boat, days=3_650)).days
+        found = await stats(boat, days=3_650)
+        (day,) = found.days
         assert day.day == "2020-02-02"
+        assert day.whole == found.whole, "with a single day, its latencies are those of all"
 
 
 def _age(boat: Boat) -> None:

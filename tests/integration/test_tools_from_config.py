@@ -16,7 +16,8 @@ import pytest
 from scenario import call, open_scenario
 
 from longboat.testing import Say
-from longboat.wire.models import Outcome, PermissionAnswer
+from longboat.wire.asks import PermissionAnswer
+from longboat.wire.models import Outcome
 from parts import how
 from secrecy import SECRETS
 

@@ -16,7 +16,8 @@ from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import TodosPanel
 from longboat.tui.status import Header, StatusBar
 from longboat.tui.tail import Notices
-from longboat.wire.models import Outcome, RunState
+from longboat.wire.listings import ModelInfo, ModelPage
+from longboat.wire.models import Outcome, RunState, ToolCallPart
 from longboat.wire.requests import Approve, Submit
 
 
@@ -123,9 +124,23 @@ async def test_esc_interrupts_and_esc_again_cancels_the_rest(tmp_path: Path) -> 
         await deck.until(lambda: "■ Interrupted." in deck.notes)
         await deck.until(lambda: deck.answers == ["half", "next"])
         assert len(deck.app.desk.unfinished) == 2
-        await deck.pilot.press("escape")
+        await deck.pilot.press("escape", "escape")
         await deck.until(lambda: deck.idle)
         assert any("“three” was canceled before it began" in note for note in deck.notes)
+
+
+async def test_what_somebody_else_stopped_says_who(tmp_path: Path) -> None:
+    """F6: live, and for whoever opens the session later."""
+    model = ScriptedModel([[Say("half"), Hang()]])
+    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
+        await deck.say("one")
+        await deck.until(lambda: deck.answers == ["half"])
+        workspace_id, (run,) = deck.app.connection.workspace_id, deck.app.desk.unfinished
+        async with Client(socket=port.socket, client_id="ben:web-1") as ben:
+            await ben.cancel_run(workspace_id, run.run_id)
+        await deck.until(lambda: "■ Interrupted by ben." in deck.notes)
+        async with aboard(port, session_id=run.session_id) as late:
+            await late.until(lambda: "■ Interrupted by ben." in late.notes)
 
 
 async def test_a_failed_run_says_why_at_its_place(tmp_path: Path) -> None:
@@ -167,7 +182,21 @@ async def test_todos_tokens_and_cost_are_shown(tmp_path: Path) -> None:
         await deck.until(lambda: deck.idle and "Plan 1/2" in deck.text_of(deck.app.query_one(TodosPanel)))
         await deck.until(lambda: "↑3.2k ↓100" in deck.screen)
         assert "$0.75" in deck.screen
-        assert deck.app.hearing.context in (2_070, 0)
+        assert deck.app.query_one(StatusBar).state.context == 2_070
+
+
+async def test_how_full_the_window_is_stands_there_also_after_coming_back(tmp_path: Path) -> None:
+    model = ScriptedModel([[Say("ok"), Use(2_000, 70, 0.25)]])
+    async with harbour(tmp_path, model).serving() as port:
+        async with aboard(port, size=(120, 40)) as deck:
+            await deck.say("fill")
+            await deck.until(lambda: deck.idle and deck.answers)
+        async with aboard(port, size=(120, 40), resume=True) as deck:
+            await deck.until(lambda: deck.answers)
+            info = ModelInfo(name="large/one", ready=True, context_window=4_140)
+            deck.app.models = ModelPage(items=(info,), large="large/one", small=None)
+            deck.app.show_state()
+            await deck.until(lambda: "50% of 4.1k" in deck.screen)
 
 
 async def test_another_client_is_seen_and_so_is_what_it_says(tmp_path: Path) -> None:
@@ -203,6 +232,40 @@ async def test_a_sub_agent_shows_what_it_does_under_its_card(tmp_path: Path) -> 
         second.open()
         await deck.until(lambda: deck.answers == ["parent says"])
         assert "child says" in deck.text_of(deck.cards[0])
+
+
+async def test_two_sub_agents_with_the_same_prompt_have_cards_of_their_own(tmp_path: Path) -> None:
+    begun, gone_on = (Gate(), Gate()), (Gate(), Gate())
+    same = {"prompt": "look at it"}
+    steps = [
+        [CallTool("agent", same, "first"), CallTool("agent", same, "second")],
+        [Pause(begun[0]), CallTool("ls", {"path": "notes"})],
+        [Pause(begun[1]), CallTool("ls", {"path": "other"})],
+        [Pause(gone_on[0]), Say("one says")],
+        [Pause(gone_on[1]), Say("two says")],
+        [Say("parent says")],
+    ]
+    port = harbour(tmp_path, ScriptedModel(steps))
+    async with port.serving(), aboard(port) as deck:
+        await deck.say("delegate")
+        for gate in begun:
+            await gate.reached()
+        for gate in begun:
+            gate.open()
+        for gate in gone_on:
+            await gate.reached()
+        await deck.until(lambda: all("ls " in deck.text_of(card) for card in deck.cards[:2]))
+        mirror = deck.app.connection.mirror
+        for card in deck.cards[:2]:
+            child = next(each for each in mirror.sessions.values() if each.parent_call_id == card.call.id)
+            page = await deck.app.connection.client.messages(deck.app.connection.workspace_id, child.id)
+            called = next(part for message in page.items for part in message.parts if isinstance(part, ToolCallPart))
+            assert deck.text_of(card).endswith(
+                f"agent look at it\nls {'notes' if 'notes' in called.input else 'other'}"
+            )
+        for gate in gone_on:
+            gate.open()
+        await deck.until(lambda: deck.answers == ["parent says"])
 
 
 async def test_who_attaches_later_sees_all_of_it(tmp_path: Path) -> None:
@@ -269,14 +332,19 @@ async def test_the_bell_rings_when_a_run_ends_and_nobody_looks(tmp_path: Path, m
     gate = Gate()
     model = ScriptedModel([[Say("one")], [Pause(gate), Say("two")]])
     async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
+        driver = deck.app._driver
+        assert driver is not None
+        monkeypatch.setenv("TERM", "xterm")
         monkeypatch.setattr(deck.app, "bell", lambda: rung.append("bell"))
+        monkeypatch.setattr(driver, "write", rung.append)
         await deck.say("looking")
         await deck.until(lambda: deck.idle)
-        assert rung == []
+        assert "bell" not in rung
         await deck.say("away")
         await gate.reached()
         deck.app.post_message(events.AppBlur())
         await deck.until(lambda: not deck.app.app_focus)
         gate.open()
-        await deck.until(lambda: deck.idle and rung)
+        await deck.until(lambda: deck.idle and "bell" in rung)
+        assert rung[rung.index("bell") + 1] == "\x1b]9;Longboat: Done. looking\x1b\\"
         await deck.until(lambda: "Done." in deck.screen)

@@ -11,7 +11,7 @@ from longboat.tui.dialogs.frame import GRACE_S
 from longboat.tui.dialogs.permission import PermissionDialog
 from longboat.tui.dialogs.question import QuestionDialog
 from longboat.tui.status import StatusBar
-from longboat.wire.models import PermissionAnswer
+from longboat.wire.asks import PermissionAnswer
 
 WRITE = CallTool("write", {"path": "a.txt", "content": "hello\n"})
 

@@ -11,6 +11,7 @@ from longboat.testing import Say, ScriptedModel
 from longboat.tui.dialogs.help import HelpScreen
 from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.sessions import SessionList
+from longboat.tui.keeping import Keeping
 from longboat.tui.status import Header
 from longboat.wire.models import FilePart
 from longboat.wire.requests import Approve
@@ -204,3 +205,33 @@ async def test_summarize_is_a_run_of_its_own(tmp_path: Path) -> None:
         await deck.until(lambda: deck.idle)
         await deck.say("/summarize")
         await deck.until(lambda: any(message.summary for message in deck.app.desk.transcript.messages) and deck.idle)
+
+
+async def test_the_next_process_knows_the_theme_and_the_prompts_of_this_one(tmp_path: Path) -> None:
+    keeping = Keeping(tmp_path / "state")
+    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port:
+        async with aboard(port, keeping=keeping) as deck:
+            await deck.say("said before")
+            await deck.say("!echo by hand")
+            await deck.say("/theme light")
+            await deck.until(lambda: deck.idle and deck.app.theme == "textual-light")
+        async with aboard(port, keeping=keeping) as deck:
+            assert deck.app.theme == "textual-light"
+            called = []
+            for _ in range(2):
+                await deck.pilot.press("up")
+                called.append(deck.app.composer.input.text)
+            assert called == ["!echo by hand", "said before"]
+            deck.app.theme = "nord"  # as Textual's own list does
+            await deck.until(lambda: keeping.theme == "nord")
+            deck.app.composer.clear()
+            await deck.say("/theme auto")
+            await deck.until(lambda: deck.app.theme == "textual-dark")
+        assert keeping.theme == "auto"
+
+
+async def test_a_theme_that_there_is_no_more_is_the_one_that_fits_the_terminal(tmp_path: Path) -> None:
+    keeping = Keeping(tmp_path / "state")
+    keeping.keep_theme("of-another-version")
+    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port, keeping=keeping) as deck:
+        assert deck.app.theme == "textual-dark"

@@ -2,11 +2,13 @@
 
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tui_deck import aboard, harbour
 
 from longboat.client import Client
-from longboat.testing import Gate, Pause, Say, ScriptedModel
+from longboat.testing import Gate, Hang, Pause, Say, ScriptedModel
 from longboat.tui.app import LongboatApp
 from longboat.tui.sending import Progress
 from longboat.tui.status import StatusBar
@@ -91,6 +93,40 @@ async def test_esc_takes_an_unsent_prompt_back_to_be_changed(tmp_path: Path) -> 
         assert "a thought" in told
         await server.enter_async_context(port.serving())
         await deck.until(lambda: deck.idle and deck.answers == ["echo: a thought"])
+
+
+async def test_esc_calls_off_a_prompt_that_is_on_its_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F2: what was taken back does not run, even if the server takes it a moment later."""
+    gate, submit = Gate(), Client.submit
+
+    async def held(self: Client, *of: Any) -> Any:
+        await gate.arrive()
+        return await submit(self, *of)
+
+    port = harbour(tmp_path, ScriptedModel([[Say("never"), Hang()]]))
+    async with port.serving(), aboard(port) as deck:
+        monkeypatch.setattr(Client, "submit", held)
+        await deck.say("delete everything")
+        await gate.reached()
+        await deck.pilot.press("escape")
+        await deck.until(lambda: deck.app.composer.input.text == "delete everything")
+        gate.open()
+        client, workspace_id = deck.app.connection.client, deck.app.connection.workspace_id
+        while not (runs := (await client.runs(workspace_id)).items) or runs[0].state != "finished":
+            await deck.pilot.pause()
+        assert [run.outcome for run in runs] == ["canceled"]
+        assert deck.app.composer.input.text == "delete everything"
+
+
+async def test_who_comes_later_sees_the_jobs_that_run(tmp_path: Path) -> None:
+    """F2, F6: also those that began before."""
+    port = harbour(tmp_path, ScriptedModel.echo())
+    async with port.serving(), aboard(port) as first:
+        await first.say("! sleep 1000 &")
+        await first.until(lambda: first.idle)
+        (job,) = first.app.connection.mirror.jobs
+        async with aboard(port) as late:
+            await late.until(lambda: list(late.app.connection.mirror.jobs) == [job])
 
 
 async def test_no_server_at_all_ends_the_app_with_a_sentence(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The dialogs in which people answer the agent: permissions and questions (F2, A2)."""
 
 import pytest
+from textual import events
 from textual.widgets import Input, OptionList
 from tui_stage import DIFF, Stage, a_permission, a_question, an_edit, picture
 
@@ -8,7 +9,7 @@ from longboat.tui.dialogs.asks import Gone
 from longboat.tui.dialogs.confirm import ConfirmDialog
 from longboat.tui.dialogs.permission import PermissionDecision, PermissionDialog
 from longboat.tui.dialogs.question import QuestionAnswered, QuestionDialog
-from longboat.wire.models import PermissionAnswer
+from longboat.wire.asks import PermissionAnswer
 
 ONCE = PermissionDecision(answer=PermissionAnswer.ONCE)
 
@@ -264,6 +265,42 @@ async def test_a_question_without_choices_takes_words() -> None:
         await pilot.press("down", *"1 or 2", "enter")
         await pilot.pause()
         assert app.results == [QuestionAnswered(answer=("1 or 2",))]
+
+
+@pytest.mark.parametrize(
+    ("multiple", "keys", "answer"),
+    [
+        (False, ("down", "enter"), CHOICES[1:2]),
+        (False, ("down", "down", "enter"), CHOICES[2:]),
+        (True, ("down", "space", "enter"), CHOICES[1:2]),
+    ],
+)
+async def test_keys_that_come_in_one_burst_keep_their_order(
+    multiple: bool, keys: tuple[str, ...], answer: tuple[str, ...]
+) -> None:
+    """Over a slow line they arrive together: enter must not overtake the arrow before it."""
+    app = Stage()
+    async with app.run_test() as pilot:
+        await app.open(pilot, QuestionDialog(a_question(multiple=multiple), grace_s=0))
+        for key in keys:
+            app.post_message(events.Key(key, key if len(key) == 1 else {"enter": "\r", "space": " "}.get(key)))
+        while not app.results:
+            await pilot.pause()
+        assert app.results == [QuestionAnswered(answer=answer)]
+
+
+async def test_words_that_come_before_their_field_has_the_focus_choose_nothing() -> None:
+    app = Stage()
+    async with app.run_test() as pilot:
+        await app.open(pilot, QuestionDialog(a_question(), grace_s=0))
+        for key in ("t", "M", "y", "enter"):
+            app.post_message(events.Key(key, key if len(key) == 1 else "\r"))
+        while "write your answer again" not in picture(app):
+            await pilot.pause()
+        assert app.results == []
+        await pilot.press("M", "y", "enter")
+        await pilot.pause()
+        assert app.results == [QuestionAnswered(answer=("My",))]
 
 
 async def test_choices_can_be_clicked_and_several_are_then_marked() -> None:

@@ -13,7 +13,8 @@ from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
 from longboat.wire.listings import DiffPage
-from longboat.wire.models import ClientInfo, Delivery, Job, JobState, RunState, TodoItem, TodoState
+from longboat.wire.models import ClientInfo, Delivery, RunState
+from longboat.wire.workshop import Job, JobState, TodoItem, TodoState
 
 
 def shown(app: Stage) -> list[str]:

@@ -41,18 +41,11 @@ from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
+from longboat.wire.asks import PermissionAnswer
 from longboat.wire.events import Change
 from longboat.wire.listings import DiffPage, FileDiff
-from longboat.wire.models import (
-    ClientInfo,
-    Delivery,
-    Job,
-    JobState,
-    PermissionAnswer,
-    Session,
-    TodoItem,
-    TodoState,
-)
+from longboat.wire.models import ClientInfo, Delivery, Session
+from longboat.wire.workshop import Job, JobState, TodoItem, TodoState
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

@@ -1,87 +1,95 @@
 """What comes from elsewhere is inert in the terminal app: no escape gets through, no markup is obeyed (issue 4)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import terminal_attacks
 from textual import events
 from tui_deck import Deck, aboard, harbour
 
+import hostile
 from longboat.client import Client
-from longboat.testing import CallTool, Say, ScriptedModel, ScriptedTool, Think
+from longboat.errors import ModelError
+from longboat.testing import CallTool, Fail, Say, ScriptedModel, ScriptedTool, Step, Think
+from longboat.tui.messages import Thought
+from longboat.tui.prose import Prose
 from longboat.tui.toolcard import ToolCard
-from longboat.wire.requests import Approve
+from longboat.wire.requests import Approve, Submit
 
-ESCAPES = [
-    "\x1b[2J\x1b[H",
-    "\x1b]52;c;ZXZpbA==\x07",
-    "\x1b]0;title\x07",
-    "\x1b]8;;https://evil.example\x07click\x1b]8;;\x07",
-    "\x1bP+q544e\x1b\\",
-    "\x9b31m",
-    "\x1b[?1049l",
-    "\x07\x08\x7f",
-    "\r\rover",
-    "\u202egnp.exe",
-    "\u2066hidden\u2069",
-    "\x1b[6n",
-    "\x00nul",
-]
-MARKUP = [
-    "[red]x[/red]",
-    "[@click=app.quit]quit[/]",
-    "[/]",
-    "[link=https://evil.example]x[/link]",
-    "[bold",
-    "$text-error",
-    "[on red]x[/on red]",
-    "\\[red]",
-    "[$primary]x[/]",
-]
+CORPUS = tuple(text.encode(errors="replace").decode() for text in (*terminal_attacks.PAYLOADS, *hostile.PAYLOADS))
+"""What would act on a terminal or on Textual, and what would act on a page: the same texts can come to both."""
+SIZE = 16
+GROUPS = [CORPUS[start : start + SIZE] for start in range(0, len(CORPUS), SIZE)]
 
 
 def assert_inert(deck: Deck) -> None:
-    """What would be written to the terminal between Textual's own escapes has no control character."""
+    """Nothing on the screen would do more than be read."""
     for line in deck.lines:
-        for segment in line:
-            if segment.control is None:
-                bad = [char for char in segment.text if ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0]
-                assert not bad, segment.text
-                assert not set(segment.text) & set("\u202e\u2066\u2069\u2028")
-                link = segment.style.link if segment.style else None
-                assert not link or "evil" not in link
+        assert terminal_attacks.acting(list(line)) == []
 
 
-@pytest.mark.parametrize("payload", [*ESCAPES, *MARKUP])
-async def test_a_payload_in_every_place_stays_text(tmp_path: Path, payload: str) -> None:
-    tool = ScriptedTool("look", f"result {payload} end")
-    model = ScriptedModel(
+async def assert_inert_from_end_to_start(deck: Deck) -> None:
+    """Likewise of all that can be scrolled to."""
+    view = deck.app.view
+    await view.newest()
+    await deck.pilot.pause()
+    for top in range(int(view.max_scroll_y), -1, -view.size.height):
+        view.scroll_to(y=top, animate=False)
+        await deck.pilot.pause()
+        assert_inert(deck)
+
+
+def turn(group: Sequence[str]) -> list[Step]:
+    """Every payload as a thought, text, code, the name of a tool, its arguments, a plan and a failure."""
+    todos = {"items": [{"text": payload, "state": "in_progress"} for payload in group]}
+    return [
         [
-            [
-                Think(f"thought {payload}"),
-                Say(f"said {payload} end\n\n```\n{payload}\n```\n"),
-                CallTool("look", {"path": f"path {payload}"}),
-                CallTool("bash", {"command": f"echo '{payload}'".replace("\x00", "")}),
-            ],
-            [Say(f"last {payload} word")],
-        ]
-    )
+            *(Think(f"{payload}\n") for payload in group),
+            *(Say(f"said {payload} end\n\n- {payload}\n\n```{payload}\n{payload}\n```\n\n") for payload in group),
+            *(CallTool("look", {"path": payload}) for payload in group),
+            *(CallTool(payload, {payload: payload}) for payload in group[:4]),
+            CallTool("todos", todos),
+        ],
+        [Fail(ModelError("\n".join(group), title=group[0]))],
+    ]
+
+
+def test_the_corpus_is_large() -> None:
+    assert len(set(CORPUS)) >= 100
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=range(len(GROUPS)))
+async def test_payloads_in_every_place_stay_text(tmp_path: Path, group: Sequence[str]) -> None:
+    tool = ScriptedTool("look", "\n".join(f"result {payload} end" for payload in group))
+    port = harbour(tmp_path, ScriptedModel(turn(group)))
+    for payload in group:
+        name = "".join(letter for letter in payload if letter not in "/\0")
+        (Path(port.project) / name[:60]).write_text("")
     async with (
-        harbour(tmp_path, model).serving(tools=[tool]) as port,
+        port.serving(tools=[tool]),
+        Client(socket=port.socket, client_id="bob") as bob,
         aboard(port, size=(110, 50), approve=Approve.ALL) as deck,
     ):
-        await deck.say(f"prompt {payload.replace(chr(13), '')} end")
-        await deck.until(lambda: deck.idle and len(deck.answers) == 2)
+        workspace = (await bob.join(port.project)).id
+        text = "\n".join(group)
+        session = await bob.create_session(workspace, text.partition("\n")[0])
+        deck.app.open_session(session.id)
+        await bob.submit(workspace, Submit(session_id=session.id, prompt=text))
+        await deck.until(lambda: deck.idle and deck.notes and len(deck.cards) > len(group))
+        await assert_inert_from_end_to_start(deck)
+        for folded in [*deck.app.query(ToolCard), *deck.app.query(Thought)]:
+            folded.toggle()
         await deck.pilot.pause()
-        assert_inert(deck)
-        for card in deck.app.query(ToolCard):
-            card.toggle()
-        await deck.say(f"/rename title {payload.replace(chr(13), '')}")
-        await deck.pilot.pause()
+        await assert_inert_from_end_to_start(deck)
+        await deck.type("@")
+        await deck.until(lambda: deck.app.composer.choices.is_open)
         assert_inert(deck)
         assert not deck.app._exit
-        if payload in MARKUP:
-            assert payload in deck.prompts[0]
-            assert f"result {payload} end" in deck.text_of(deck.cards[0])
+        for payload in group:
+            if payload.isascii() and payload.isprintable():
+                assert payload in deck.prompts[0]
+                assert f"result {payload} end" in deck.text_of(deck.cards[0])
 
 
 async def test_a_client_with_a_strange_name_and_a_file_with_one_are_harmless(tmp_path: Path) -> None:
@@ -121,6 +129,5 @@ async def test_a_link_is_named_before_it_is_opened(tmp_path: Path, monkeypatch: 
         await deck.say("links")
         await deck.until(lambda: deck.idle and deck.answers)
         for href in ("file:///etc/passwd", "https://page.example"):
-            block = deck.app.query("MarkdownParagraph").last()
-            await block.action_link(href)  # type: ignore[attr-defined]
+            deck.app.query_one(Prose).action_link(href)
         await deck.until(lambda: opened == ["https://page.example"])

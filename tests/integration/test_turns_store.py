@@ -12,7 +12,8 @@ from longboat.errors import StoreUnavailable
 from longboat.runtime.outbox import ROOM_CHARACTERS
 from longboat.store.protocol import Unit
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Use
-from longboat.wire.models import AskState, Delivery, Outcome, RunState, Usage
+from longboat.wire.asks import AskState
+from longboat.wire.models import Delivery, Outcome, RunState, Usage
 
 
 @pytest.fixture

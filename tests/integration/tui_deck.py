@@ -22,7 +22,8 @@ from longboat.server.asgi import build_asgi
 from longboat.server.embedded import open_http
 from longboat.server.listen import open_listeners
 from longboat.tui.app import LongboatApp
-from longboat.tui.messages import GrowingMarkdown, Note, PromptView
+from longboat.tui.messages import Note, PromptView
+from longboat.tui.prose import Prose
 from longboat.tui.toolcard import ToolCard
 from longboat.wire.archive import FORMAT, FORMAT_VERSION, SessionExport
 from longboat.wire.models import FinishPart, FinishReason, Message, Part, Role, Session, TextPart
@@ -107,7 +108,7 @@ class Deck:
 
     @property
     def answers(self) -> list[str]:
-        return [view.source for view in self.app.query(GrowingMarkdown)]
+        return [view.source for view in self.app.query(Prose)]
 
     @property
     def notes(self) -> list[str]:

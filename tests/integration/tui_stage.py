@@ -10,9 +10,10 @@ from textual.pilot import Pilot
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
+from longboat.wire.asks import Permission, Question
 from longboat.wire.events import Change
 from longboat.wire.listings import DiffPage, FileDiff, ModelInfo, ModelPage
-from longboat.wire.models import Delivery, Permission, Question, Run, RunState, Session, Usage
+from longboat.wire.models import Delivery, Run, RunState, Session, Usage
 
 PICTURES = Path(__file__).parent / "pictures"
 SIZES = ((60, 20), (80, 24), (120, 40))

@@ -91,6 +91,17 @@ def test_a_page_from_elsewhere_is_refused_even_with_the_token_and_another_port_i
         check(("Host", "localhost:4096"), ("Origin", origin), bearer())
 
 
+def test_what_another_page_makes_a_browser_ask_for_is_refused_also_without_an_origin():
+    """A picture on a page of another port: the browser sends the cookie along, and no Origin."""
+    for site in ("cross-site", "same-site", "nonsense"):
+        with pytest.raises(ForeignOrigin):
+            check(("Host", "localhost:4096"), ("Sec-Fetch-Site", site), bearer())
+        check(("Host", "localhost:4096"), ("Sec-Fetch-Site", site), bearer(), path="/")
+        check(("Host", "localhost:4096"), ("Sec-Fetch-Site", site), path="/login")
+    for site in ("same-origin", "none"):
+        check(("Host", "localhost:4096"), ("Sec-Fetch-Site", site), bearer())
+
+
 def test_a_second_origin_does_not_hide_behind_the_first():
     with pytest.raises(ForeignOrigin):
         check(("Host", "localhost"), ("Origin", "http://localhost"), ("Origin", "http://evil"), bearer())

@@ -7,7 +7,8 @@ import pytest
 
 from longboat.cli.activity import LAST_LINES, MAX_CHANGED, MAX_LINES, Activity
 from longboat.wire.events import Change, Event
-from longboat.wire.models import FileChange, Message, MessageDelta, Part, Role, ToolCallPart, ToolResultPart
+from longboat.wire.models import Message, MessageDelta, Part, Role, ToolCallPart, ToolResultPart
+from longboat.wire.workshop import FileChange
 
 
 def message(role: Role, *parts: Part) -> Event:
@@ -124,7 +125,7 @@ def test_endless_output_is_bounded_and_cannot_move_the_cursor(seen: Any) -> None
     events = [calls(call("c", "bash", command="yes")), results(running("c")), output(0, 0, "\x1b[2Jy\n" * 1_000)]
     lines = seen(*events)
     assert len(lines) == 1 + MAX_LINES + 1
-    assert (lines[1], lines[-1]) == ("    [2Jy", "    … (there is more)")
+    assert (lines[1], lines[-1]) == ("    ␛[2Jy", "    … (there is more)")
 
 
 def test_a_change_of_a_file_that_no_call_named_is_told_by_itself(seen: Any) -> None:

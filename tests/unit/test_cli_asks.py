@@ -5,15 +5,22 @@ from typing import Any
 import click
 import pytest
 
-from longboat.cli.asks import MAX_LINES, Word, choices_of, help_of, misread, settled, shown, texts_of, word_of
-from longboat.cli.subject import subject_of
-from longboat.wire.models import (
-    AskState,
-    Permission,
-    PermissionAnswer,
-    PermissionNotification,
-    Question,
+from longboat.cli.asks import (
+    MAX_LINES,
+    Word,
+    choices_of,
+    help_of,
+    how_to_answer,
+    is_answer,
+    is_slip,
+    misread,
+    settled,
+    shown,
+    texts_of,
+    word_of,
 )
+from longboat.client.subject import subject_of
+from longboat.wire.asks import AskState, Permission, PermissionAnswer, PermissionNotification, Question
 
 
 def permission(**changes: Any) -> Permission:
@@ -108,6 +115,53 @@ def lines(ask: Permission | Question, **how: bool) -> list[str]:
     return [click.unstyle(line) for line in shown(ask, **how)]
 
 
+@pytest.mark.parametrize(
+    ("line", "several", "slip"),
+    [
+        ("3", False, True),
+        ("0", False, True),
+        ("2024", False, True),
+        ("2", False, False),
+        ("3 of them", False, False),
+        ("-3", False, False),
+        ("1,3", False, False),
+        ("1,3", True, True),
+        ("1,2", True, False),
+        ("3, red", True, False),
+    ],
+)
+def test_a_number_that_stands_for_no_choice_is_a_slip_and_words_never_are(line: str, several: bool, slip: bool) -> None:
+    asked = question("red", "blue", multiple=several)
+    assert is_slip(asked, line) is slip
+    assert is_answer(asked, line) is not slip
+
+
+def test_a_choice_may_be_a_number_itself_and_without_choices_any_number_is_an_answer() -> None:
+    assert not is_slip(question("8", "16"), "16")
+    assert texts_of(question("8", "16"), "16") == ("16",)
+    assert is_slip(question("8", "16"), "32")
+    assert not is_slip(question(), "9")
+
+
+def test_a_slip_is_told_what_can_be_said() -> None:
+    told = misread(question("red", "blue"), "9")
+    assert told == "'9' is none of them. The choices are 1 to 2; anything but a number is taken as your own words."
+    assert "The only choice is 1;" in misread(question("red"), "9")
+
+
+def test_the_command_that_answers_says_only_what_this_ask_takes() -> None:
+    assert how_to_answer(permission()) == (
+        "answer: longboat permissions answer p once   (or session, always, deny --reason TEXT; --wide: the wide form)"
+    )
+    only_once = permission(grant=(), wide=())
+    assert how_to_answer(only_once) == "answer: longboat permissions answer p once   (or deny --reason TEXT)"
+    assert how_to_answer(question("red"), " --cwd /x") == (
+        "answer: longboat questions answer q --cwd /x 1   (or another number, or your own words)"
+    )
+    assert how_to_answer(question("red", "blue", multiple=True)).endswith("words; several: 1 3)")
+    assert how_to_answer(question()) == 'answer: longboat questions answer q "…"'
+
+
 def test_a2_a_permission_shows_what_why_and_what_would_be_allowed() -> None:
     assert lines(permission()) == [
         "? Run make",
@@ -130,7 +184,7 @@ def test_a2_a_long_one_says_that_there_is_more_and_can_be_seen_whole() -> None:
     [
         ("", "Nothing was typed."),
         ("yes", "'yes' is not enough: o allows it once, d denies it."),
-        ("\x1b[2Jfoo bar", "'[2Jfoo bar' was not understood: type one of the letters, then Enter. ? explains them."),
+        ("\x1b[2Jfoo bar", "'␛[2Jfoo bar' was not understood: type one of the letters, then Enter. ? explains them."),
     ],
 )
 def test_a2_a_line_that_is_no_answer_is_told_why(line: str, told: str) -> None:
@@ -154,7 +208,7 @@ def test_a2_help_says_what_each_answer_does_and_nothing_of_those_that_are_not_of
 
 def test_a2_a_line_is_never_cut_short_and_never_moves_the_cursor() -> None:
     command = "echo " + "x" * 3_000 + "\x1b[2K; rm -rf /"
-    assert lines(permission(title="Run echo …", detail=command))[1] == "    " + command.replace("\x1b", "")
+    assert lines(permission(title="Run echo …", detail=command))[1] == "    " + command.replace("\x1b", "␛")
 
 
 def test_how_it_ended_without_us() -> None:

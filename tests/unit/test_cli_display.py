@@ -113,8 +113,8 @@ def test_a_text_known_only_from_the_terminal_event_is_shown_then() -> None:
 
 def test_control_characters_never_reach_the_terminal() -> None:
     evil = "a\x1b]52;c;Zm9v\x07b\x9b2Jc\rd\te\n"
-    assert live(message(EMPTY), delta(0, evil), complete(evil)) == "a]52;c;Zm9vb2Jcd\te\n"
-    assert safe("\x00\x7f") == ""
+    assert live(message(EMPTY), delta(0, evil), complete(evil)) == "a␛]52;c;Zm9v␇b\ufffd2Jc␍d\te\n"
+    assert safe("\x00\x7f") == "␀␡"
 
 
 def test_r2_piped_only_the_final_text_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,6 +65,7 @@ def test_the_token_is_found_for_a_named_url_that_is_the_users_own_server_and_for
 def test_the_url_of_a_dead_server_is_not_believed(tmp_path: Path) -> None:
     environ = announce(tmp_path, socket=None, url="http://127.0.0.1:1", pid=dead_pid())
     assert find(environ=environ) == Address(socket=str(tmp_path / "longboat.sock"), named=False)
+    assert find(url="http://127.0.0.1:1", environ=environ).token is None, "somebody else may listen there by now"
 
 
 def test_without_or_with_a_broken_discovery_file_it_is_the_default_socket(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import msgspec
 
 from longboat.client.calls import Call
 from longboat.client.following import Next, follow
+from longboat.wire.asks import Question
 from longboat.wire.events import Change, Event
 from longboat.wire.models import (
     Accepted,
@@ -16,7 +17,6 @@ from longboat.wire.models import (
     MessageDelta,
     MessagePage,
     Outcome,
-    Question,
     Role,
     Run,
     RunComplete,
@@ -72,11 +72,13 @@ def complete(run_id: str, session_id: str = "s") -> Event:
     return event(RunComplete(run_id=run_id, session_id=session_id, outcome=Outcome.END_TURN, text="x"))
 
 
-def play(stream: list[Event], answers: list[Any], submit: Submit | None = SUBMIT) -> tuple[list[Event], list[str]]:
+def play(
+    stream: list[Event], answers: list[Any], submit: Submit | None = SUBMIT, *, sub_agents: bool = False
+) -> tuple[list[Event], list[str]]:
     """Carry out the script: what it gave the caller, and what it asked of the server."""
     given: list[Event] = []
     asked: list[str] = []
-    script, answer = follow("w", "s", "mine", submit), None
+    script, answer = follow("w", "s", "mine", submit, sub_agents=sub_agents), None
     while True:
         try:
             step = script.send(answer)
@@ -230,3 +232,56 @@ def test_f1_who_watches_while_a_tool_runs_is_told_which_call_was_made() -> None:
     given, asked = play(stream, list(pages), submit=None)
     assert given == [event(made), event(a_run()), event(open_results), complete("mine")]
     assert asked == [READ[1], READ[1]]
+
+
+def of_child(payload: Any) -> Event:
+    plain = event(payload)
+    return Event(plain.type, plain.change, plain.payload, parent_session_id="s")
+
+
+def a_child(parent_run_id: str = "mine") -> Run:
+    return msgspec.structs.replace(a_run("child"), session_id="child-s", parent_run_id=parent_run_id)
+
+
+def the_work_of(child: Run) -> list[Event]:
+    said = msgspec.structs.replace(a_message("child", "looking", message_id="cm"), session_id="child-s")
+    return [of_child(child), of_child(said), of_child(complete("child", "child-s").payload)]
+
+
+def test_f1_what_sub_agents_do_is_told_only_to_whoever_asks_for_it() -> None:
+    work = the_work_of(a_child())
+    stream = [snapshot(), *work, complete("mine")]
+    assert play(list(stream), [ACCEPTED])[0] == [complete("mine")]
+    assert play(list(stream), [ACCEPTED], sub_agents=True)[0] == [*work, complete("mine")]
+
+
+def test_r1_the_sub_agents_of_other_runs_are_not_told_of_and_no_sub_agent_ends_the_run() -> None:
+    stream = [snapshot(), *the_work_of(a_child("other")), complete("mine")]
+    assert play(stream, [ACCEPTED], sub_agents=True)[0] == [complete("mine")]
+
+
+def test_f1_a_folded_run_is_told_of_the_sub_agents_of_its_host_from_then_on() -> None:
+    sent, said, over = the_work_of(a_child("host"))
+    folded = event(a_run(state=RunState.FOLDED, folded_into="host"))
+    stream = [snapshot(), sent, folded, said, over, complete("mine")]
+    assert play(stream, [ACCEPTED], sub_agents=True)[0] == [folded, said, over, complete("mine")]
+
+
+def test_f1_a_sub_agent_at_work_is_told_from_the_snapshot_with_the_call_that_it_makes() -> None:
+    made = Message(
+        id="a",
+        session_id="child-s",
+        run_id="child",
+        seq=2,
+        role=Role.ASSISTANT,
+        parts=(ToolCallPart(id="c", name="bash", input="{}", finished=True),),
+        created_at="t",
+    )
+    results = msgspec.structs.replace(
+        made, id="b", seq=3, role=Role.TOOL, parts=(ToolResultPart(tool_call_id="c", content="", finished=False),)
+    )
+    known = snapshot(runs=(a_run(), a_child()), messages=(results,))
+    given, asked = play([known, complete("mine")], [MessagePage(items=(made,))], submit=None, sub_agents=True)
+    assert given == [of_child(made), event(a_run()), of_child(a_child()), of_child(results), complete("mine")]
+    assert asked == ["GET /v1/workspaces/w/sessions/child-s/messages"]
+    assert play([known, complete("mine")], [], submit=None) == ([event(a_run()), complete("mine")], [])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from longboat.client.patience import FIRST_DELAY_S, LONGEST_DELAY_S, Patience
+from longboat.client.patience import FIRST_DELAY_S, LONGEST_DELAY_S, STOPPED, Patience
 from longboat.errors import ServerUnreachable
 
 LOST = ServerUnreachable("nobody there")
@@ -67,3 +67,15 @@ def test_an_outage_and_its_end_are_told_once_each() -> None:
     patience.heard()
     patience.lost(LOST)
     assert told == [LOST, None, LOST]
+
+
+def test_that_the_server_was_stopped_is_told_once_whenever_it_is_known() -> None:
+    told: list[str | None] = []
+    patience = Patience(None, on_outage=lambda error: told.append(error.code if error else None))
+    stopped = ServerUnreachable("It was stopped.", code=STOPPED)
+    for cause in (LOST, LOST, stopped, LOST, stopped):
+        patience.lost(cause)
+    patience.heard()
+    patience.lost(stopped)
+    patience.lost(stopped)
+    assert told == ["server_unreachable", STOPPED, None, STOPPED]

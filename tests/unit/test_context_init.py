@@ -157,6 +157,7 @@ strict = true
     ("files", "expected"),
     [
         ({"test_x.py": "import unittest\n"}, ["- `python -m unittest discover`: test"]),
+        ({"test_x.py": "assert 1 + 1 == 2\n", "Makefile": "test:\n\tpython3 test_x.py\n"}, ["- `make test`"]),
         ({"tests/test_x.py": "import unittest\n"}, ["- `python -m unittest discover -s tests`: test"]),
         ({"tests/unit/test_x.py": "def test_x(): ...\n"}, ["- `pytest`: test"]),
         ({"manage.py": ""}, ["- `python manage.py test`: test"]),

@@ -253,7 +253,7 @@ def test_markdown_reads_as_people_expect() -> None:
         "# Title\n\n**bold** ~~gone~~ [x](https://e.com)\n\n3. three\n\n| a |\n|--:|\n| 1 |\n\n```py\nif x: pass\n```"
     )
     assert [tag for tag, _ in seen.tags if tag not in ("span", "p", "tr", "thead", "tbody")] == [
-        *("h1", "strong", "s", "a", "ol", "li", "table", "th", "td", "pre", "code"),
+        *("h3", "strong", "s", "a", "ol", "li", "table", "th", "td", "pre", "code"),
     ]
     assert ("ol", {"start": "3"}) in seen.tags
     assert ("th", {"class": "right"}) in seen.tags

@@ -2,14 +2,15 @@
 
 import pytest
 
+from longboat.client.subject import subject_of
 from longboat.tui.attachments import LONG, chip, from_paste
 from longboat.tui.commands import command_in
 from longboat.tui.completion import Choice, Sort, Wanted, matching, wanted
+from longboat.tui.content import counted, one_line
 from longboat.tui.history import History
 from longboat.tui.leaving import farewell, theme_of_terminal
-from longboat.tui.plain import counted, one_line, safe
-from longboat.tui.subject import subject_of
 from longboat.tui.toolcard import diff_style
+from longboat.wire.plain import plain
 
 
 def test_history_walks_back_and_forth_and_keeps_what_was_typed() -> None:
@@ -70,11 +71,11 @@ def test_only_long_text_and_pictures_become_attachments() -> None:
     ],
 )
 def test_what_a_call_is_about(tool: str, arguments: str, subject: str) -> None:
-    assert subject_of(tool, arguments) == subject
+    assert subject_of(tool, arguments).text == subject
 
 
 def test_foreign_text_is_shown_as_text() -> None:
-    assert safe("a\x1b[2Jb") == "a␛[2Jb"
+    assert plain("a\x1b[2Jb") == "a␛[2Jb"
     assert one_line("one\ntwo   three", 8) == "one two…"
     assert [diff_style(row) for row in ("@@ -1 +1 @@", "+a", "-a", " a")] == [
         "$text-accent",

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 import click
 
 from longboat.cli.console import columns, one_line, safe, terminal_line
-from longboat.cli.subject import subject_of
+from longboat.cli.sub_agents import SubAgents
+from longboat.client.subject import subject_of
 from longboat.tools.live import NOT_SHOWN
 from longboat.wire.events import Event
-from longboat.wire.models import FileChange, Message, MessageDelta, Role, ToolCallPart, ToolResultPart
+from longboat.wire.models import Message, MessageDelta, Role, ToolCallPart, ToolResultPart
+from longboat.wire.workshop import FileChange
 
 QUICK = frozenset(
     {
@@ -84,6 +86,7 @@ class Activity:
         self._talking: _Call | None = None
         """Whose output was shown last."""
         self._before: Callable[[], None] = lambda: None
+        self._sub_agents = SubAgents(self._write_of_sub_agent)
 
     def show(self, event: Event, before: Callable[[], None] = lambda: None) -> None:
         """`before` is called ahead of each line."""
@@ -101,6 +104,15 @@ class Activity:
                 self._grow(call, delta.offset, delta.text)
             case FileChange() as change:
                 self._changed(change)
+
+    def show_sub_agent(self, event: Event, before: Callable[[], None] = lambda: None) -> None:
+        """Likewise, of what a sub-agent does."""
+        self._before = before
+        self._sub_agents.show(event)
+
+    def _write_of_sub_agent(self, line: str, failed: bool) -> None:
+        self._line(terminal_line(line, _width()), fg="red" if failed else None, dim=not failed)
+        self._talking = None  # what a call beside it says next is told below its own line again
 
     def _meet(self, part: ToolCallPart) -> None:
         if part.id not in self._calls:

@@ -5,11 +5,20 @@ import sys
 from typing import TYPE_CHECKING
 
 from longboat.cli.environment import config_of, keys_of
+from longboat.cli.main import Failure
 from longboat.client import calls
 from longboat.client.address import read_discovery
 
 if TYPE_CHECKING:
     from longboat.cli.connection import Connection
+
+
+def check_ready(connection: "Connection", workspace_id: str, model: str | None) -> None:
+    """Tell at once why nobody could answer: a session that holds nothing but that would only be in the way."""
+    agent = connection.send(calls.agent(workspace_id, model=model))
+    if not agent.ready:
+        hint = "`longboat models` shows what is ready, `longboat doctor` what is wrong. Nothing was sent."
+        raise Failure(agent.problem or "No model is ready.", hint)
 
 
 def surprises(connection: "Connection", workspace_id: str, cwd: str, model: str | None) -> list[str]:

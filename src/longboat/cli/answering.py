@@ -19,8 +19,9 @@ from longboat.cli.asks import Ask
 from longboat.cli.display import Display
 from longboat.client import Client
 from longboat.errors import AlreadyAnswered, LongboatError, NotFound
+from longboat.wire.asks import Permission, PermissionNotification, Question, QuestionNotification
 from longboat.wire.events import Event
-from longboat.wire.models import Permission, PermissionNotification, Question, QuestionNotification, RunComplete
+from longboat.wire.models import RunComplete
 
 CLEAR_LINE = "\r\x1b[K"
 PROMPT = "> "
@@ -214,7 +215,7 @@ class Person:
         if line.strip() == "?" or (isinstance(ask, Permission) and line.strip().lower() in ("v", "view")):
             self._explain(ask)
             return
-        if not line.strip() or (isinstance(ask, Permission) and asks.word_of(ask, line) is None):
+        if not line.strip() or not asks.is_answer(ask, line):
             _write(f"  {asks.misread(ask, line)}\n{asks.choices_of(ask)}\n{PROMPT}")
             return
         self._ours.add(ask.id)
@@ -246,15 +247,30 @@ class Person:
 class Stage:
     """The display of a run, which waits while a person is asked something: a prompt must not drown."""
 
-    def __init__(self, display: Display) -> None:
+    def __init__(self, display: Display, *, sub_agents: bool = True) -> None:
+        """`sub_agents`: those of the run are shown too, where there is a place for it."""
         self.display = display
+        self.sub_agents = sub_agents and display.sub_agents
         self._held: deque[Event] = deque()
         self.answering: Answering = Bystander(display)
 
-    def show(self, event: Event) -> None:
+    async def take(self, event: Event) -> None:
+        """Answer what is asked, and show the rest."""
+        of_sub_agent = self._is_of_sub_agent(event)
+        if not (of_sub_agent and isinstance(event.payload, RunComplete)):
+            await self.answering.hear(event)  # the end of a sub-agent is not the end of what is asked
         self._held.append(event)
         while self._held and not (self.display.waits and self.answering.asking):
-            self.display.show(self._held.popleft())
+            self._show(self._held.popleft())
+
+    def _show(self, event: Event) -> None:
+        if self._is_of_sub_agent(event):
+            self.display.show_sub_agent(event)
+        else:
+            self.display.show(event)
+
+    def _is_of_sub_agent(self, event: Event) -> bool:
+        return self.sub_agents and event.parent_session_id is not None
 
     def say(self, text: str) -> None:
         self.answering.say(text)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import click
 
 from longboat.cli.console import one_line, safe
-from longboat.wire.models import (
+from longboat.wire.asks import (
     AskState,
     Permission,
     PermissionAnswer,
@@ -78,6 +78,20 @@ def choices_of(ask: Ask) -> str:
     return "  " + "  ".join(words)
 
 
+def how_to_answer(ask: Ask, there: str = "") -> str:
+    """The command that answers it, ready to be copied, and what else may be said. `there`: the option that names the
+    directory, if it is needed."""
+    if isinstance(ask, Question):
+        said, else_ = ("1", "another number, or your own words") if ask.choices else ('"…"', "")
+        else_ += "; several: 1 3" if ask.multiple and ask.choices else ""
+        command = f"longboat questions answer {ask.id}{there} {said}"
+    else:
+        else_ = "session, always, deny --reason TEXT" if ask.grant or ask.wide else "deny --reason TEXT"
+        else_ += "; --wide: the wide form" if ask.wide else ""
+        command = f"longboat permissions answer {ask.id}{there} once"
+    return f"answer: {command}{f'   (or {else_})' if else_ else ''}"
+
+
 def help_of(ask: Ask) -> Iterator[str]:
     """What each answer does, for whoever asks."""
     if isinstance(ask, Question):
@@ -100,10 +114,12 @@ def misread(ask: Ask, line: str) -> str:
     given = one_line(line, 40)
     if not given:
         return "Nothing was typed."
+    if isinstance(ask, Question):
+        return no_choice(ask, given)
     key = given.split()[0].lower()
-    if isinstance(ask, Permission) and key in _GRANTING and not (ask.grant or ask.wide):
+    if key in _GRANTING and not (ask.grant or ask.wide):
         return f"{given!r} cannot be answered here: this call can be allowed only once. Type o, or d to deny it."
-    if isinstance(ask, Permission) and key in ("sw", "aw") and not ask.wide:
+    if key in ("sw", "aw") and not ask.wide:
         return f"{given!r} cannot be answered here: no wide form is offered."
     if key in ("y", "yes", "n", "no"):
         return f"{given!r} is not enough: o allows it once, d denies it."
@@ -132,13 +148,31 @@ def word_of(ask: Permission, line: str) -> Word | None:
             return None
 
 
+def is_answer(ask: Ask, line: str) -> bool:
+    return word_of(ask, line) is not None if isinstance(ask, Permission) else not is_slip(ask, line)
+
+
 def texts_of(question: Question, line: str) -> tuple[str, ...]:
     """Numbers stand for choices, several where several may be taken; whatever else is the answer itself."""
-    line = line.strip()
-    pieces = [piece.strip() for piece in line.split(",")] if question.multiple else [line]
+    line, pieces = line.strip(), _pieces(question, line)
     if all(_is_number_in(question, piece) for piece in pieces):
         return tuple(dict.fromkeys(question.choices[int(piece) - 1] for piece in pieces))
     return (line,)
+
+
+def is_slip(question: Question, line: str) -> bool:
+    """Whether it is a number, or several, of which one stands for no choice. A choice may be a number itself."""
+    pieces = _pieces(question, line)
+    numbers = all(piece.isascii() and piece.isdigit() for piece in pieces)
+    known = all(_is_number_in(question, piece) or piece in question.choices for piece in pieces)
+    return bool(question.choices) and numbers and not known
+
+
+def no_choice(question: Question, line: str) -> str:
+    """What to say of a slip."""
+    count = len(question.choices)
+    numbers = "The only choice is 1" if count == 1 else f"The choices are 1 to {count}"
+    return f"{line.strip()!r} is none of them. {numbers}; anything but a number is taken as your own words."
 
 
 def settled(told: Notification) -> str:
@@ -149,6 +183,10 @@ def settled(told: Notification) -> str:
     if isinstance(told, QuestionNotification):
         return f"{who} answered: {safe(', '.join(told.answer))}"
     return f"{who} answered: {told.answer}{f' ({safe(told.reason)})' if told.reason else ''}"
+
+
+def _pieces(question: Question, line: str) -> list[str]:
+    return [piece.strip() for piece in line.split(",")] if question.multiple else [line.strip()]
 
 
 def _is_number_in(question: Question, text: str) -> bool:

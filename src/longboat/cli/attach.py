@@ -28,8 +28,32 @@ def attach(url: str | None, token: str | None, cwd: str | None, **wishes: object
         open_here(os.path.realpath(cwd or "."), wished)
         return
     check_terminal()
+    _check_answers(url)
     token = token or os.environ.get("LONGBOAT_TOKEN") or _known(url) or click.prompt("Token", hide_input=True)
-    open_there(url, token, cwd, wished)
+    open_there(url, _clean(token), cwd, wished)
+
+
+def _clean(token: str) -> str:
+    """As it was pasted: with a line end, perhaps. It is never shown."""
+    token = token.strip()
+    if not (token.isascii() and token.isprintable()):
+        raise click.UsageError("This is no token: it has letters, digits and signs alone.")
+    return token
+
+
+def _check_answers(url: str) -> None:
+    """Whether anybody is there at all: that needs no token, and nobody is asked for one in vain."""
+    from longboat.cli.connection import Connection
+    from longboat.cli.main import Failure
+    from longboat.client import calls
+    from longboat.client.address import Address, find
+    from longboat.errors import ServerUnreachable
+
+    try:
+        Connection(Address(url=find(url=url).url)).send(calls.health())
+    except ServerUnreachable as nobody:
+        hint = "Does a server run there, with `longboat serve --host`, and is the address right?"
+        raise Failure(nobody.message, hint) from nobody
 
 
 def _known(url: str) -> str | None:

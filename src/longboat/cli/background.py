@@ -8,6 +8,7 @@ import os
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ from longboat.cli.connection import Connection
 from longboat.cli.environment import lacking
 from longboat.cli.main import Failure
 from longboat.client import calls
-from longboat.client.address import read_discovery
+from longboat.client.address import find, is_alive, read_discovery
 from longboat.errors import LongboatError, ServerBusy, ServerUnreachable
 from longboat.wire.discovery import data_dir, runtime_dir
 from longboat.wire.models import PROTOCOL, Version
@@ -27,6 +28,8 @@ from longboat.wire.models import PROTOCOL, Version
 IDLE_EXIT_S = 600
 START_S = 60.0
 STOP_S = 30.0
+DYING_S = 5.0
+PAUSES_S = (0, 1, 2, 4, 8, 16)
 POLL_S = 0.02
 LOG_NAME = "server.log"
 LOG_LIMIT = 5_000_000
@@ -55,6 +58,40 @@ def probe(connection: Connection) -> Version | None:
         if isinstance(error.__cause__, TimeoutError | ssl.SSLError):
             raise  # somebody holds the address but hangs, or is not trusted: a second server would not help
         return None
+
+
+def revive() -> None:
+    """Start the server in the background again, beside whoever waits for it, if it died without a farewell. One that
+    was stopped, or that somebody started by hand, is not ours to start."""
+    if not find().named:
+        threading.Thread(target=_start_again, name="revive", daemon=True).start()
+
+
+def _start_again() -> None:
+    """One that dies again at once is started again, a few times and ever more slowly."""
+    for pause_s in PAUSES_S:
+        time.sleep(pause_s)
+        with suppress(LongboatError, click.ClickException, OSError):
+            if not _died():
+                return
+            with _start_lock():
+                if probe(Connection()) is None:
+                    _wait_healthy(_spawn())
+
+
+def _died() -> bool:
+    """Whether the server in the background is gone and its discovery file is not. A moment is left to it to go."""
+    end = time.monotonic() + DYING_S
+    while time.monotonic() < end:
+        found = read_discovery(os.environ)
+        if found is None or not found.background:
+            return False
+        with suppress(ChildProcessError):
+            os.waitpid(found.pid, os.WNOHANG)  # it may be our own child
+        if not is_alive(found.pid):
+            return True
+        time.sleep(POLL_S)
+    return False
 
 
 def log_file() -> Path:

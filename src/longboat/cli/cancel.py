@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longboat.cli import candidates
-from longboat.cli.options import cwd_option
+from longboat.cli.options import cwd_option, own_name
 from longboat.wire.models import Outcome, RunPage, RunState
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def cancel(run_id: str | None, session_id: str | None, everything: bool, cwd: st
         session_id = session_meant(connection, workspace_id, session_id).id
     canceled: list[str] = []
     for session in [session_id] if session_id is not None else _busy_sessions(connection, workspace_id):
-        canceled += connection.send(calls.cancel_session(workspace_id, session)).canceled
+        canceled += connection.send(calls.cancel_session(workspace_id, session, own_name())).canceled
     if not canceled:
         click.echo("Nothing to cancel.")
     for each in canceled:
@@ -59,7 +59,7 @@ def _cancel_run(connection: "Connection", workspace_id: str, run_id: str) -> Non
     from longboat.cli.runs import OUTCOMES
     from longboat.client import calls
 
-    run = connection.send(calls.cancel_run(workspace_id, run_id))
+    run = connection.send(calls.cancel_run(workspace_id, run_id, own_name()))
     if run.outcome is None:
         click.echo(f"{run_id} is stopping")
     elif run.outcome is Outcome.CANCELED:

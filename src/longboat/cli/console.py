@@ -1,6 +1,5 @@
 """How things are printed: tables, times, JSON, and text from models made safe for a terminal."""
 
-import re
 import shutil
 import sys
 import unicodedata
@@ -11,13 +10,12 @@ from itertools import accumulate
 import click
 import msgspec
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+from longboat.wire.plain import spelled
 
 
 def safe(text: str) -> str:
-    """Text without control characters: what a model wrote must not move the cursor, set the clipboard, or show itself
-    in another order than it has."""
-    return _CONTROL.sub("", text)
+    """Foreign text that cannot act on a terminal, with its tabs: columns are counted from where it is printed."""
+    return spelled(text)
 
 
 def terminal_line(text: str, width: int) -> str:

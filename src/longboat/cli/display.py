@@ -30,8 +30,15 @@ class Display(Protocol):
     waits: bool
     """Whether what it shows is held back while a person is being asked something."""
 
+    @property
+    def sub_agents(self) -> bool:
+        """Whether it has a place for what sub-agents do."""
+
     def show(self, event: Event) -> None:
         """Take in one event of the run; the last is its run_complete."""
+
+    def show_sub_agent(self, event: Event) -> None:
+        """Take in one event of a sub-agent of the run."""
 
     def say(self, text: str) -> None:
         """Tell the person something, on a line of its own."""
@@ -46,9 +53,10 @@ def display_of(style: str, *, at_once: bool = False) -> Display:
 
 
 class JsonLines:
-    """Each event as it was on the wire."""
+    """Each event as it was on the wire. None of sub-agents: programs take the text that they read for the answer."""
 
     waits = False
+    sub_agents = False
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -58,6 +66,9 @@ class JsonLines:
         line = msgspec.json.encode({"type": event.type, "payload": inner}).decode()
         self._out.write(line + "\n")
         self._out.flush()
+
+    def show_sub_agent(self, event: Event) -> None:
+        pass
 
     def say(self, text: str) -> None:
         notice(text)
@@ -81,6 +92,14 @@ class FinalText:
         elif event.payload.text:
             self._out.write(event.payload.text.removesuffix("\n") + "\n")
             self._out.flush()
+
+    @property
+    def sub_agents(self) -> bool:
+        return self._activity is not None
+
+    def show_sub_agent(self, event: Event) -> None:
+        if self._activity is not None:
+            self._activity.show_sub_agent(event)
 
     def say(self, text: str) -> None:
         notice(text)
@@ -115,6 +134,14 @@ class LiveText:
         if self._activity is not None:
             self._activity.show(event, self._close_line)
         self._out.flush()
+
+    @property
+    def sub_agents(self) -> bool:
+        return self._activity is not None
+
+    def show_sub_agent(self, event: Event) -> None:
+        if self._activity is not None:
+            self._activity.show_sub_agent(event, self._close_line)
 
     def say(self, text: str) -> None:
         self._close_line()

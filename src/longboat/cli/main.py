@@ -46,7 +46,7 @@ COMMANDS: dict[str, str] = {
 
 HINTS: dict[str, str] = {
     "server_unreachable": "`longboat doctor` looks for the cause; `longboat run` and `longboat serve` start a server.",
-    "unauthorized": "Set LONGBOAT_TOKEN to the `token` in the server's discovery file (`longboat serve` prints where).",
+    "unauthorized": "Set LONGBOAT_TOKEN to the server's token: `longboat serve` prints where it is kept.",
     "session_not_found": "`longboat session list` shows the sessions of this directory; --cwd names another one.",
     "run_not_found": "`longboat runs` shows the runs of this directory; --cwd names another one.",
     "permission_not_found": "`longboat permissions` shows what waits for an answer in this directory.",

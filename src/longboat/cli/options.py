@@ -3,6 +3,7 @@
 import getpass
 import os
 import re
+import shlex
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -20,6 +21,11 @@ def cwd_option(command: Command) -> Command:
         callback=lambda _, __, path: os.path.realpath(path),
         help="The directory to work in.  [default: the current one]",
     )(command)
+
+
+def elsewhere(cwd: str) -> str:
+    """The option by which a command that is to be copied names a directory other than the current one."""
+    return "" if cwd == os.path.realpath(".") else f" --cwd {shlex.quote(cwd)}"
 
 
 def format_option(command: Command) -> Command:

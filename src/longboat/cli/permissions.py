@@ -3,8 +3,8 @@
 import click
 
 from longboat.cli import candidates
-from longboat.cli.options import cwd_option, format_option, hand_down
-from longboat.wire.models import PermissionAnswer
+from longboat.cli.options import cwd_option, elsewhere, format_option, hand_down
+from longboat.wire.asks import PermissionAnswer
 
 
 @click.group(invoke_without_command=True, short_help="List and answer what the agent asks to be allowed.")
@@ -76,7 +76,7 @@ def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, 
 
 
 def _list(style: str, cwd: str) -> None:
-    from longboat.cli.asks import shown
+    from longboat.cli.asks import how_to_answer, shown
     from longboat.cli.background import ensure_server
     from longboat.cli.console import ago, json_line
     from longboat.client import calls
@@ -90,5 +90,6 @@ def _list(style: str, cwd: str) -> None:
         click.echo(f"{ask.id}  asked {ago(ask.asked_at)} by run {ask.parent_run_id or ask.run_id}")
         for line in shown(ask, whole=True):
             click.echo(f"  {line}")
+        click.echo(f"  {how_to_answer(ask, elsewhere(cwd))}")
     if not page.items and style == "text":
         click.echo("Nothing waits for an answer.")

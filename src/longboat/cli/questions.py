@@ -3,7 +3,7 @@
 import click
 
 from longboat.cli import candidates
-from longboat.cli.options import cwd_option, format_option, hand_down
+from longboat.cli.options import cwd_option, elsewhere, format_option, hand_down
 
 
 @click.group(invoke_without_command=True, short_help="List and answer the agent's questions.")
@@ -41,13 +41,17 @@ def list_questions(style: str, cwd: str) -> None:
 def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None:
     """Answer a question: with the number of a choice, or in words; with several, if it takes several.
 
+    A number that stands for no choice is refused.
+
     \b
     longboat questions answer 0198c2f4-… 2
     longboat questions answer 0198c2f4-… red blue
     """
+    from longboat.cli.asks import is_slip, no_choice, texts_of
     from longboat.cli.background import ensure_server
     from longboat.cli.console import safe
     from longboat.cli.ids import ask_meant
+    from longboat.cli.main import Failure
     from longboat.cli.options import own_name
     from longboat.client import calls
     from longboat.wire.requests import AnswerQuestion
@@ -56,17 +60,19 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
     workspace_id = connection.join(cwd).id
     pending = {ask.id: ask for ask in connection.send(calls.questions(workspace_id)).items}
     meant = ask_meant("questions", question_id, pending)
-    choices = (
-        {str(number): choice for number, choice in enumerate(pending[meant].choices, 1)} if meant in pending else {}
-    )
-    words = tuple(choices.get(text, text) for text in answer)
+    words = answer
+    if (question := pending.get(meant)) is not None:
+        for text in answer:
+            if is_slip(question, text):
+                raise Failure(no_choice(question, text), "`longboat questions` shows them.")
+        words = tuple(word for text in answer for word in texts_of(question, text))
     request = AnswerQuestion(answer=words, client_id=own_name())
     ask = connection.send(calls.answer_question(workspace_id, meant, request))
     click.echo(f"{ask.id} {safe(', '.join(ask.answer))}")
 
 
 def _list(style: str, cwd: str) -> None:
-    from longboat.cli.asks import shown
+    from longboat.cli.asks import how_to_answer, shown
     from longboat.cli.background import ensure_server
     from longboat.cli.console import ago, json_line
     from longboat.client import calls
@@ -80,5 +86,6 @@ def _list(style: str, cwd: str) -> None:
         click.echo(f"{ask.id}  asked {ago(ask.asked_at)} by run {ask.parent_run_id or ask.run_id}")
         for line in shown(ask):
             click.echo(f"  {line}")
+        click.echo(f"  {how_to_answer(ask, elsewhere(cwd))}")
     if not page.items and style == "text":
         click.echo("Nothing waits for an answer.")

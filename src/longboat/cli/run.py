@@ -124,7 +124,7 @@ def run(
     """
     if session is not None and last:
         raise click.UsageError("Give -s or -c, not both.")
-    from longboat.cli.answerer import surprises
+    from longboat.cli.answerer import check_ready, surprises
     from longboat.cli.background import ensure_server
     from longboat.cli.console import notice
     from longboat.cli.prompt import read_attachments, read_prompt, read_schema
@@ -139,10 +139,14 @@ def run(
     connection = ensure_server(cwd)
     env = env_for(connection.address, send_env)
     workspace_id = connection.join(cwd, client_id=own_name(), env=env).id
+    session_id = _session(connection, workspace_id, given=session, last=last, run_id=run_id)
+    # A command in a file may name a model of its own.
+    if not session_id and not text.startswith("/") and not _is_known(connection, workspace_id, run_id):
+        check_ready(connection, workspace_id, model)
     for told in surprises(connection, workspace_id, cwd, model):
         notice(told)
     submit = Submit(
-        session_id=_session(connection, workspace_id, given=session, last=last, run_id=run_id),
+        session_id=session_id,
         prompt=text,
         run_id=run_id or new_id(),
         delivery=Delivery(delivery) if delivery else None,
@@ -184,7 +188,7 @@ def _session(connection: "Connection", workspace_id: str, *, given: str | None, 
 
     if given is not None:
         return session_meant(connection, workspace_id, given).id
-    if not last or (run_id is not None and _is_known(connection, workspace_id, run_id)):
+    if not last or _is_known(connection, workspace_id, run_id):
         return ""
     found = last_session(connection, workspace_id)
     if found is None:
@@ -192,9 +196,11 @@ def _session(connection: "Connection", workspace_id: str, *, given: str | None, 
     return found or ""
 
 
-def _is_known(connection: "Connection", workspace_id: str, run_id: str) -> bool:
+def _is_known(connection: "Connection", workspace_id: str, run_id: str | None) -> bool:
     from longboat.client import calls
 
+    if run_id is None:
+        return False
     try:
         connection.send(calls.get_run(workspace_id, run_id))
     except NotFound:

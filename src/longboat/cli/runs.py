@@ -1,12 +1,17 @@
 """`longboat runs`: the ledger."""
 
+from itertools import islice
+
 import click
 
 from longboat.cli import candidates
-from longboat.cli.console import ago, json_line, one_line, table
-from longboat.cli.options import cwd_option, format_option
+from longboat.cli.console import ago, json_line, notice, one_line, table
+from longboat.cli.options import cwd_option, elsewhere, format_option
 from longboat.wire.models import Outcome, Run, RunState
 
+PAGE = 100
+MOST = 10_000
+"""Runs in one list."""
 OUTCOMES = {
     Outcome.END_TURN: "done",
     Outcome.CANCELED: "canceled",
@@ -26,15 +31,18 @@ OUTCOMES = {
     shell_complete=candidates.sessions,
     help="Only runs of this session.",
 )
-@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="At most so many.")
+@click.option("--all", "everything", is_flag=True, help="Also the runs of sub-agents, marked with ↳.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="At most so many.")
 @format_option
 @cwd_option
-def runs(state: str | None, session_id: str | None, limit: int, style: str, cwd: str) -> None:
-    """List the runs of this directory, newest first.
+def runs(*, state: str | None, session_id: str | None, everything: bool, limit: int, style: str, cwd: str) -> None:
+    """List the runs of this directory, newest first. Those of sub-agents are part of the run that sent them, and listed
+    with --all, or with -s and the sub-agent's session.
 
     \b
     longboat runs
     longboat runs --state active
+    longboat runs --all
     longboat runs --format json | jq -r .run_id
     """
     from longboat.cli.background import ensure_server
@@ -46,12 +54,20 @@ def runs(state: str | None, session_id: str | None, limit: int, style: str, cwd:
     if session_id is not None:
         session_id = session_meant(connection, workspace_id, session_id).id
     wanted = RunState(state) if state else None
-    page = connection.send(calls.runs(workspace_id, state=wanted, session_id=session_id, limit=limit))
+    pages = connection.pages(
+        lambda after: calls.runs(workspace_id, state=wanted, session_id=session_id, limit=PAGE, after=after)
+    )
+    # Whoever names a session wants its runs, whoever's it is.
+    shown = (run for page in pages for run in page.items if everything or session_id or run.parent_run_id is None)
+    found = list(islice(shown, limit + 1))
     if style == "json":
-        for run in page.items:
+        for run in found[:limit]:
             json_line(run)
-    elif page.items:
-        table(("RUN", "STATE", "ACCEPTED", "PROMPT"), [_row(run) for run in page.items])
+    elif found:
+        table(("RUN", "STATE", "ACCEPTED", "PROMPT"), [_row(run) for run in found[:limit]])
+        if len(found) > limit:
+            options = f"{' --all' if everything else ''}{elsewhere(cwd)} --limit {min(limit * 5, MOST)}"
+            notice(f"There are older ones: longboat runs{options}")
     else:
         click.echo("No runs.")
 
@@ -62,4 +78,5 @@ def _row(run: Run) -> tuple[str, str, str, str]:
         state = f"queued #{run.position}"
     if run.cancel_requested and run.state is RunState.ACTIVE:
         state = "stopping"
-    return run.run_id, state, ago(run.accepted_at), one_line(run.prompt)
+    sent = "↳ " if run.parent_run_id is not None else ""
+    return run.run_id, state, ago(run.accepted_at), sent + one_line(run.prompt)

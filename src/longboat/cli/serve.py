@@ -1,10 +1,11 @@
 """`longboat serve`: the server in the foreground (and, with --idle-exit, what `longboat run` starts behind itself)."""
 
 import os
-import sys
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
@@ -89,22 +90,27 @@ def _announce(found: "Discovery", settings: "Settings") -> None:
         own = "" if found.socket == default else f"LONGBOAT_SOCKET={found.socket} "
         click.echo(f'  attach {own}longboat run "…"')
     if found.url is not None:
-        click.echo(f"  url    {found.url}")
-        click.echo(f"  token  {_token_place(settings)}")
-        click.echo(f'  attach LONGBOAT_URL={found.url} LONGBOAT_TOKEN={_shown_token(found)} longboat run "…"')
+        _announce_tcp(found.url, settings)
 
 
-def _token_place(settings: "Settings") -> str:
-    from longboat.server.listen import discovery_path
+def _announce_tcp(url: str, settings: "Settings") -> None:
+    """The token itself goes to no screen and into no log: others may see those."""
+    from longboat.cli.addresses import for_others
+    from longboat.server.listen import url_of
+    from longboat.server.token import FILE
 
-    return "as in LONGBOAT_TOKEN" if os.environ.get("LONGBOAT_TOKEN") else f"`token` in {discovery_path(settings)}"
-
-
-def _shown_token(found: "Discovery") -> str:
-    """A token goes to a terminal, where its user asked for it, and into no log."""
-    if os.environ.get("LONGBOAT_TOKEN"):
-        return "$LONGBOAT_TOKEN"
-    return found.token if sys.stdout.isatty() else "…"
+    place = shlex.quote(str(settings.data_dir / FILE))
+    given = bool(os.environ.get("LONGBOAT_TOKEN"))
+    click.echo(f"  url    {url}")
+    others = [url_of(host, urlsplit(url).port or 0) for host in for_others(settings.host or "")]
+    for other in others:
+        if other != url:
+            click.echo(f"         {other}")
+    click.echo(f"  token  {'as in LONGBOAT_TOKEN' if given else f'cat {place}'}")
+    token = "$LONGBOAT_TOKEN" if given else f"$(cat {place})"
+    click.echo(f'  attach LONGBOAT_URL={url} LONGBOAT_TOKEN={token} longboat run "…"')
+    if others:
+        click.echo(f"  others longboat attach {others[0]}   (it asks for the token), or a browser at that address")
 
 
 def _take_leave(active: int, drain_s: float) -> None:

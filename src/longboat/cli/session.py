@@ -1,14 +1,12 @@
 """`longboat session`: list, show, rename, summarize, delete, fork, export, import."""
 
-from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from longboat.cli import candidates
-from longboat.cli.console import ago, json_line, one_line, safe, table
-from longboat.cli.options import cwd_option, events_option, format_option, own_name
+from longboat.cli.console import ago, json_line, notice, one_line, safe, table
+from longboat.cli.options import cwd_option, elsewhere, events_option, format_option, own_name
 from longboat.wire.models import (
     FinishPart,
     FinishReason,
@@ -22,6 +20,9 @@ from longboat.wire.models import (
 
 if TYPE_CHECKING:
     from longboat.cli.connection import Connection
+
+MOST = 10_000
+"""Sessions in one list."""
 
 
 @click.group(short_help="List, show, rename, summarize, delete, fork, export and import sessions.")
@@ -37,18 +38,21 @@ def session() -> None:
 
 
 @session.command("list")
-@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="At most so many.")
 @click.option("--all", "everything", is_flag=True, help="Also the sessions of sub-agents.")
 @format_option
 @cwd_option
 def list_sessions(limit: int, everything: bool, style: str, cwd: str) -> None:
-    """List sessions, the one that was made last first. (`longboat run -c` goes on in the one that was used last.)
+    """List sessions, the one that was used last first.
 
     \b
+    longboat session list
+    longboat session list --limit 500
     longboat session list --format json | jq -r .id
     """
     connection, workspace_id = _workspace(cwd)
-    found = list(islice(_sessions(connection, workspace_id, everything=everything), limit))
+    known = _sessions(connection, workspace_id, everything=everything)
+    found = sorted(known, key=lambda each: each.updated_at, reverse=True)[:limit]
     if style == "json":
         for each in found:
             json_line(each)
@@ -57,7 +61,10 @@ def list_sessions(limit: int, everything: bool, style: str, cwd: str) -> None:
             (each.id, "busy" if each.busy else "idle", ago(each.updated_at), one_line(each.title) or "(untitled)")
             for each in found
         ]
-        table(("SESSION", "STATE", "CHANGED", "TITLE"), rows)
+        table(("SESSION", "STATE", "USED", "TITLE"), rows)
+        if hidden := len(known) - len(found):
+            options = f"{' --all' if everything else ''}{elsewhere(cwd)} --limit {min(len(known), MOST)}"
+            notice(f"{hidden} more: longboat session list{options}")
     else:
         click.echo('No sessions yet: longboat run "…" starts one.')
 
@@ -221,11 +228,11 @@ def _workspace(cwd: str) -> "tuple[Connection, str]":
     return connection, connection.join(cwd).id
 
 
-def _sessions(connection: "Connection", workspace_id: str, *, everything: bool) -> Iterator[Session]:
+def _sessions(connection: "Connection", workspace_id: str, *, everything: bool) -> list[Session]:
     from longboat.client import calls
 
-    for page in connection.pages(lambda after: calls.sessions(workspace_id, limit=100, after=after)):
-        yield from (each for each in page.items if everything or each.parent_id is None)
+    pages = connection.pages(lambda after: calls.sessions(workspace_id, limit=500, after=after, top=not everything))
+    return [each for page in pages for each in page.items]
 
 
 def _messages(connection: "Connection", workspace_id: str, session_id: str) -> list[Message]:

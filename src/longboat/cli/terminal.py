@@ -2,13 +2,15 @@
 
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import click
 
 from longboat.cli.main import Failure
 from longboat.cli.options import own_name
+from longboat.errors import LongboatError
+from longboat.wire.models import Workspace
 from longboat.wire.requests import Approve, Effort
 
 
@@ -38,9 +40,14 @@ def open_here(cwd: str, wishes: Wishes) -> None:
 
 
 def open_there(url: str, token: str | None, path: str | None, wishes: Wishes) -> None:
-    """The app on a server that somebody named."""
+    """The app on a server that somebody named. What it refuses is told before the app takes the screen."""
+    from longboat.cli.connection import Connection
+    from longboat.client import calls
+    from longboat.client.address import find
+
     check_terminal()
-    _open({"url": url, "token": token}, path or _chosen(url, token), wishes.session, wishes, None)
+    known = Connection(find(url=url, token=token)).send(calls.workspaces()).items
+    _open({"url": url, "token": token}, path or _chosen(known), wishes.session, wishes, None)
 
 
 def check_terminal() -> None:
@@ -78,7 +85,8 @@ async def _shown(
     name = f"{own_name()}:tui-{secrets.token_hex(2)}"
     url = address.get("url")
     come_back = "longboat -s {session_id}" if url is None else f"longboat attach {url} -s {{session_id}}"
-    async with Client(client_id=name, url=url, token=address.get("token")) as client:
+    on_outage = _bring_back if url is None else None
+    async with Client(client_id=name, url=url, token=address.get("token"), on_outage=on_outage) as client:
         return await open_app(
             client,
             path,
@@ -92,12 +100,17 @@ async def _shown(
         )
 
 
-def _chosen(url: str, token: str | None) -> str:
-    """The directory on the server to work in: the only one, or the one that the person picks."""
-    from longboat.client import SyncClient
+def _bring_back(lost: LongboatError | None) -> None:
+    """Whoever has one terminal, with the app in it, has no other to start the server from."""
+    from longboat.cli.background import revive
+    from longboat.client.patience import STOPPED
 
-    with SyncClient(url=url, token=token) as client:
-        known = list(client.workspaces().items)
+    if lost is not None and lost.code != STOPPED:
+        revive()
+
+
+def _chosen(known: Sequence[Workspace]) -> str:
+    """The directory on the server to work in: the only one, or the one that the person picks."""
     if not known:
         raise Failure("No directory is open on that server.", "Name one of its directories: --cwd /path/on/the/server.")
     if len(known) == 1:

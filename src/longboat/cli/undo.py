@@ -10,7 +10,7 @@ from longboat.cli.options import cwd_option
 
 if TYPE_CHECKING:
     from longboat.client.calls import Call
-    from longboat.wire.models import Undone
+    from longboat.wire.workshop import Undone
 
 
 @click.command(short_help="Take the newest turn back: its file changes and its messages.")

@@ -14,13 +14,16 @@ from contextlib import aclosing
 
 from longboat.cli.answering import Nobody, Person, Stage, can_ask
 from longboat.cli.asks import Ask, title_of
+from longboat.cli.background import revive
 from longboat.cli.console import safe
 from longboat.cli.display import Display
 from longboat.cli.main import Failure
 from longboat.cli.options import own_name
 from longboat.client import Client, Event
+from longboat.client.patience import STOPPED
 from longboat.errors import LongboatError, ServerUnreachable
-from longboat.wire.models import Outcome, Question, RunComplete
+from longboat.wire.asks import Question
+from longboat.wire.models import Outcome, RunComplete
 from longboat.wire.requests import Submit
 
 STOP_S = 10.0
@@ -35,9 +38,13 @@ def submit_and_wait(
     return asyncio.run(_submit_and_wait(workspace_id, submit, Stage(display), give_up_after_s, wait_for_answers))
 
 
-def wait(workspace_id: str, run_id: str, display: Display, *, give_up_after_s: float) -> int:
-    """Show a run that was submitted before, and return the exit code."""
-    return asyncio.run(_wait(workspace_id, run_id, Stage(display), give_up_after_s))
+def wait(
+    workspace_id: str, run_id: str, display: Display, *, give_up_after_s: float, is_sub_agent: bool = False
+) -> int:
+    """Show a run that was submitted before, and return the exit code. `is_sub_agent`: it is a sub-agent's, so that what
+    it does is no aside."""
+    stage = Stage(display, sub_agents=not is_sub_agent)
+    return asyncio.run(_wait(workspace_id, run_id, stage, give_up_after_s))
 
 
 async def _submit_and_wait(
@@ -63,6 +70,7 @@ async def _submit_and_wait(
             approve=submit.approve,
             effort=submit.effort,
             schema=submit.schema,
+            sub_agents=stage.sub_agents,
             give_up_after_s=give_up_after_s,
         )
         try:
@@ -89,7 +97,7 @@ async def _wait(workspace_id: str, run_id: str, stage: Stage, give_up_after_s: f
     async with Client(client_id=own_name(), on_outage=_told_by(stage)) as client:
         if can_ask():
             stage.answering = Person(client, workspace_id, stage.display)
-        events = client.watch(workspace_id, run_id, give_up_after_s=give_up_after_s)
+        events = client.watch(workspace_id, run_id, sub_agents=stage.sub_agents, give_up_after_s=give_up_after_s)
         return _exit_code(await _shown(events, run_id, stage, accepted), stage)
 
 
@@ -102,9 +110,8 @@ async def _shown(
         async with aclosing(events):
             async for event in events:
                 accepted.set()
-                await stage.answering.hear(event)
-                stage.show(event)
-                if isinstance(event.payload, RunComplete):
+                await stage.take(event)
+                if isinstance(event.payload, RunComplete) and event.payload.run_id == run_id:
                     complete = event.payload
     except ServerUnreachable as error:
         if not accepted.is_set():
@@ -132,7 +139,13 @@ def _unanswered(ask: Ask) -> Failure:
 
 def _told_by(stage: Stage) -> Callable[[LongboatError | None], None]:
     def tell(lost: LongboatError | None) -> None:
-        stage.say("The connection is back." if lost is None else "The connection is lost: trying again …")
+        if lost is None:
+            stage.say("The connection is back.")
+        elif lost.code == STOPPED:
+            stage.say(f"{lost.message} (This one waits for it.)")
+        else:
+            stage.say("The connection is lost: trying again …")
+            revive()
 
     return tell
 

@@ -27,10 +27,12 @@ def watch(ctx: click.Context, run_id: str, style: str, give_up_after: float, cwd
 
     connection = ensure_server(cwd)
     workspace_id = connection.join(cwd).id
-    meant = run_meant(connection, workspace_id, run_id).run_id
+    found = run_meant(connection, workspace_id, run_id)
     display = display_of(style)
     try:
-        ctx.exit(wait(workspace_id, meant, display, give_up_after_s=give_up_after))
+        is_sub_agent = found.parent_run_id is not None
+        code = wait(workspace_id, found.run_id, display, give_up_after_s=give_up_after, is_sub_agent=is_sub_agent)
     except KeyboardInterrupt:
-        display.say(f"The run goes on. (longboat cancel {meant} ends it.)")
+        display.say(f"The run goes on. (longboat cancel {found.run_id} ends it.)")
         raise
+    ctx.exit(code)

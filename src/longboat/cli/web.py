@@ -9,7 +9,7 @@ from urllib.parse import quote
 import click
 
 from longboat.cli.main import Failure
-from longboat.cli.options import cwd_option
+from longboat.cli.options import cwd_option, own_name
 
 
 @click.command(short_help="Open the web page in a browser, logged in.")
@@ -35,7 +35,9 @@ def web(no_open: bool, cwd: str) -> None:
         url, token = connection.send(calls.open_web()).url, _token()
     else:
         url, token = address.url, address.token or ""
-    link = f"{url}/login?token={quote(token, safe='')}&to={quote(f'/#/{workspace.id}', safe='')}"
+    # The page offers this name to whom it does not know yet.
+    page = f"/#/{workspace.id}?name={quote(f'{own_name()}:web')}"
+    link = f"{url}/login?token={quote(token, safe='')}&to={quote(page, safe='')}"
     if not no_open and _opened(link):
         click.echo(f"Opened {url} in your browser.")
     elif no_open or sys.stdout.isatty():

@@ -55,7 +55,8 @@ def find(
     if url is not None:
         url = _checked(url, said_by).rstrip("/")
         found = read_discovery(environ)
-        known = found.token if found is not None and found.url == url else None
+        # The port of a dead server may be another program's by now, and it must not see our token.
+        known = found.token if found is not None and found.url == url and is_alive(found.pid) else None
         return Address(url=url, token=token or known)
     if socket is not None:
         return Address(socket=os.fspath(socket), token=token)
@@ -86,8 +87,7 @@ def _discovered(environ: Mapping[str, str], token: str | None) -> Address:
     found = read_discovery(environ)
     if found is not None and found.socket is not None:
         return Address(socket=found.socket, named=False)
-    if found is not None and found.url is not None and _alive(found.pid):
-        # The port of a dead server may be another program's by now, and it must not see our token.
+    if found is not None and found.url is not None and is_alive(found.pid):
         return Address(url=found.url.rstrip("/"), token=token or found.token, named=False)
     return Address(socket=str(_runtime_dir(environ) / SOCKET_NAME), named=False)
 
@@ -96,7 +96,8 @@ def _runtime_dir(environ: Mapping[str, str]) -> Path:
     return runtime_dir(environ, os.getuid())
 
 
-def _alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Whether a process of this user has that id."""
     try:
         os.kill(pid, 0)
     except OSError:  # gone, or some other user's: not the server that wrote the file

@@ -14,7 +14,7 @@ import msgspec
 
 from longboat.client.answers import error_from
 from longboat.errors import LongboatError
-from longboat.wire import archive, figures, listings, models, requests
+from longboat.wire import archive, asks, figures, listings, models, requests, workshop
 
 T = TypeVar("T")
 
@@ -76,6 +76,10 @@ def _page(limit: int, after: str | None, **filters: str | None) -> dict[str, str
     return {name: value for name, value in params.items() if value is not None}
 
 
+def _named(client_id: str | None) -> dict[str, str]:
+    return {} if client_id is None else {"client_id": client_id}
+
+
 def health() -> Call[models.Health]:
     return Call(method="GET", path=_path("health"), answer=models.Health, timeout_s=5)
 
@@ -121,8 +125,10 @@ def drop_client(client_id: str) -> Call[None]:
     return Call(method="DELETE", path=_path("clients", client_id), answer=NoneType)
 
 
-def agent(workspace_id: str) -> Call[models.AgentInfo]:
-    return Call(method="GET", path=_in(workspace_id, "agent"), answer=models.AgentInfo)
+def agent(workspace_id: str, *, model: str | None = None) -> Call[models.AgentInfo]:
+    """Who would answer a prompt, or one that names a model, and whether that could be."""
+    params = {} if model is None else {"model": model}
+    return Call(method="GET", path=_in(workspace_id, "agent"), answer=models.AgentInfo, params=params)
 
 
 def create_session(workspace_id: str, title: str = "") -> Call[models.Session]:
@@ -166,9 +172,9 @@ def messages(
     return Call(method="GET", path=path, answer=models.MessagePage, params=_page(limit, after, before=before))
 
 
-def todos(workspace_id: str, session_id: str) -> Call[models.Todos]:
+def todos(workspace_id: str, session_id: str) -> Call[workshop.Todos]:
     """The plan of a session."""
-    return Call(method="GET", path=_in(workspace_id, "sessions", session_id, "todos"), answer=models.Todos)
+    return Call(method="GET", path=_in(workspace_id, "sessions", session_id, "todos"), answer=workshop.Todos)
 
 
 def shell(workspace_id: str, session_id: str, request: requests.RunShell) -> Call[models.Accepted]:
@@ -209,25 +215,26 @@ def get_run(workspace_id: str, run_id: str, *, wait_s: float = 0) -> Call[models
     return Call(method="GET", path=path, answer=models.Run, params=params, timeout_s=30 + wait_s)
 
 
-def cancel_run(workspace_id: str, run_id: str) -> Call[models.Run]:
-    return Call(method="POST", path=_in(workspace_id, "runs", run_id, "cancel"), answer=models.Run)
+def cancel_run(workspace_id: str, run_id: str, client_id: str | None = None) -> Call[models.Run]:
+    path = _in(workspace_id, "runs", run_id, "cancel")
+    return Call(method="POST", path=path, answer=models.Run, params=_named(client_id))
 
 
 def edit_run(workspace_id: str, run_id: str, request: requests.EditRun) -> Call[models.Run]:
     return Call(method="PATCH", path=_in(workspace_id, "runs", run_id), answer=models.Run, body=_encode(request))
 
 
-def cancel_session(workspace_id: str, session_id: str) -> Call[models.Canceled]:
+def cancel_session(workspace_id: str, session_id: str, client_id: str | None = None) -> Call[models.Canceled]:
     """Cancel everything accepted so far in the session."""
     # Not repeatable: a second one would also catch prompts accepted in between.
     path = _in(workspace_id, "agent", "sessions", session_id, "cancel")
-    return Call(method="POST", path=path, answer=models.Canceled, repeatable=False)
+    return Call(method="POST", path=path, answer=models.Canceled, params=_named(client_id), repeatable=False)
 
 
-def clear_queue(workspace_id: str, session_id: str) -> Call[models.Canceled]:
+def clear_queue(workspace_id: str, session_id: str, client_id: str | None = None) -> Call[models.Canceled]:
     """Cancel what is queued; the active run goes on."""
     path = _in(workspace_id, "agent", "sessions", session_id, "prompts", "clear")
-    return Call(method="POST", path=path, answer=models.Canceled, repeatable=False)
+    return Call(method="POST", path=path, answer=models.Canceled, params=_named(client_id), repeatable=False)
 
 
 def queued(workspace_id: str, session_id: str) -> Call[models.RunPage]:
@@ -240,54 +247,54 @@ def session_status(workspace_id: str, session_id: str) -> Call[models.SessionSta
     return Call(method="GET", path=path, answer=models.SessionStatus)
 
 
-def permissions(workspace_id: str) -> Call[models.PermissionPage]:
+def permissions(workspace_id: str) -> Call[asks.PermissionPage]:
     """What waits for somebody's word, oldest first."""
-    return Call(method="GET", path=_in(workspace_id, "permissions"), answer=models.PermissionPage)
+    return Call(method="GET", path=_in(workspace_id, "permissions"), answer=asks.PermissionPage)
 
 
 def answer_permission(
     workspace_id: str, permission_id: str, request: requests.AnswerPermission
-) -> Call[models.Permission]:
+) -> Call[asks.Permission]:
     """Not repeatable: the second answer is told who gave the first, even if that was us."""
     path = _in(workspace_id, "permissions", permission_id)
-    return Call(method="POST", path=path, answer=models.Permission, body=_encode(request), repeatable=False)
+    return Call(method="POST", path=path, answer=asks.Permission, body=_encode(request), repeatable=False)
 
 
-def questions(workspace_id: str) -> Call[models.QuestionPage]:
+def questions(workspace_id: str) -> Call[asks.QuestionPage]:
     """What waits for an answer, oldest first."""
-    return Call(method="GET", path=_in(workspace_id, "questions"), answer=models.QuestionPage)
+    return Call(method="GET", path=_in(workspace_id, "questions"), answer=asks.QuestionPage)
 
 
-def answer_question(workspace_id: str, question_id: str, request: requests.AnswerQuestion) -> Call[models.Question]:
+def answer_question(workspace_id: str, question_id: str, request: requests.AnswerQuestion) -> Call[asks.Question]:
     path = _in(workspace_id, "questions", question_id)
-    return Call(method="POST", path=path, answer=models.Question, body=_encode(request), repeatable=False)
+    return Call(method="POST", path=path, answer=asks.Question, body=_encode(request), repeatable=False)
 
 
-def jobs(workspace_id: str) -> Call[models.JobPage]:
+def jobs(workspace_id: str) -> Call[workshop.JobPage]:
     """The commands in the background of a workspace."""
-    return Call(method="GET", path=_in(workspace_id, "jobs"), answer=models.JobPage)
+    return Call(method="GET", path=_in(workspace_id, "jobs"), answer=workshop.JobPage)
 
 
-def job(workspace_id: str, job_id: str, *, after: int | None = None, wait_s: float = 0) -> Call[models.JobOutput]:
+def job(workspace_id: str, job_id: str, *, after: int | None = None, wait_s: float = 0) -> Call[workshop.JobOutput]:
     """One of them with its newest output, or with what follows `after`; waits up to `wait_s` seconds for more."""
     params = {} if after is None else {"after": str(after), "wait": str(wait_s)}
     path = _in(workspace_id, "jobs", job_id)
-    return Call(method="GET", path=path, answer=models.JobOutput, params=params, timeout_s=wait_s + 30)
+    return Call(method="GET", path=path, answer=workshop.JobOutput, params=params, timeout_s=wait_s + 30)
 
 
-def kill_job(workspace_id: str, job_id: str, client_id: str | None = None) -> Call[models.Job]:
+def kill_job(workspace_id: str, job_id: str, client_id: str | None = None) -> Call[workshop.Job]:
     """End a job and all that it started; one that has ended stays as it is."""
-    params = {} if client_id is None else {"client_id": client_id}
-    return Call(method="POST", path=_in(workspace_id, "jobs", job_id, "kill"), answer=models.Job, params=params)
+    path = _in(workspace_id, "jobs", job_id, "kill")
+    return Call(method="POST", path=path, answer=workshop.Job, params=_named(client_id))
 
 
-def mcp(workspace_id: str) -> Call[models.McpPage]:
+def mcp(workspace_id: str) -> Call[workshop.McpPage]:
     """The MCP servers of a workspace and how they are doing."""
     # Connecting to them for the first time may take a while.
-    return Call(method="GET", path=_in(workspace_id, "mcp"), answer=models.McpPage, timeout_s=60)
+    return Call(method="GET", path=_in(workspace_id, "mcp"), answer=workshop.McpPage, timeout_s=60)
 
 
-def mcp_login(workspace_id: str, server: str, redirect_url: str | None = None) -> Call[models.McpEvent]:
+def mcp_login(workspace_id: str, server: str, redirect_url: str | None = None) -> Call[workshop.McpEvent]:
     """Begin a login to an MCP server: `authorization_url` of the answer is the page to open. Or end it, with the
     address that the browser was sent to."""
     path, body = _in(workspace_id, "mcp", server, "login"), _encode(requests.McpLogin(redirect_url=redirect_url))
@@ -295,33 +302,33 @@ def mcp_login(workspace_id: str, server: str, redirect_url: str | None = None) -
     return Call(
         method="POST",
         path=path,
-        answer=models.McpEvent,
+        answer=workshop.McpEvent,
         body=body,
         repeatable=redirect_url is None,
         timeout_s=60,
     )
 
 
-def lsp(workspace_id: str) -> Call[models.LspPage]:
+def lsp(workspace_id: str) -> Call[workshop.LspPage]:
     """The language servers that were needed so far."""
-    return Call(method="GET", path=_in(workspace_id, "lsp"), answer=models.LspPage)
+    return Call(method="GET", path=_in(workspace_id, "lsp"), answer=workshop.LspPage)
 
 
-def skills(workspace_id: str) -> Call[models.SkillPage]:
+def skills(workspace_id: str) -> Call[workshop.SkillPage]:
     """What the files of the project and of the user offer: skills, commands, sub-agents."""
-    return Call(method="GET", path=_in(workspace_id, "skills"), answer=models.SkillPage)
+    return Call(method="GET", path=_in(workspace_id, "skills"), answer=workshop.SkillPage)
 
 
-def undo(workspace_id: str, session_id: str) -> Call[models.Undone]:
+def undo(workspace_id: str, session_id: str) -> Call[workshop.Undone]:
     """Take the newest turn back: its own file changes, and its messages."""
     path = _in(workspace_id, "sessions", session_id, "undo")
-    return Call(method="POST", path=path, answer=models.Undone, repeatable=False)
+    return Call(method="POST", path=path, answer=workshop.Undone, repeatable=False)
 
 
-def redo(workspace_id: str, session_id: str) -> Call[models.Undone]:
+def redo(workspace_id: str, session_id: str) -> Call[workshop.Undone]:
     """Bring back what was undone last."""
     path = _in(workspace_id, "sessions", session_id, "redo")
-    return Call(method="POST", path=path, answer=models.Undone, repeatable=False)
+    return Call(method="POST", path=path, answer=workshop.Undone, repeatable=False)
 
 
 def fork_session(workspace_id: str, session_id: str, message_id: str | None = None) -> Call[models.Session]:

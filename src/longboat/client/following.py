@@ -11,17 +11,13 @@ from typing import Any, TypeVar
 
 from longboat.client import calls
 from longboat.client.calls import Call
+from longboat.wire.asks import Permission, PermissionNotification, Question, QuestionNotification
 from longboat.wire.events import Change, Event
 from longboat.wire.models import (
     AgentEvent,
-    FileChange,
     Message,
     MessageDelta,
     Outcome,
-    Permission,
-    PermissionNotification,
-    Question,
-    QuestionNotification,
     Role,
     Run,
     RunComplete,
@@ -32,6 +28,7 @@ from longboat.wire.models import (
     ToolResultPart,
 )
 from longboat.wire.requests import Submit
+from longboat.wire.workshop import FileChange
 
 T = TypeVar("T")
 
@@ -55,9 +52,12 @@ Asking = Generator[Call[Any], Any, T]
 """A script that needs no stream."""
 
 
-def follow(workspace_id: str, session_id: str, run_id: str, submit: Submit | None = None) -> Script[None]:
-    """Yield the events that concern the run; the last is its terminal event (R1). `submit`: it is not handed in yet."""
-    own = _Own(run_id=run_id, session_id=session_id)
+def follow(
+    workspace_id: str, session_id: str, run_id: str, submit: Submit | None = None, *, sub_agents: bool = False
+) -> Script[None]:
+    """Yield the events that concern the run; the last is its terminal event (R1). `submit`: it is not handed in yet.
+    `sub_agents`: also what the sub-agents do that the run sends."""
+    own = _Own(run_id=run_id, session_id=session_id, sub_agents=sub_agents)
     yield Open(workspace_id, session_id)
     while True:
         event: Event = yield Next()
@@ -86,15 +86,25 @@ def _calls_under_way(workspace_id: str, own: "_Own", snapshot: Snapshot) -> Scri
     for run in snapshot.runs:
         own.concerned_by(Event("run", Change.UPDATED, run))  # a folded run has its host's calls
     known = {part.id for message in snapshot.messages for part in message.parts if isinstance(part, ToolCallPart)}
-    results = [part for message in snapshot.messages if message.run_id in own.turns for part in message.parts]
-    unknown = {part.tool_call_id for part in results if isinstance(part, ToolResultPart)} - known
+    unknown: dict[str, set[str]] = {}
+    for message in snapshot.messages:
+        if own.has_part_in(message.run_id):
+            made = {part.tool_call_id for part in message.parts if isinstance(part, ToolResultPart)}
+            unknown.setdefault(message.session_id, set()).update(made - known)
+    for session_id, call_ids in unknown.items():
+        if call_ids:
+            yield from _makers(workspace_id, own, session_id, call_ids)
+
+
+def _makers(workspace_id: str, own: "_Own", session_id: str, call_ids: set[str]) -> Script[None]:
+    """The messages of a session that made these calls."""
     after = None
-    while unknown:
-        page = yield from ask(calls.messages(workspace_id, own.session_id, limit=500, after=after))
+    while True:
+        page = yield from ask(calls.messages(workspace_id, session_id, limit=500, after=after))
         for message in page.items:
             made = {part.id for part in message.parts if isinstance(part, ToolCallPart)}
-            if message.run_id in own.turns and made & unknown:
-                yield Event("message", Change.UPDATED, message)
+            if own.has_part_in(message.run_id) and made & call_ids:
+                yield own.told("message", message)
         after = page.next
         if after is None:
             return
@@ -143,7 +153,10 @@ class _Own:
 
     run_id: str
     session_id: str
+    sub_agents: bool = False
     turns: set[str] = field(default_factory=set)
+    sent_by: dict[str, str] = field(default_factory=dict)
+    """Of each sub-agent's run, the run that sent it."""
 
     def __post_init__(self) -> None:
         self.turns.add(self.run_id)
@@ -151,19 +164,31 @@ class _Own:
     def concerned_by(self, event: Event) -> bool:
         match event.payload:
             case Run() as run:
-                if run.run_id == self.run_id and run.folded_into:
-                    self.turns.add(run.folded_into)
-                return run.run_id == self.run_id
+                return self._knows(run)
             case RunComplete() as complete:
-                return complete.run_id == self.run_id
+                return complete.run_id == self.run_id or self.has_sent(complete.run_id)
             case Message() | MessageDelta() | FileChange() as part:
-                return part.run_id in self.turns
+                return self.has_part_in(part.run_id)
             case Permission() | PermissionNotification() | Question() | QuestionNotification() as ask:
                 return ask.run_id in self.turns or ask.parent_run_id in self.turns  # or a sub-agent of the run asks
             case AgentEvent() as notice:
-                return notice.run_id in self.turns or (not notice.run_id and notice.session_id == self.session_id)
+                return self.has_part_in(notice.run_id) or (not notice.run_id and notice.session_id == self.session_id)
             case _:
                 return False
+
+    def _knows(self, run: Run) -> bool:
+        if run.run_id == self.run_id and run.folded_into:
+            self.turns.add(run.folded_into)
+        if run.parent_run_id is not None and self.sub_agents:
+            self.sent_by[run.run_id] = run.parent_run_id  # its sender may be our host, which we need not know yet
+        return run.run_id == self.run_id or self.has_sent(run.run_id)
+
+    def has_part_in(self, run_id: str) -> bool:
+        return run_id in self.turns or self.has_sent(run_id)
+
+    def has_sent(self, run_id: str) -> bool:
+        """Whether it is the run of a sub-agent, and those are wanted."""
+        return self.sent_by.get(run_id) in self.turns
 
     def ended_by(self, event: Event) -> bool:
         return isinstance(event.payload, RunComplete) and event.payload.run_id == self.run_id
@@ -173,16 +198,19 @@ class _Own:
 
     def restored(self, snapshot: Snapshot) -> Iterator[Event]:
         """What the snapshot knows of the run, told as events: a whole message replaces the reader's copy."""
-        for run in snapshot.runs:
-            event = Event("run", Change.UPDATED, run)
-            if self.concerned_by(event):
-                yield event
-        for message in snapshot.messages:
-            event = Event("message", Change.UPDATED, message)
-            if self.concerned_by(event):
-                yield event
-        for ask in (*snapshot.permissions, *snapshot.questions):
+        for name, payloads in (("run", snapshot.runs), ("message", snapshot.messages)):
+            for payload in payloads:
+                event = self.told(name, payload)
+                if self.concerned_by(event):
+                    yield event
+        asks: tuple[Permission | Question, ...] = (*snapshot.permissions, *snapshot.questions)
+        for ask in asks:
             name = "permission_request" if isinstance(ask, Permission) else "question_request"
-            event = Event(name, Change.CREATED, ask)
+            event = Event(name, Change.CREATED, ask, parent_session_id=ask.parent_session_id)
             if self.concerned_by(event):
                 yield event
+
+    def told(self, name: str, payload: Run | Message) -> Event:
+        """What was read, as the event that would tell it."""
+        parent = self.session_id if self.has_sent(payload.run_id) else None
+        return Event(name, Change.UPDATED, payload, parent_session_id=parent)

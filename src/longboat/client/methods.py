@@ -15,7 +15,7 @@ import msgspec
 from longboat.client import calls, prompting
 from longboat.client.calls import Call
 from longboat.client.following import Script, ask
-from longboat.wire import models, requests
+from longboat.wire import asks, models, requests, workshop
 from longboat.wire.archive import SessionExport
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,6 +56,7 @@ def run(
     approve: requests.Approve = requests.Approve.ASK,
     effort: requests.Effort | None = None,
     schema: dict[str, Any] | None = None,
+    sub_agents: bool = False,
     give_up_after_s: float | None = 60.0,
 ) -> Play:
     """Submit a prompt and yield the events of its run; the last one is its `run_complete`.
@@ -63,7 +64,8 @@ def run(
     Without `session_id` a session is created; without `workspace_id` the workspace is that of `path`, by default
     the working directory. With a `run_id` that is known there, it is that run in its session, and nothing new. A
     lost stream is taken up again; a server gone for `give_up_after_s` raises ServerUnreachable. Leaving early does
-    not cancel the run: `cancel_run` does.
+    not cancel the run: `cancel_run` does. `sub_agents`: also the events of those that the run sends, which have a
+    `parent_session_id`; what they ask is yielded in any case.
     """
     submit = requests.Submit(
         session_id=session_id or "",
@@ -77,18 +79,22 @@ def run(
         schema=schema,
         client_id=client_id,
     )
-    return Play(script=_run(workspace_id, path or ".", submit), give_up_after_s=give_up_after_s)
+    script = _run(workspace_id, path or ".", submit, sub_agents=sub_agents)
+    return Play(script=script, give_up_after_s=give_up_after_s)
 
 
-def _run(workspace_id: str | None, path: str | os.PathLike[str], submit: requests.Submit) -> Script[None]:
+def _run(
+    workspace_id: str | None, path: str | os.PathLike[str], submit: requests.Submit, *, sub_agents: bool
+) -> Script[None]:
     if workspace_id is None:
         workspace_id = (yield from ask(calls.join(path, submit.client_id))).id
-    yield from prompting.run(workspace_id, submit)
+    yield from prompting.run(workspace_id, submit, sub_agents=sub_agents)
 
 
-def watch(workspace_id: str, run_id: str, *, give_up_after_s: float | None = 60.0) -> Play:
-    """The events of a run that somebody submitted, from now to its `run_complete`, which may be the only one."""
-    return Play(script=prompting.watch(workspace_id, run_id), give_up_after_s=give_up_after_s)
+def watch(workspace_id: str, run_id: str, *, sub_agents: bool = False, give_up_after_s: float | None = 60.0) -> Play:
+    """The events of a run that somebody submitted, from now to its `run_complete`, which may be the only one.
+    `sub_agents`: also the events of those that it sends, as with `run`."""
+    return Play(script=prompting.watch(workspace_id, run_id, sub_agents=sub_agents), give_up_after_s=give_up_after_s)
 
 
 def join(
@@ -122,17 +128,17 @@ def answer_permission(
     client_id: str,
     workspace_id: str,
     permission_id: str,
-    answer: models.PermissionAnswer,
+    answer: asks.PermissionAnswer,
     *,
     wide: bool = False,
     reason: str = "",
-) -> Call[models.Permission]:
+) -> Call[asks.Permission]:
     """Answer a permission; AlreadyAnswered if somebody was faster. `wide`: with the wider rules, if offered."""
     request = requests.AnswerPermission(answer=answer, wide=wide, reason=reason, client_id=client_id)
     return calls.answer_permission(workspace_id, permission_id, request)
 
 
-def answer_question(client_id: str, workspace_id: str, question_id: str, *answer: str) -> Call[models.Question]:
+def answer_question(client_id: str, workspace_id: str, question_id: str, *answer: str) -> Call[asks.Question]:
     """Answer a question; AlreadyAnswered if somebody was faster."""
     request = requests.AnswerQuestion(answer=answer, client_id=client_id)
     return calls.answer_question(workspace_id, question_id, request)
@@ -146,7 +152,17 @@ def shell(
     return calls.shell(workspace_id, session_id, request)
 
 
-def kill_job(client_id: str, workspace_id: str, job_id: str) -> Call[models.Job]:
+def cancel_session(client_id: str, workspace_id: str, session_id: str) -> Call[models.Canceled]:
+    """Cancel everything accepted so far in the session."""
+    return calls.cancel_session(workspace_id, session_id, client_id)
+
+
+def clear_queue(client_id: str, workspace_id: str, session_id: str) -> Call[models.Canceled]:
+    """Cancel what is queued; the active run goes on."""
+    return calls.clear_queue(workspace_id, session_id, client_id)
+
+
+def kill_job(client_id: str, workspace_id: str, job_id: str) -> Call[workshop.Job]:
     """End a command in the background and all that it started; one that has ended stays as it is."""
     return calls.kill_job(workspace_id, job_id, client_id)
 

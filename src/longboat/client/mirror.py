@@ -11,19 +11,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from longboat.wire.asks import Permission, PermissionNotification, Question, QuestionNotification
 from longboat.wire.events import Change, Event
 from longboat.wire.models import (
     ClientInfo,
-    Job,
-    LspEvent,
-    McpEvent,
     Message,
     MessageDelta,
     Part,
-    Permission,
-    PermissionNotification,
-    Question,
-    QuestionNotification,
     ReasoningPart,
     Resync,
     Run,
@@ -31,11 +25,10 @@ from longboat.wire.models import (
     Session,
     Snapshot,
     TextPart,
-    TodoItem,
-    Todos,
     ToolCallPart,
     ToolResultPart,
 )
+from longboat.wire.workshop import Job, LspEvent, McpEvent, TodoItem, Todos
 
 Value = TypeVar("Value")
 
@@ -47,14 +40,18 @@ class Transcript:
     messages: list[Message] = field(default_factory=list)
     stale: bool = True
     """What is here may not be all up to its end: read the newest page and `take` it."""
+    life: int = 0
+    """Which snapshot it goes back to. A page that was asked for in a former life tells of things that may be gone."""
     _dropped: set[str] = field(default_factory=set)
 
     def find(self, message_id: str) -> Message | None:
         return next((message for message in reversed(self.messages) if message.id == message_id), None)
 
-    def take(self, page: Iterable[Message], *, newest: bool = False) -> None:
+    def take(self, page: Iterable[Message], *, newest: bool = False, life: int | None = None) -> None:
         """Messages that were read; `newest`: they are the end of the transcript. What the stream has told is at least
-        as new as what was read, unless something was missed."""
+        as new as what was read, unless something was missed. `life`: that of the moment when they were asked for."""
+        if life is not None and life != self.life:
+            return
         for message in page:
             known = self.find(message.id)
             missed = known is None or (self.stale and _is_ahead(message, known))
@@ -87,6 +84,7 @@ class Transcript:
         """Anything may have happened unheard."""
         self.messages = []
         self._dropped.clear()
+        self.life += 1
         self.stale = True
 
 
@@ -102,6 +100,7 @@ class Mirror:
     todos: dict[str, tuple[TodoItem, ...]] = field(default_factory=dict)
     """By session, as far as they were told since the snapshot; `Client.todos` reads the others."""
     jobs: dict[str, Job] = field(default_factory=dict)
+    """As the servers: those that were told of since the snapshot. `Client.jobs`, `mcp` and `lsp` read all."""
     mcp: dict[str, McpEvent] = field(default_factory=dict)
     lsp: dict[tuple[str, str], LspEvent] = field(default_factory=dict)
     _transcripts: dict[str, Transcript] = field(default_factory=dict)
@@ -163,7 +162,8 @@ class Mirror:
         self.permissions = {ask.id: ask for ask in snapshot.permissions}
         self.questions = {ask.id: ask for ask in snapshot.questions}
         self.clients = {client.client_id: client for client in snapshot.clients}
-        self.todos.clear()
+        for told in (self.todos, self.jobs, self.mcp, self.lsp):
+            told.clear()
         for transcript in self._transcripts.values():
             transcript.begin()
         for message in snapshot.messages:

@@ -9,6 +9,8 @@ from longboat.errors import LongboatError, ServerUnreachable
 Outage = Callable[[LongboatError | None], None]
 """Told of the error when the server is lost, and of None when it is back."""
 
+STOPPED = "server_stopped"
+"""The code of the loss of a server that went in order."""
 FIRST_DELAY_S = 0.05
 LONGEST_DELAY_S = 2.0
 
@@ -17,7 +19,8 @@ class Patience:
     """Counts one outage: each loss gives the wait before the next try, until `give_up_after_s` have passed.
 
     None waits for ever, 0 not at all. The waits double and are jittered, so that many clients do not come back in
-    step. `on_outage` hears once of each outage and once of its end.
+    step. `on_outage` hears once of each outage and once of its end; and once more if the server turns out to have been
+    stopped, which is not known at first.
     """
 
     def __init__(
@@ -34,12 +37,13 @@ class Patience:
         self._dice = dice
         self._tries = 0
         self._since: float | None = None
+        self._stopped = False
 
     def heard(self) -> None:
         """The server is there: the outage is over."""
         if self._since is None:
             return
-        self._tries, self._since = 0, None
+        self._tries, self._since, self._stopped = 0, None, False
         if self._on_outage is not None:
             self._on_outage(None)
 
@@ -48,10 +52,11 @@ class Patience:
         if self._give_up_after_s == 0:
             raise cause
         now = self._clock()
-        if self._since is None:
-            self._since = now
-            if self._on_outage is not None:
-                self._on_outage(cause)
+        stopped = cause.code == STOPPED
+        if self._on_outage is not None and (self._since is None or (stopped and not self._stopped)):
+            self._on_outage(cause)
+        self._stopped = self._stopped or stopped
+        self._since = now if self._since is None else self._since
         if self._give_up_after_s is not None and now - self._since >= self._give_up_after_s:
             raise ServerUnreachable(f"Gave up after {self._give_up_after_s:g} s: {cause.message}") from cause
         delay = min(FIRST_DELAY_S * 2.0 ** min(self._tries, 10), LONGEST_DELAY_S)

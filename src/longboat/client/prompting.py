@@ -20,11 +20,11 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-def run(workspace_id: str, submit: Submit) -> Script[None]:
-    """Hand in the prompt and yield the events of its run."""
+def run(workspace_id: str, submit: Submit, *, sub_agents: bool = False) -> Script[None]:
+    """Hand in the prompt and yield the events of its run; with `sub_agents`, theirs too."""
 
     def hand_in(submit: Submit) -> Script[None]:
-        return follow(workspace_id, submit.session_id, submit.run_id or "", submit)
+        return follow(workspace_id, submit.session_id, submit.run_id or "", submit, sub_agents=sub_agents)
 
     return _placed(workspace_id, submit, hand_in)
 
@@ -34,10 +34,10 @@ def detach(workspace_id: str, submit: Submit) -> Asking[Accepted]:
     return _placed(workspace_id, submit, lambda submit: ask(calls.submit(workspace_id, submit)))
 
 
-def watch(workspace_id: str, run_id: str) -> Script[None]:
-    """Yield the events of a run that somebody handed in."""
+def watch(workspace_id: str, run_id: str, *, sub_agents: bool = False) -> Script[None]:
+    """Yield the events of a run that somebody handed in; with `sub_agents`, theirs too."""
     session_id = (yield from ask(calls.get_run(workspace_id, run_id))).session_id
-    yield from follow(workspace_id, session_id, run_id)
+    yield from follow(workspace_id, session_id, run_id, sub_agents=sub_agents)
 
 
 def _placed(

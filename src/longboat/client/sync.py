@@ -76,7 +76,7 @@ class SyncClient:
     Without arguments it finds the user's own server (LONGBOAT_URL, LONGBOAT_SOCKET, or the discovery file). One client
     serves many threads and streams at once. Every refusal is raised as its class in `longboat.errors`. While
     a server that was there is away, calls that may be repeated wait for it: `on_outage` is called with the error when
-    that begins, and with None when it is over.
+    that begins, again if it turns out that the server was stopped, and with None when it is over.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class SyncClient:
         """Wait before the next try. A server that was discovered may have come back at another address."""
         if not self._reached:  # more likely a wrong address than an outage
             raise lost
-        time.sleep(patience.lost(lost))
+        time.sleep(patience.lost(transport.parting(self.address, lost)))
         found = self._find()
         if found != self.address:
             old, self.address, self._http = self._http, found, transport.open_sync(found)
@@ -240,8 +240,8 @@ class SyncClient:
     todos = asked(calls.todos)
     session_status = asked(calls.session_status)
     queued = asked(calls.queued)
-    clear_queue = asked(calls.clear_queue)
-    cancel_session = asked(calls.cancel_session)
+    clear_queue = asked_by_name(methods.clear_queue)
+    cancel_session = asked_by_name(methods.cancel_session)
     fork_session = asked(calls.fork_session)
     summarize_session = asked_by_name(methods.summarize_session)
     export_session = asked(calls.export_session)
@@ -277,5 +277,5 @@ class SyncClient:
     def cancel_run(self, workspace_id: str, run_id: str, *, give_up_after_s: float = 0) -> models.Run:
         """Cancel one run in whatever state it is; TooLate if it was folded and already sent to the model. For
         `give_up_after_s` it is asked again, while the server is away or cannot write."""
-        call = calls.cancel_run(workspace_id, run_id)
+        call = calls.cancel_run(workspace_id, run_id, self.client_id)
         return self._insist(call, Patience(give_up_after_s), (*AWAY, Unavailable))

@@ -1,13 +1,15 @@
 """How httpx2 is set up for a Longboat server: a unix socket or TCP, with which timeouts."""
 
+import os
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 
-from longboat.client.address import Address
+from longboat.client.address import Address, read_discovery
 from longboat.client.answers import untrusted
 from longboat.client.calls import Call
+from longboat.client.patience import STOPPED
 from longboat.errors import LongboatError, ServerUnreachable
 
 CONNECT_S = 5.0
@@ -44,6 +46,13 @@ def unreachable(address: Address, cause: Exception, *, known: bool) -> LongboatE
     return ServerUnreachable(
         f"No answer from the Longboat server at {address}: {cause or type(cause).__name__}{advice}"
     )
+
+
+def parting(address: Address, lost: LongboatError) -> LongboatError:
+    """The loss of a server, or that it was stopped: one that goes in order takes its discovery file along."""
+    if address.named or read_discovery(os.environ) is not None:
+        return lost
+    return ServerUnreachable("The server was stopped: any `longboat` command starts one.", code=STOPPED)
 
 
 def _is_remote(address: Address) -> bool:

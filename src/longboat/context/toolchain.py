@@ -162,9 +162,11 @@ def _python_test(desk: Desk) -> str:
     tests = desk.tests()
     if not tests:
         return ""
-    if not all("unittest" in text for text in tests):
-        return "pytest"
-    return "python -m unittest discover" + (" -s tests" if desk.has("tests") else "")
+    if all("unittest" in text for text in tests):
+        return "python -m unittest discover" + (" -s tests" if desk.has("tests") else "")
+    named = any(re.search(r"^(import|from) pytest\b|^(async )?def test_|^class Test", text, re.M) for text in tests)
+    # A file with another shape may be a program of its own: the project knows how it is run.
+    return "pytest" if named else ""
 
 
 def _dependencies(desk: Desk) -> set[str]:

@@ -17,9 +17,7 @@ from longboat.runtime.clock import now
 from longboat.store.protocol import Entry, Store, Unit, Write, WriteMissed
 from longboat.store.rows import ASK_QUERIES as QUERIES
 from longboat.store.rows import pending
-from longboat.wire.events import Change, encode_body
-from longboat.wire.ids import check_own_id
-from longboat.wire.models import (
+from longboat.wire.asks import (
     AskState,
     Permission,
     PermissionAnswer,
@@ -27,6 +25,8 @@ from longboat.wire.models import (
     Question,
     QuestionNotification,
 )
+from longboat.wire.events import Change, encode_body
+from longboat.wire.ids import check_own_id
 from longboat.wire.requests import AnswerPermission, AnswerQuestion
 
 Ask = TypeVar("Ask", Permission, Question)

@@ -88,12 +88,15 @@ class Booking:
         *,
         ending: Ending = NO_TURN,
         prompt: str | None = None,
+        by: str | None = None,
     ) -> None:
+        """`prompt`: the new text of a run that is edited. `by`: the client that wants all this."""
         self._session = session
         self._after = after
         self._next_message_seq = next_message_seq
         self._ending = ending
         self._prompt = prompt
+        self._by = by
         self._writes = [*ending.writes, *ending.withdrawn.writes]
         self._entries = [*ending.entries, *ending.withdrawn.entries]
         self._bodies: list[bytes] = []
@@ -133,7 +136,7 @@ class Booking:
                 self._change(effect.run_id, state=RunState.FOLDED, folded_into=effect.into, started_at=self.at)
                 self._say(effect.run_id)
             case CancelRequested():
-                self._change(effect.run_id, cancel_requested=True)
+                self._change(effect.run_id, cancel_requested=True, canceled_by=self._by)
             case DeliveryChanged():
                 self._edit(effect.run_id)
             case PromptWithdrawn():
@@ -204,10 +207,12 @@ class Booking:
             ending = replace(NO_TURN, message_id=answer.id)
         elif effect.folded_into is None and self.run(effect.run_id).state is not RunState.ACTIVE:
             ending = replace(NO_TURN, error=NOT_STARTED if effect.outcome is Outcome.ERROR else "")
+        canceled_by = self._by if effect.outcome is Outcome.CANCELED else None
         self._change(
             effect.run_id,
             state=RunState.FINISHED,
             outcome=effect.outcome,
+            canceled_by=self.run(effect.run_id).canceled_by or canceled_by,
             folded_into=effect.folded_into,  # a withdrawn prompt is in no turn any more
             finished_at=self.at,
             error=ending.error or None,

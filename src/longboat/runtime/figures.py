@@ -31,6 +31,7 @@ def read_stats(reader: Reader, workspace_id: str | None, since: str) -> Stats:
     """Of one workspace, or of all."""
     where = {"workspace_id": workspace_id, "since": since}
     used = {row["day"]: _usage(row) for row in reader.fetch("stats_days", **where)}
+    spans = {row["day"]: _percentiles(row) for row in reader.fetch("stats_days_latency", **where)}
     ended: dict[str, Counter[Outcome]] = {}
     for row in reader.fetch("stats_runs", **where):
         ended.setdefault(row["day"], Counter())[Outcome(row["outcome"])] = row["runs"]
@@ -39,7 +40,12 @@ def read_stats(reader: Reader, workspace_id: str | None, since: str) -> Stats:
         usage=sum(used.values(), NOTHING),
         outcomes=_outcomes(sum(ended.values(), Counter())),
         days=tuple(
-            DayFigures(day=day, usage=used.get(day, NOTHING), outcomes=_outcomes(ended.get(day, Counter())))
+            DayFigures(
+                day=day,
+                usage=used.get(day, NOTHING),
+                outcomes=_outcomes(ended.get(day, Counter())),
+                whole=spans.get(day),
+            )
             for day in sorted(used.keys() | ended.keys())
         ),
         models=tuple(
@@ -84,6 +90,10 @@ def _session(row: Row) -> SessionFigures:
 
 def _latency(reader: Reader, where: dict[str, str | None], span: str) -> Latency:
     (row,) = reader.fetch("stats_latency", **where, span=span)
+    return _percentiles(row)
+
+
+def _percentiles(row: Row) -> Latency:
     return Latency(**{name: _rounded(row[name]) for name in ("p50", "p90", "p99", "most")})
 
 

@@ -14,7 +14,7 @@ from longboat.store.rows import RunRecord
 from longboat.tools.kit import ToolError
 from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import new_id
-from longboat.wire.models import FileChange
+from longboat.wire.workshop import FileChange
 
 MAX_COMPARED = 4_000_000
 """Lines before times lines after: the time of difflib grows with it, and beyond lines are only counted."""

@@ -16,7 +16,7 @@ from longboat.config.references import expand
 from longboat.config.settings import Config
 from longboat.tools.sandbox import SandboxMode, SandboxPolicy
 from longboat.tools.seam import Tool
-from longboat.wire.models import LspEvent, McpEvent
+from longboat.wire.workshop import LspEvent, McpEvent
 
 if TYPE_CHECKING:
     from longboat.tools.jobs import Jobs

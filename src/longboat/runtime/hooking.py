@@ -1,8 +1,10 @@
 """Asking a workspace's hooks about what happens to a run (A5)."""
 
+from collections.abc import Callable
 from typing import Any
 
 from longboat.context.hooks import HookCall, HookEvent, Hooks, Verdict, ask
+from longboat.errors import ModelError
 from longboat.runtime.home import Home
 from longboat.wire.models import Run
 
@@ -13,3 +15,18 @@ async def ask_hooks(home: Home, hooks: Hooks, event: HookEvent, run: Run, **abou
         return Verdict()
     call = HookCall(event=event, session_id=run.session_id, run_id=run.run_id, directory=str(home.directory), **about)
     return await ask(hooks, call, environ=home.bench.environ_of(run))
+
+
+async def announce(
+    home: Home, hooks: Hooks, run: Run, prompt: str, *, first: bool, problem: Callable[[str], None]
+) -> tuple[str, ...]:
+    """A prompt is about to be answered: what they want the model to read besides. What began the turn is refused where
+    they deny it; to one that came later they can only object. `problem` tells people of hooks that fail."""
+    verdict = await ask_hooks(home, hooks, HookEvent.PROMPT_SUBMITTED, run, prompt=prompt)
+    for each in verdict.problems:
+        problem(each)
+    if verdict.decision != "deny":
+        return verdict.context
+    if first:
+        raise ModelError(verdict.reason, title="A hook refused the prompt", code="prompt_denied")
+    return (f"A hook objects to {prompt!r}: {verdict.reason}", *verdict.context)

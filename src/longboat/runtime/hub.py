@@ -17,9 +17,10 @@ import msgspec
 from longboat.core.state import RunView, SessionState
 from longboat.store.protocol import Published, Reader, Store
 from longboat.store.rows import client_from_row, open_messages, pending, run_from_row, session_from_row
+from longboat.wire.asks import Permission, Question
 from longboat.wire.events import encode_unlogged
 from longboat.wire.ids import Cursor
-from longboat.wire.models import Message, Permission, Question, Resync, Run, Snapshot
+from longboat.wire.models import Message, Resync, Run, Snapshot
 from longboat.wire.sse import HEARTBEAT
 
 RING_BYTES = 4 * 1024 * 1024

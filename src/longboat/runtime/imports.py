@@ -25,7 +25,8 @@ from longboat.tools.pictures import MEDIA_TYPES, flaw
 from longboat.tools.todos import MAX_ITEMS, MAX_TEXT
 from longboat.wire.archive import FORMAT, FORMAT_VERSION, FileContent, SessionExport
 from longboat.wire.ids import new_id
-from longboat.wire.models import FilePart, Message, Role, Run, RunState, Session, TodoItem, ToolResultPart
+from longboat.wire.models import FilePart, Message, Role, Run, RunState, Session, ToolResultPart
+from longboat.wire.workshop import TodoItem
 
 MAX_PATH = 4_096
 """Bytes. No system takes a longer one."""

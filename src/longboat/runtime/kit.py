@@ -14,10 +14,11 @@ from longboat.runtime.home import Home
 from longboat.store.protocol import Entry, Unit, Write
 from longboat.store.rows import RunRecord
 from longboat.tools.kit import ToolError
+from longboat.wire.asks import Permission, PermissionAnswer, Question
 from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import new_id
-from longboat.wire.models import Permission, PermissionAnswer, Question, TodoItem, Todos
 from longboat.wire.requests import Approve
+from longboat.wire.workshop import TodoItem, Todos
 
 NO_WAY_AROUND = "Do not look for a way around it: go on without it, or say that you cannot."
 

@@ -13,7 +13,8 @@ from longboat.store.rows import (
     todo_items,
 )
 from longboat.wire.figures import SessionUsage
-from longboat.wire.models import MessagePage, RunPage, RunState, SessionPage, Todos
+from longboat.wire.models import MessagePage, RunPage, RunState, SessionPage
+from longboat.wire.workshop import Todos
 
 NEWEST = 2**62
 
@@ -40,8 +41,11 @@ class Ledger:
     async def messages_before(self, session_id: str, *, limit: int, before: str) -> MessagePage:
         """The end of the transcript, or what comes before a page of it; oldest first all the same."""
         end = _cursor(before or None, NEWEST)
-        items = await self._store.read(lambda reader: read_messages_before(reader, session_id, before=end, limit=limit))
-        return MessagePage(items=tuple(items), next=str(items[0].seq) if len(items) == limit else None)
+        found = await self._store.read(
+            lambda reader: read_messages_before(reader, session_id, before=end, limit=limit + 1)
+        )
+        items = found[-limit:]  # one more was read to know whether there is one
+        return MessagePage(items=tuple(items), next=str(items[0].seq) if len(found) > limit else None)
 
     async def todos(self, session_id: str) -> Todos:
         rows = await self._store.read(lambda reader: reader.fetch("todos_of", session_id=session_id))

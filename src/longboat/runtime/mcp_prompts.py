@@ -15,7 +15,8 @@ from longboat.core.history import text_of
 from longboat.core.stream import sayable
 from longboat.errors import ModelError
 from longboat.tools.kit import ToolError
-from longboat.wire.models import CommandArgument, CommandInfo, Message, Run, TextPart
+from longboat.wire.models import Message, Run, TextPart
+from longboat.wire.workshop import CommandArgument, CommandInfo
 
 if TYPE_CHECKING:
     from longboat.runtime.workbench import Workbench

@@ -62,8 +62,9 @@ from longboat.runtime.turn import WHOLE, Turn
 from longboat.store.protocol import UniqueViolated, Write
 from longboat.store.rows import RunRecord, read_messages
 from longboat.wire.events import Change
-from longboat.wire.models import Accepted, Canceled, Delivery, Message, Outcome, Run, RunState, Session, Undone, Usage
+from longboat.wire.models import Accepted, Canceled, Delivery, Message, Outcome, Run, RunState, Session, Usage
 from longboat.wire.requests import EditRun
+from longboat.wire.workshop import Undone
 
 T = TypeVar("T")
 
@@ -125,15 +126,19 @@ class SessionActor:
     async def accept(self, record: RunRecord) -> Accepted:
         return await self._mailbox.do(lambda: self._accept(record))
 
-    async def cancel(self) -> Canceled:
-        return await self._mailbox.do(lambda: self._cancel_many(CancelSession(), [v.run_id for v in self._state.runs]))
+    async def cancel(self, by: str | None = None) -> Canceled:
+        return await self._mailbox.do(
+            lambda: self._cancel_many(CancelSession(), [view.run_id for view in self._state.runs], by)
+        )
 
-    async def clear_queue(self) -> Canceled:
-        return await self._mailbox.do(lambda: self._cancel_many(ClearQueue(), [run.run_id for run in self.queued()]))
+    async def clear_queue(self, by: str | None = None) -> Canceled:
+        return await self._mailbox.do(
+            lambda: self._cancel_many(ClearQueue(), [run.run_id for run in self.queued()], by)
+        )
 
-    async def cancel_run(self, run_id: str) -> Run | None:
+    async def cancel_run(self, run_id: str, by: str | None = None) -> Run | None:
         """The run after the cancel; None if it is not among the unfinished."""
-        return await self._mailbox.do(lambda: self._cancel_run(run_id))
+        return await self._mailbox.do(lambda: self._cancel_run(run_id, by))
 
     async def edit_run(self, run_id: str, request: EditRun) -> Run | None:
         return await self._mailbox.do(lambda: self._edit_run(run_id, request))
@@ -213,11 +218,12 @@ class SessionActor:
         records: list[RunRecord] | None = None,
         ending: Ending = NO_TURN,
         prompt: str | None = None,
+        by: str | None = None,
     ) -> None:
         after, effects = decide(self._state, command)
         known = self._records | {record.run.run_id: record for record in records or ()}
         if effects or (self._used.usage != Usage() and isinstance(command, DrainStep)):
-            booking = Booking(self._session, known, after, self.next_message_seq, ending=ending, prompt=prompt)
+            booking = Booking(self._session, known, after, self.next_message_seq, ending=ending, prompt=prompt, by=by)
             session = await self._commit(booking, effects, after)
             known = booking.records
             self._folded |= {e.run_id: booking.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
@@ -251,6 +257,9 @@ class SessionActor:
             booking.add(usage_write(session, usage))
         for write in used.writes(session, booking.at):
             booking.add(write)
+        if after.busy and not self._state.busy:
+            session = msgspec.structs.replace(session, updated_at=booking.at)
+            booking.add(Write("session_touch", {"session_id": session.id, "updated_at": booking.at}, rows=1))
         ended = self._state.busy and not after.busy
         if ended:
             # Told before the terminal event: who has seen that may rely on everything else.
@@ -283,7 +292,7 @@ class SessionActor:
                 self._turn = Turn(self._home, self, self._records[effect.run_id])
                 self._home.tasks.spawn(self._drive(self._turn), name=f"turn {effect.run_id}")
             case CancelRequested() if self._turn is not None and self._turn.run_id == effect.run_id:
-                self._turn.stop(Stop.CANCEL)
+                self._turn.stop(Stop.CANCEL, by=self._records[effect.run_id].run.canceled_by)
             case RunFolded() if self._turn is not None:
                 self._turn.fold(self._folded[effect.run_id])
             case PromptWithdrawn() if self._turn is not None:
@@ -367,14 +376,14 @@ class SessionActor:
             logger.exception("a run could not be started", extra={"run_id": run_id})
             await self._apply(FailRun(run_id=run_id))
 
-    async def _cancel_many(self, command: Command, run_ids: list[str]) -> Canceled:
-        await self._apply(command)
+    async def _cancel_many(self, command: Command, run_ids: list[str], by: str | None) -> Canceled:
+        await self._apply(command, by=by)
         return Canceled(canceled=tuple(run_ids))
 
-    async def _cancel_run(self, run_id: str) -> Run | None:
+    async def _cancel_run(self, run_id: str, by: str | None) -> Run | None:
         if run_id not in self._records:
             return None
-        await self._apply(CancelRun(run_id=run_id))
+        await self._apply(CancelRun(run_id=run_id), by=by)
         return self.run(run_id)
 
     async def _edit_run(self, run_id: str, request: EditRun) -> Run | None:

@@ -22,7 +22,8 @@ from longboat.store.rows import (
 )
 from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import new_id
-from longboat.wire.models import Message, Run, RunState, Session, TodoItem, Todos
+from longboat.wire.models import Message, Run, RunState, Session
+from longboat.wire.workshop import TodoItem, Todos
 
 WHOLE = 2**31
 TITLE_LENGTH = 500

@@ -7,32 +7,27 @@ then closes the transcript (T3) and says what happened (L13). Must not decide an
 import asyncio
 import logging
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from longboat.config.settings import RetrySection
-from longboat.context.hooks import HookEvent
 from longboat.core.history import calls_of, close_message, close_turn, for_model, not_begun, text_of
 from longboat.core.prompts import GO_ON, PLAN, SUMMARIZE
 from longboat.core.stream import Draft, sayable
-from longboat.core.turn import LoopGuard, estimate_tokens, nearly_full, plausible
+from longboat.core.turn import estimate_tokens, nearly_full, plausible
 from longboat.errors import ModelError
 from longboat.models.seam import Finished, Model, ModelRequest, StopReason
 from longboat.runtime.booking import Ending
 from longboat.runtime.clock import now
 from longboat.runtime.ends import FAILED, LOST, Stop, judge, log_failure, sentence
+from longboat.runtime.hands import Hands
 from longboat.runtime.home import Home
-from longboat.runtime.hooking import ask_hooks
+from longboat.runtime.hooking import announce
+from longboat.runtime.host import Host
 from longboat.runtime.mcp_prompts import filled_in
 from longboat.runtime.outbox import Outbox
 from longboat.runtime.outfit import Outfit
-from longboat.runtime.round import Round, groups
 from longboat.runtime.step import Step
-from longboat.runtime.tasks import together
-from longboat.runtime.toolbox import Toolbox
 from longboat.store.protocol import Write
 from longboat.store.rows import RunRecord, put_message, read_messages, todo_items
 from longboat.wire.events import Change
@@ -45,11 +40,9 @@ from longboat.wire.models import (
     Message,
     Outcome,
     Role,
-    Session,
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    Usage,
 )
 
 logger = logging.getLogger(__name__)
@@ -63,25 +56,6 @@ WHOLE = 2**31
 FULL = "The context window is nearly full: summarizing, then going on."
 
 
-class Host(Protocol):
-    """What the turn asks of its session."""
-
-    summary_seq: int
-
-    @property
-    def session(self) -> Session: ...
-
-    async def drain_step(self, run_id: str) -> None: ...
-
-    async def send_step(self, run_id: str) -> None: ...
-
-    def next_message_seq(self) -> int: ...
-
-    def add_usage(self, run_id: str, model: str, usage: Usage, *, context: int | None) -> None: ...
-
-    def add_call(self, tool: str, *, failed: bool) -> None: ...
-
-
 class Turn:
     def __init__(self, home: Home, host: Host, record: RunRecord) -> None:
         self._home = home
@@ -93,20 +67,25 @@ class Turn:
         self._own: list[Message] = []
         """The assistant and tool messages of this turn."""
         self._draft: Draft | None = None
-        self._round: Round | None = None
         self._outfit = Outfit(system="")
-        self._told: set[Path] = set()
-        """Instructions of files below the workspace that the model has read in this turn."""
         self._prompts = [record.run.prompt]
         self._announced = 0
         """How many of them the hooks have seen."""
         self._stop: Stop | None = None
+        self._stopped_by: str | None = None
         self._summarizing = False
         self._summarized = False
         self._counted = (0, 0)
         """Tokens the provider counted, and how many messages of the history they cover."""
         self._retry = RetrySection()
-        self._loop_guard = LoopGuard()
+        self._hands = Hands(
+            home,
+            host,
+            record,
+            self._outbox,
+            heed_stop=self._heed_stop,
+            problem=self._tell_problem,
+        )
         self._task: asyncio.Task[StopReason] = asyncio.get_running_loop().create_task(self._steps())
 
     @property
@@ -115,9 +94,10 @@ class Turn:
 
     # From the session
 
-    def stop(self, why: Stop) -> None:
-        """Ask the turn to end. A cancel outranks an interruption."""
+    def stop(self, why: Stop, *, by: str | None = None) -> None:
+        """Ask the turn to end. A cancel outranks an interruption. `by`: the client that wants it."""
         first = self._stop is None
+        self._stopped_by = self._stopped_by or by
         if first or why is Stop.CANCEL:
             self._stop = why
         if first:
@@ -154,11 +134,13 @@ class Turn:
 
     async def _close(self, outcome: Outcome, finish: FinishPart) -> tuple[Outcome, Ending]:
         self._outbox.hold()
+        if outcome is Outcome.CANCELED and self._stopped_by is not None:
+            finish = msgspec.structs.replace(finish, detail=f"by {self._stopped_by}")
         if self._summarizing:
             self._drop_draft()  # half a summary is nobody's answer
         if self._record.tries and not self._history:
             await self._read_history()
-        own = [*self._own, *(making.message() for making in (self._draft, self._round) if making is not None)]
+        own = [*self._own, *(making.message() for making in (self._draft, self._hands.round) if making is not None)]
         waiting = self._home.asks.calls(self.run_id) if outcome is Outcome.INTERRUPTED else set()
         not_run = not_begun(own, waiting)
         closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._blank, not_run=not_run)
@@ -185,7 +167,7 @@ class Turn:
         self._retry = self._home.config().retry  # for all of the turn: a file that is being edited does not end it
         self._outfit = await self._home.outfit(self._record, model)
         for problem in self._outfit.problems:
-            self._notice(AgentEventType.NOTICE, problem, "")
+            self._tell_problem(problem)
         await self._read_history()
         if self._record.options.summarize:
             return await self._sum_up(model)
@@ -231,8 +213,7 @@ class Turn:
         own = (i for i, each in enumerate(self._history) if each.run_id == self.run_id and each.role is Role.USER)
         if (place := next(own, None)) is None:
             return  # a summary has taken its place since
-        notice = partial(self._notice, AgentEventType.NOTICE, detail="")
-        said = await filled_in(self._home.bench, self._record.run, self._history[place], notice)
+        said = await filled_in(self._home.bench, self._record.run, self._history[place], self._tell_problem)
         self._prompts[0] = text_of(said)
         if said is not self._history[place]:
             self._history[place] = said
@@ -259,14 +240,10 @@ class Turn:
         while self._announced < len(self._prompts):
             first, prompt = self._announced == 0, self._prompts[self._announced]
             self._announced += 1
-            event = HookEvent.PROMPT_SUBMITTED
-            verdict = await ask_hooks(self._home, self._outfit.hooks, event, self._record.run, prompt=prompt)
-            for problem in verdict.problems:
-                self._notice(AgentEventType.NOTICE, problem, "")
-            if verdict.decision == "deny" and first:
-                raise ModelError(verdict.reason, title="A hook refused the prompt", code="prompt_denied")
-            objection = [f"A hook objects to {prompt!r}: {verdict.reason}"] if verdict.decision == "deny" else []
-            added = "".join(f"\n\n{text}" for text in (*objection, *verdict.context))
+            said = await announce(
+                self._home, self._outfit.hooks, self._record.run, prompt, first=first, problem=self._tell_problem
+            )
+            added = "".join(f"\n\n{text}" for text in said)
             self._outfit = replace(self._outfit, system=self._outfit.system + added)
 
     async def _step(self, model: Model) -> tuple[StopReason | None, list[ToolCallPart]]:
@@ -288,8 +265,7 @@ class Turn:
         if calls:
             message = close_message(message, None, at=now())
             self._draft = None
-            self._own.append(message)
-            self._history.append(message)
+            self._take(message)
             # What the tools are about to do must be known after a power cut.
             self._outbox.whole(message, durable=True)
             await self._outbox.flush()
@@ -325,8 +301,7 @@ class Turn:
 
     async def _run_tools(self, calls: list[ToolCallPart]) -> None:
         if calls:
-            self._round = Round(self._blank(Role.TOOL), self._outbox, new=True)
-            await self._see_round(calls)
+            self._take(await self._hands.make(calls, self._blank(Role.TOOL), self._outfit, new=True))
 
     async def _resume_calls(self) -> None:
         """After a restart: calls that waited for somebody have done nothing yet, and are made again (A2)."""
@@ -335,37 +310,13 @@ class Turn:
             return
         self._own.remove(self._history.pop())
         have = {part.tool_call_id for part in last.parts if isinstance(part, ToolResultPart) and part.finished}
-        self._round = Round(last, self._outbox, new=False)
-        await self._see_round([call for call in calls_of(self._history[-1]) if call.id not in have])
+        calls = [call for call in calls_of(self._history[-1]) if call.id not in have]
+        self._take(await self._hands.make(calls, last, self._outfit, new=False))
 
-    async def _see_round(self, calls: list[ToolCallPart]) -> None:
-        assert self._round is not None
-        toolbox = Toolbox(
-            home=self._home,
-            record=self._record,
-            outfit=self._outfit,
-            told=self._told,
-            problem=lambda text: self._notice(AgentEventType.NOTICE, text, ""),
-        )
-        for group in groups(calls):
-            self._heed_stop()
-            places = self._round.begin(*group)
-            pairs = zip(places, group, strict=True)
-            await together([self._see_call(toolbox, self._round, place, call) for place, call in pairs])
-        self._history.append(self._round.finish(now()))
-        self._own.append(self._history[-1])
-        self._round = None
-
-    async def _see_call(self, toolbox: Toolbox, around: Round, place: int, call: ToolCallPart) -> None:
-        result = await toolbox.call(call, lambda text: around.show(place, text))
-        around.put(place, result)
-        self._host.add_call(call.name, failed=result.is_error)
-        if self._loop_guard.is_loop(call, result):
-            raise ModelError(
-                f"The same call of {call.name} gave the same result again and again. Say what to do differently.",
-                title="Stopped: the agent went round in circles",
-                code="loop_detected",
-            )
+    def _take(self, message: Message) -> None:
+        """It is part of the turn and of what the model sees."""
+        self._own.append(message)
+        self._history.append(message)
 
     def _heed_stop(self) -> None:
         """A tool or an adapter may have swallowed the cancellation: the turn does nothing new all the same."""
@@ -427,7 +378,7 @@ class Turn:
         self._host.summary_seq = summary.seq
         self._history.append(summary)
         self._counted = (0, 0)
-        self._told.clear()
+        self._hands.told.clear()
         self._summarized = True
         await self._outbox.flush()
 
@@ -455,6 +406,9 @@ class Turn:
             parts=(),
             created_at=now(),
         )
+
+    def _tell_problem(self, text: str) -> None:
+        self._notice(AgentEventType.NOTICE, text, "")
 
     def _notice(self, kind: AgentEventType, message: str, detail: str) -> None:
         event = AgentEvent(

@@ -16,7 +16,8 @@ from longboat.store.protocol import Entry, Reader, Row, Store, Unit, Write
 from longboat.store.rows import message_from_row, read_messages
 from longboat.tools.restore import Foreign, Restore, content_of, put_back, tidy
 from longboat.wire.events import Change, encode_body
-from longboat.wire.models import FileFate, Message, Role, Undone, UndoneFile
+from longboat.wire.models import Message, Role
+from longboat.wire.workshop import FileFate, Undone, UndoneFile
 
 WHOLE = 2**31
 

@@ -34,6 +34,7 @@ from longboat.tools.brief import few
 from longboat.tools.kit import ToolError
 from longboat.tools.seam import Tool
 from longboat.wire import models as wire
+from longboat.wire import workshop
 
 if TYPE_CHECKING:
     from longboat.tools.job import Job
@@ -154,18 +155,18 @@ class Workbench:
         """As the newest turn read it."""
         return self._context
 
-    async def offered(self) -> wire.SkillPage:
+    async def offered(self) -> workshop.SkillPage:
         """What the files of the project and of the user offer, as they are now, and the prompts of the MCP servers
         that are connected. A command in a file hides a prompt of the same name."""
         context = await asyncio.to_thread(self._library.load)
         prompts = self._fittings[1].mcp.prompts() if self._fittings is not None else []
         known = {each.name for each in context.commands}
         called = [info for info in map(listed, prompts) if info.name not in known]
-        return wire.SkillPage(
+        return workshop.SkillPage(
             items=tuple(_info(skill) for skill in context.skills),
             commands=(
                 *(
-                    wire.CommandInfo(name=each.name, description=each.description, argument_hint=each.argument_hint)
+                    workshop.CommandInfo(name=each.name, description=each.description, argument_hint=each.argument_hint)
                     for each in context.commands
                 ),
                 *called,
@@ -200,7 +201,7 @@ class Workbench:
         if self._fittings is not None:
             self._fittings[1].lsp.warm(path)
 
-    async def mcp_shown(self) -> tuple[wire.McpEvent, ...]:
+    async def mcp_shown(self) -> tuple[workshop.McpEvent, ...]:
         fittings = await self._fitted(self._config())
         return tuple(mcp_event(state) for state in fittings.mcp.states())
 
@@ -213,7 +214,7 @@ class Workbench:
             return None
         return await fetched((await self._fitted(config)).mcp, call)
 
-    async def mcp_login(self, server: str, redirect_url: str | None) -> wire.McpEvent:
+    async def mcp_login(self, server: str, redirect_url: str | None) -> workshop.McpEvent:
         """Begin a login to an MCP server, or end it with the address that its page led to."""
         mcp = (await self._fitted(self._config())).mcp
         state = mcp.begin_login(server) if redirect_url is None else mcp.end_login(server, redirect_url)
@@ -224,7 +225,7 @@ class Workbench:
         if self._fittings is not None:
             await self._fittings[1].mcp.wait_logged_in(server)
 
-    async def lsp_shown(self) -> tuple[wire.LspEvent, ...]:
+    async def lsp_shown(self) -> tuple[workshop.LspEvent, ...]:
         fittings = await self._fitted(self._config())
         return tuple(lsp_event(status) for status in fittings.lsp.statuses)
 
@@ -267,18 +268,18 @@ class Workbench:
             mine = self.jobs = Jobs(self._scratch, on_change=lambda job_id, _: self._tell(_shown(mine.get(job_id))))
         return self.jobs
 
-    def jobs_shown(self) -> tuple[wire.Job, ...]:
+    def jobs_shown(self) -> tuple[workshop.Job, ...]:
         return tuple(_shown(job) for job in self.jobs.list()) if self.jobs is not None else ()
 
-    async def read_job(self, job_id: str, after: int | None, *, wait_s: float) -> wire.JobOutput:
+    async def read_job(self, job_id: str, after: int | None, *, wait_s: float) -> workshop.JobOutput:
         """A job and what it wrote after a place, or the newest of it."""
         job = self._job(job_id)
         if after is not None:
             await job.wait_news(after, wait_s)
         start, text = job.tape.piece(after)
-        return wire.JobOutput(job=_shown(job), text=text, start=start, next=start + len(text))
+        return workshop.JobOutput(job=_shown(job), text=text, start=start, next=start + len(text))
 
-    async def kill_job(self, job_id: str, by: str | None) -> wire.Job:
+    async def kill_job(self, job_id: str, by: str | None) -> workshop.Job:
         job = self._job(job_id)
         if self.jobs is not None:
             await self.jobs.kill(job, by=by)
@@ -304,15 +305,15 @@ class Workbench:
         )
 
 
-def _info(item: Skill | Agent) -> wire.SkillInfo:
-    return wire.SkillInfo(name=item.name, description=item.description, path=str(item.path))
+def _info(item: Skill | Agent) -> workshop.SkillInfo:
+    return workshop.SkillInfo(name=item.name, description=item.description, path=str(item.path))
 
 
-def _shown(job: "Job") -> wire.Job:
-    return wire.Job(
+def _shown(job: "Job") -> workshop.Job:
+    return workshop.Job(
         id=job.job_id,
         command=job.command,
-        state=wire.JobState(job.state.value),
+        state=workshop.JobState(job.state.value),
         exit_code=job.exit_code,
         seconds=job.seconds,
         killed_by=job.killed_by,

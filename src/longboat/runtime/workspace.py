@@ -53,15 +53,12 @@ from longboat.wire.models import (
     Accepted,
     AgentInfo,
     Canceled,
-    McpEvent,
     MessagePage,
     Run,
     RunPage,
     RunState,
     Session,
     SessionStatus,
-    Todos,
-    Undone,
 )
 from longboat.wire.requests import (
     CreateSession,
@@ -72,6 +69,7 @@ from longboat.wire.requests import (
     Summarize,
     UpdateSession,
 )
+from longboat.wire.workshop import McpEvent, Todos, Undone
 
 logger = logging.getLogger(__name__)
 
@@ -191,10 +189,11 @@ class Workspace(Household):
             clients=tuple(client_from_row(row) for row in rows),
         )
 
-    async def agent(self) -> AgentInfo:
+    async def agent(self, name: str | None = None) -> AgentInfo:
+        """Who would answer a prompt that names this model, or none."""
         busy = self.runs_active > 0
         try:
-            model = await self.model(None, "large")
+            model = await self.model(name, "large")
         except LongboatError as error:
             return AgentInfo(model=None, provider=None, ready=False, busy=busy, problem=error.message)
         return AgentInfo(model=model.name, provider=model.provider, ready=True, busy=busy)
@@ -344,11 +343,11 @@ class Workspace(Household):
         await self._waits.wait(run_id, wait_s)
         return self._placed((await self.ledger.record(run_id)).run)
 
-    async def cancel_run(self, run_id: str) -> Run:
+    async def cancel_run(self, run_id: str, by: str | None = None) -> Run:
         with self._staying():
             session_id = self._waits.session_of(run_id)
             if session_id is not None:
-                run = await (await self._actor(session_id)).cancel_run(run_id)
+                run = await (await self._actor(session_id)).cancel_run(run_id, by)
                 if run is not None:
                     return run
             return self._placed((await self.ledger.record(run_id)).run)
@@ -366,13 +365,13 @@ class Workspace(Household):
                     return run
             raise RunNotEditable(run_id, (await self.ledger.record(run_id)).run.state)
 
-    async def cancel_session(self, session_id: str) -> Canceled:
+    async def cancel_session(self, session_id: str, by: str | None = None) -> Canceled:
         with self._staying():
-            return await (await self._actor(session_id)).cancel()
+            return await (await self._actor(session_id)).cancel(by)
 
-    async def clear_queue(self, session_id: str) -> Canceled:
+    async def clear_queue(self, session_id: str, by: str | None = None) -> Canceled:
         with self._staying():
-            return await (await self._actor(session_id)).clear_queue()
+            return await (await self._actor(session_id)).clear_queue(by)
 
     async def queued(self, session_id: str) -> RunPage:
         return RunPage(items=tuple((await self._actor(session_id)).queued()))

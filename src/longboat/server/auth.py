@@ -27,7 +27,7 @@ PUBLIC_PATHS = frozenset({"/v1/health", "/login"})
 PAGE_PATHS = frozenset({"/", "/stats"})
 """What a person opens in a browser: without the token, it asks for it."""
 
-_LOOKED_AT = frozenset({b"host", b"origin", b"authorization", b"cookie", b"x-forwarded-proto"})
+_LOOKED_AT = frozenset({b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site", b"x-forwarded-proto"})
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -83,6 +83,8 @@ class Policy:
         host = self.check_host(found.get("host", []), local_address=local[0])
         for origin in found.get("origin", []):
             self.check_origin(origin, host=host)
+        if not found.get("origin") and path not in PAGE_PATHS | PUBLIC_PATHS:  # where a link from anywhere may lead
+            self.check_site(found.get("sec-fetch-site", []))
         known = self._is_known(found, local_port=local[1])
         if not known and path not in PUBLIC_PATHS:
             raise Unauthorized(
@@ -100,6 +102,11 @@ class Policy:
                 "add the name to server.allowed_hosts in your longboat.json."
             )
         return host
+
+    def check_site(self, values: list[str]) -> None:
+        """A browser tells whether another page made it ask, also where it sends no Origin: for a picture, for one."""
+        if any(value not in ("same-origin", "none") for value in values):
+            raise ForeignOrigin("A page of another site may not call this server.")
 
     def check_origin(self, value: str, *, host: Authority) -> None:
         """A page may call only the server it came from. Another port of the same machine is another origin."""
@@ -125,7 +132,7 @@ class Policy:
         return host is not None and self._is_allowed(host) and found.get("x-forwarded-proto") == ["https"]
 
     def _cookie_value(self) -> str:
-        """Derived, so that the cookie, which browsers send to every port of a host, does not carry the token."""
+        """Derived: a cookie that somebody sees opens this door for a browser, and is not the token."""
         return hmac.digest(self.token.encode(), b"longboat cookie", hashlib.sha256).hex()
 
     def _is_known(self, found: Mapping[str, list[str]], *, local_port: int) -> bool:

@@ -23,6 +23,7 @@ START_S = 10.0
 ALL_S = 15.0
 """How long the items of one request may take together: what is left then is shown as it is."""
 IDLE_S = 300.0
+MAX_SLOW = 1_000
 MAX_LINE = 64 << 20
 _PASSED = ("PATH", "PYTHONPATH", "HOME", "LANG", "LC_ALL")
 
@@ -41,17 +42,22 @@ class Renderer:
         self._turn = asyncio.Lock()
         self._process: Process | None = None
         self._idle: asyncio.TimerHandle | None = None
+        self._slow: dict[int, None] = {}
+        """Texts that took too long, the newest: everybody who looks at a session asks for them."""
 
     async def render(self, items: Sequence[RenderItem]) -> list[str]:
         """The HTML of each."""
         loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + ALL_S
+        spent_s = 0.0
         made: list[str] = []
-        async with self._turn:
-            self._stop_clock()
-            for item in items:
-                made.append(await self._one(item) if loop.time() < give_up_at else plain(item.text))
-            self._idle = loop.call_later(IDLE_S, self._let_go)
+        for item in items:
+            async with self._turn:  # for each anew: whoever has one item does not wait for all of another's
+                self._stop_clock()
+                began = loop.time()
+                is_hopeless = spent_s >= ALL_S or hash((item.kind, item.text)) in self._slow
+                made.append(plain(item.text) if is_hopeless else await self._one(item))
+                spent_s += loop.time() - began
+                self._idle = loop.call_later(IDLE_S, self._let_go)
         return made
 
     async def aclose(self) -> None:
@@ -65,6 +71,9 @@ class Renderer:
                 return await self._ask(item)
         except TimeoutError:
             log.warning("rendering %d characters of %s took over %g s: shown as they are", *_told(item), allowed_s)
+            self._slow[hash((item.kind, item.text))] = None
+            if len(self._slow) > MAX_SLOW:
+                del self._slow[next(iter(self._slow))]
         except (OSError, EOFError, ValueError, msgspec.DecodeError) as error:
             log.warning("rendering %d characters of %s failed: %r", *_told(item), error)
         except asyncio.CancelledError:

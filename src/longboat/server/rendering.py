@@ -30,7 +30,7 @@ MAX_COLOURED = 60_000
 
 TAGS = {
     *("a", "p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li"),
-    *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "span", "div"),
+    *("h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "span", "div"),
 }
 ATTRIBUTES = {
     "a": {"href", "title", "target"},
@@ -95,6 +95,7 @@ def _markdown() -> MarkdownIt:
     parser.enable(["table", "strikethrough"])
     parser.add_render_rule("image", _image)
     parser.core.ruler.push("alignment", _align)
+    parser.core.ruler.push("outline", _lower)
     return parser
 
 
@@ -114,6 +115,13 @@ def _align(state: Any) -> None:
     for token in state.tokens:
         if token.type in ("th_open", "td_open") and (style := token.attrs.pop("style", None)):
             token.attrSet("class", str(style).partition(":")[2])
+
+
+def _lower(state: Any) -> None:
+    """Headings below the page's own two levels: whoever walks through it by headings finds the page first."""
+    for token in state.tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1:]) + 2, 6)}"
 
 
 # Code

@@ -47,6 +47,10 @@ UPDATE sessions SET input_tokens = input_tokens + :input_tokens, output_tokens =
     cost = cost + :cost, context_tokens = :context_tokens, updated_at = :updated_at
 WHERE session_id = :session_id;
 
+-- name: session_touch
+-- It is being worked on.
+UPDATE sessions SET updated_at = :updated_at WHERE session_id = :session_id;
+
 -- name: session_summary
 -- From this message on the model sees the session.
 UPDATE sessions SET summary_seq = :seq WHERE session_id = :session_id;
@@ -117,8 +121,8 @@ VALUES (:seq, :run_id, :workspace_id, :session_id, :state, :delivery, :prompt, :
 -- name: run_update
 -- A change in a run's life. A finished run never changes again.
 UPDATE runs SET state = :state, outcome = :outcome, delivery = :delivery, prompt = :prompt,
-    cancel_requested = :cancel_requested, folded_into = :folded_into, error = :error, tries = :tries,
-    started_at = :started_at, finished_at = :finished_at
+    cancel_requested = :cancel_requested, canceled_by = :canceled_by, folded_into = :folded_into, error = :error,
+    tries = :tries, started_at = :started_at, finished_at = :finished_at
 WHERE seq = :seq AND state != 'finished';
 
 -- name: run_by_id
@@ -410,3 +414,18 @@ SELECT count(*) AS runs, max(CASE WHEN place = (total * 50 + 99) / 100 THEN seco
     max(CASE WHEN place = (total * 90 + 99) / 100 THEN seconds END) AS p90,
     max(CASE WHEN place = (total * 99 + 99) / 100 THEN seconds END) AS p99, max(seconds) AS most
 FROM ranked;
+
+-- name: stats_days_latency
+-- The same for each day, of whole runs.
+WITH spans AS (
+    SELECT substr(accepted_at, 1, 10) AS day, 86400 * (julianday(finished_at) - julianday(accepted_at)) AS seconds
+    FROM runs WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND accepted_at >= :since
+        AND state = 'finished' AND started_at IS NOT NULL AND imported = 0
+), ranked AS (
+    SELECT day, seconds, row_number() OVER (PARTITION BY day ORDER BY seconds) AS place,
+        count(*) OVER (PARTITION BY day) AS total FROM spans
+)
+SELECT day, max(CASE WHEN place = (total * 50 + 99) / 100 THEN seconds END) AS p50,
+    max(CASE WHEN place = (total * 90 + 99) / 100 THEN seconds END) AS p90,
+    max(CASE WHEN place = (total * 99 + 99) / 100 THEN seconds END) AS p99, max(seconds) AS most
+FROM ranked GROUP BY day ORDER BY day;

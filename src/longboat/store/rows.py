@@ -8,6 +8,7 @@ import msgspec
 
 from longboat.core.stream import extend
 from longboat.store.protocol import Reader, Row, Write
+from longboat.wire.asks import Permission, Question
 from longboat.wire.events import decode_event
 from longboat.wire.models import (
     Attachment,
@@ -17,17 +18,15 @@ from longboat.wire.models import (
     MessageDelta,
     Outcome,
     Part,
-    Permission,
-    Question,
     Role,
     Run,
     RunState,
     Session,
-    TodoItem,
     Usage,
 )
 from longboat.wire.requests import Approve, Effort
 from longboat.wire.sse import Decoder
+from longboat.wire.workshop import TodoItem
 
 _parts = msgspec.json.Decoder(tuple[Part, ...])
 _attachments = msgspec.json.Decoder(tuple[Attachment, ...])
@@ -105,6 +104,7 @@ def run_from_row(row: Row) -> Run:
         delivery=Delivery(row["delivery"]),
         prompt=row["prompt"],
         cancel_requested=bool(row["cancel_requested"]),
+        canceled_by=row["canceled_by"],
         folded_into=row["folded_into"],
         error=row["error"],
         accepted_at=row["accepted_at"],
@@ -280,6 +280,7 @@ def update_run(record: RunRecord) -> Write:
         "delivery": run.delivery.value,
         "prompt": run.prompt,
         "cancel_requested": run.cancel_requested,
+        "canceled_by": run.canceled_by,
         "folded_into": run.folded_into,
         "error": run.error,
         "tries": record.tries,

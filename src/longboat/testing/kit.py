@@ -18,7 +18,7 @@ from longboat.core.permissions import Need
 from longboat.core.tool import ToolSpec
 from longboat.tools.kit import Kit, ToolError
 from longboat.tools.seam import ToolCall, ToolResult
-from longboat.wire.models import TodoItem
+from longboat.wire.workshop import TodoItem
 
 
 class KitTool(Protocol):

@@ -9,7 +9,7 @@ import msgspec
 
 from longboat.core.permissions import Need
 from longboat.tools.schema import schema_of
-from longboat.wire.models import TodoItem
+from longboat.wire.workshop import TodoItem
 
 Input = TypeVar("Input", bound=msgspec.Struct)
 

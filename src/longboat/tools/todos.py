@@ -8,7 +8,7 @@ from msgspec import Meta
 from longboat.tools.kit import Kit, parse
 from longboat.tools.schema import spec_of
 from longboat.tools.seam import ToolCall, ToolResult
-from longboat.wire.models import TodoItem, TodoState
+from longboat.wire.workshop import TodoItem, TodoState
 
 MAX_ITEMS = 100
 MAX_TEXT = 500

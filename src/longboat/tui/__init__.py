@@ -3,7 +3,9 @@
 Textual is imported when the app is opened: short commands do without it.
 """
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longboat.wire.requests import Approve, Effort
@@ -33,9 +35,20 @@ async def open_app(
     stays open.
     """
     from longboat.tui.app import LongboatApp
+    from longboat.tui.keeping import Keeping, state_dir
+    from longboat.tui.terminal import ended_by_signals, patient_input
 
     app = LongboatApp(
-        client, path, session_id=session_id, resume=resume, model=model, effort=effort, approve=approve, env=env
+        client,
+        path,
+        session_id=session_id,
+        resume=resume,
+        model=model,
+        effort=effort,
+        approve=approve,
+        env=env,
+        keeping=Keeping(state_dir(os.environ, Path.home())),
     )
-    await app.run_async()
+    with ended_by_signals(app), patient_input():
+        await app.run_async()
     return app.return_code or 0, app.farewell(come_back)

@@ -12,7 +12,6 @@ from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Markdown
 
 from longboat.client import Client
 from longboat.errors import LongboatError
@@ -25,17 +24,21 @@ from longboat.tui.deeds import Deeds
 from longboat.tui.desk import Desk
 from longboat.tui.hearing import Hearing
 from longboat.tui.interrupting import Interrupting
+from longboat.tui.keeping import Keeping
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
+from longboat.tui.prose import Prose
 from longboat.tui.sending import Kind, Outgoing, Progress, Sender
 from longboat.tui.status import Header, Place, State, StatusBar
 from longboat.tui.tail import Notices, OutgoingView
+from longboat.tui.theming import Theming
 from longboat.tui.transcript import TranscriptView
 from longboat.wire.events import Event
 from longboat.wire.listings import ModelPage
-from longboat.wire.models import CommandInfo, Delivery, RunState, Workspace
+from longboat.wire.models import Delivery, RunState, Workspace
 from longboat.wire.requests import Approve, Effort
+from longboat.wire.workshop import CommandInfo
 
 HINT = "enter send · ctrl+j new line · ctrl+p commands"
 HINT_BUSY = "enter steers · ctrl+q queues · esc interrupts"
@@ -74,8 +77,11 @@ class LongboatApp(App[None]):
         effort: Effort | None = None,
         approve: Approve = Approve.ASK,
         env: Mapping[str, str] | None = None,
+        keeping: Keeping | None = None,
     ) -> None:
         super().__init__()
+        self.keeping = keeping or Keeping(None)
+        self.theming = Theming(self, self.keeping)
         self.model, self.effort, self.approve = model, effort, approve
         self.models: ModelPage | None = None
         self.project_commands: tuple[CommandInfo, ...] = ()
@@ -87,7 +93,7 @@ class LongboatApp(App[None]):
         self.deeds = Deeds(self)
         self.interrupting = Interrupting(self)
         self.composer = Composer()
-        self.view = TranscriptView(by=self.desk.by, older=self.desk.read_older)
+        self.view = TranscriptView(by=self.desk.by, other=self.desk.other, older=self.desk.read_older)
         self._resume = resume
         if session_id is not None:
             self.desk.turn_to(session_id)
@@ -113,7 +119,8 @@ class LongboatApp(App[None]):
             yield StatusBar()
 
     def on_mount(self) -> None:
-        self.theme = leaving.theme_of_terminal()
+        self.theming.start()
+        self.composer.history.remember(self.keeping.prompts(self.connection.path))
         self.view.tail.mount(Notices())
         self.composer.input.focus()
         self.show_place()
@@ -174,20 +181,13 @@ class LongboatApp(App[None]):
 
     @work(name="read", exclusive=True, group="read")
     async def _read(self) -> None:
-        session_id = self.desk.session_id
         try:
             await self.desk.read_newest()
             await self.desk.read_runs()
-            todos = (
-                None
-                if session_id is None
-                else await self.connection.client.todos(self.connection.workspace_id, session_id)
-            )
+            await self.desk.read_side()
         except LongboatError as error:
             self.notify(error.message, severity="error", markup=False)
             return
-        if session_id is not None and todos is not None:
-            self.connection.mirror.todos.setdefault(session_id, todos.items)
         self.composer.history.take(self.desk.prompts())
         await self.view.show(self.desk.transcript)
         self.show_side()
@@ -217,6 +217,7 @@ class LongboatApp(App[None]):
             self.notify(f"There is no command /{name}. A space before it sends it as a prompt.", markup=False)
             self.composer.put(text, event.attachments)
             return
+        self.keeping.keep_prompt(self.connection.path, text)
         shell = text.startswith("!") and text[1:].strip()
         self.sender.post(
             Outgoing(
@@ -265,10 +266,11 @@ class LongboatApp(App[None]):
             model=model,
             effort=self.effort or "",
             all_approved=self.approve is Approve.ALL,
-            context=self.hearing.context,
             window=windows.get(model, 0),
         )
-        bar.state = state if session is None else replace(state, usage=session.usage)
+        if session is not None:
+            state = replace(state, usage=session.usage, context=session.context_tokens)
+        bar.state = state
         self.composer.hint(HINT if active is None else HINT_BUSY)
 
     def show_queue(self) -> None:
@@ -295,11 +297,13 @@ class LongboatApp(App[None]):
         for notices in self.view.tail.query(Notices):
             notices.show(self.hearing.notices)
 
-    def call_attention(self, words: str) -> None:
-        """Somebody may be looking elsewhere."""
+    def call_attention(self, words: str, detail: str = "") -> None:
+        """Somebody may be looking elsewhere. `words` are ours; only they and the title go to the desktop."""
         if not self.app_focus:
             self.bell()
-            self.notify(words, markup=False)
+            if self._driver is not None:
+                self._driver.write(leaving.notification(words, self.query_one(Header).place.title))
+            self.notify(f"{words} {detail}".strip(), markup=False)
 
     # -- keys
 
@@ -364,7 +368,7 @@ class LongboatApp(App[None]):
     def _kill_job(self, job_id: str) -> None:
         self.interrupting.kill(job_id)
 
-    def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
+    def on_prose_link_clicked(self, event: Prose.LinkClicked) -> None:
         """A link can say something else than where it leads: say that first, and open nothing but pages."""
         event.stop()
         if event.href.startswith(("http://", "https://")):

@@ -10,7 +10,8 @@ from longboat.tui.dialogs.asks import Gone, told_permission, told_question
 from longboat.tui.dialogs.permission import PermissionDecision, PermissionDialog
 from longboat.tui.dialogs.question import QuestionAnswered, QuestionDialog
 from longboat.tui.toolcard import WAITING
-from longboat.wire.models import AskState, Permission, PermissionNotification, Question, QuestionNotification
+from longboat.wire.asks import AskState, Permission, PermissionNotification, Question, QuestionNotification
+from longboat.wire.ids import person
 
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
@@ -120,7 +121,7 @@ def _remark(told: PermissionNotification | QuestionNotification, *, mine: bool) 
     """What stands at the card of the call."""
     if told.state is not AskState.ANSWERED:
         return ""
-    who = "you" if mine else told.answered_by or "somebody"
+    who = "you" if mine else person(told.answered_by or "somebody")
     if isinstance(told, QuestionNotification):
         return f"answered by {who}"
     return f"{'denied' if told.answer == 'deny' else f'allowed ({told.answer})'} by {who}"

@@ -11,7 +11,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from longboat.tui.completion import Choice
-from longboat.wire.models import CommandInfo
+from longboat.wire.workshop import CommandInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ COMMANDS = (
     Command(name="retry", told="send again what was refused", key="ctrl+r"),
     Command(name="sessions", told="the sessions of this directory", key="ctrl+s"),
     Command(name="summarize", told="shorten what the model goes on from"),
-    Command(name="theme", told="choose the colors; dark or light", argument="name"),
+    Command(name="theme", told="choose the colors; dark, light or auto", argument="name"),
     Command(name="todos", told="show or hide the plan, clients and jobs", key="ctrl+t"),
     Command(name="undo", told="take the last turn back"),
     Command(name="yolo", told="approve everything that this terminal's prompts do, or no longer"),

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from longboat.tui.plain import line
+from longboat.tui.content import line
 
 _FILE = re.compile(r"(?:^|(?<=\s))@(\S*)$")
 _COMMAND = re.compile(r"^/([\w:.-]*)$")

@@ -18,8 +18,8 @@ from textual.widgets.text_area import Edit, EditResult
 
 from longboat.tui.attachments import chip, from_paste
 from longboat.tui.completion import Choice, Choices, Wanted, wanted
+from longboat.tui.content import line
 from longboat.tui.history import History
-from longboat.tui.plain import line
 from longboat.wire.models import Attachment
 from longboat.wire.plain import spelled
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from longboat.client import Client, Mirror
-from longboat.client.patience import Patience
+from longboat.client.patience import Outage, Patience
 from longboat.errors import LongboatError, ServerUnreachable, Unavailable, WorkspaceClosing
 from longboat.wire.events import Event
 from longboat.wire.models import Workspace
@@ -41,10 +41,12 @@ class Connection:
         self._listener = listener
         self._env = env
         self._rejoining: asyncio.Task[None] | None = None
+        self._also_told: Outage | None = None
+        """Whoever opened the client may want to know of outages, too."""
 
     async def follow(self) -> None:
         """Keep the mirror for ever. Raises what no waiting mends: a refusal, a server that never answered."""
-        self.client.on_outage = self._on_outage
+        self._also_told, self.client.on_outage = self.client.on_outage, self._on_outage
         workspace = await self.insist(self._join, give_up_after_s=self.first_s)
         self.workspace_id = workspace.id
         self._listener.joined(workspace)
@@ -79,6 +81,8 @@ class Connection:
             self._rejoining = asyncio.create_task(self._rejoin())
         self.away = error
         self._listener.outage(error)
+        if self._also_told is not None:
+            self._also_told(error)
 
     async def _rejoin(self) -> None:
         with suppress(LongboatError):

@@ -237,11 +237,7 @@ class Deeds:
                 self._app.sender.retry(prompt)
 
     def theme(self, name: str) -> None:
-        plain = {"dark": "textual-dark", "light": "textual-light"}.get(name, name)
-        if plain in self._app.available_themes:
-            self._app.theme = plain
-        else:
-            self._app.search_themes()
+        self._app.theming.choose(name)
 
     def todos(self, _: str) -> None:
         self._app.action_side()

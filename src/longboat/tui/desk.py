@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from longboat.client import Transcript
 from longboat.tui.connection import Connection
+from longboat.wire.ids import person
 from longboat.wire.models import Message, Run, RunState, Session
 
 PAGE = 60
@@ -52,8 +53,9 @@ class Desk:
         """The newest page, until nothing was missed while it was read."""
         session_id, transcript = self.session_id, self.transcript
         while session_id is not None and session_id == self.session_id and transcript.stale:
+            life = transcript.life
             page = await self._page("")
-            transcript.take(page[0], newest=True)
+            transcript.take(page[0], newest=True, life=life)
             self._before = page[1]
         if session_id is None:
             self._before = None
@@ -62,8 +64,12 @@ class Desk:
         """The page before what is known; False when there is none."""
         if self._before is None or self.session_id is None:
             return False
-        items, self._before = await self._page(self._before)
-        self.transcript.take(items)
+        transcript, life = self.transcript, self.transcript.life
+        items, before = await self._page(self._before)
+        if life != transcript.life or transcript is not self.transcript:
+            return False  # all is read anew
+        self._before = before
+        transcript.take(items)
         return bool(items)
 
     async def _page(self, before: str) -> tuple[tuple[Message, ...], str | None]:
@@ -86,6 +92,17 @@ class Desk:
             for run in page.items:
                 if not self._is_newer_known(run):
                     self.runs[run.run_id] = run
+
+    async def read_side(self) -> None:
+        """The plan, and the commands that run in the background: what was told before we came. What was told since is
+        newer."""
+        connection, session_id = self._connection, self.session_id
+        jobs = await connection.insist(lambda: connection.client.jobs(connection.workspace_id))
+        for job in jobs.items:
+            connection.mirror.jobs.setdefault(job.id, job)
+        if session_id is not None:
+            todos = await connection.insist(lambda: connection.client.todos(connection.workspace_id, session_id))
+            connection.mirror.todos.setdefault(session_id, todos.items)
 
     def _is_newer_known(self, read: Run) -> bool:
         known = self.runs.get(read.run_id)
@@ -111,6 +128,11 @@ class Desk:
         """Whether something belongs to the session, or to a sub-agent of it."""
         return self.session_id is not None and self.session_id in (session_id, parent_session_id)
 
+    def other(self, client_id: str) -> str:
+        """Whose client it is; nothing for those of the person at this one."""
+        name = person(client_id)
+        return "" if name == person(self._connection.client.client_id) else name
+
     def by(self, run_id: str) -> str:
         """What to say of who sent a run, and how it came in; nothing for what goes without saying."""
         run = self.runs.get(run_id)
@@ -119,8 +141,8 @@ class Desk:
         return " · ".join(self._said_of(run))
 
     def _said_of(self, run: Run) -> Iterator[str]:
-        if run.client_id is not None and run.client_id != self._connection.client.client_id:
-            yield run.client_id
+        if run.client_id is not None and (name := self.other(run.client_id)):
+            yield name
         if run.folded_into is not None:
             yield "steered the turn under way"
 

@@ -6,36 +6,39 @@ Owns nothing that lasts but what cannot be read back: notices, activity of sub-a
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from longboat.tui.messages import Note
-from longboat.tui.plain import one_line
-from longboat.tui.subject import arguments_of, subject_of
+from longboat.client.subject import subject_of
+from longboat.tui.content import one_line
+from longboat.tui.messages import CardKey, Note
 from longboat.tui.toolcard import ToolCard
+from longboat.wire.asks import Permission, PermissionNotification, Question, QuestionNotification
 from longboat.wire.events import Change, Event
 from longboat.wire.models import (
     AgentEvent,
     AgentEventType,
     ClientInfo,
-    Job,
     Message,
     MessageDelta,
     Outcome,
-    Permission,
-    PermissionNotification,
-    Question,
-    QuestionNotification,
+    Role,
     Run,
     RunComplete,
     Session,
     Snapshot,
     TextPart,
-    Todos,
     ToolCallPart,
 )
+from longboat.wire.workshop import Job, Todos
 
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
 
 NOTICES = 3
+ENDED = {
+    Outcome.END_TURN: "Done.",
+    Outcome.CANCELED: "Canceled.",
+    Outcome.ERROR: "Failed.",
+    Outcome.INTERRUPTED: "Interrupted.",
+}
 
 
 class Hearing:
@@ -44,15 +47,12 @@ class Hearing:
         self.notices: list[str] = []
         self.began: dict[str, float] = {}
         """When each active run was first seen."""
-        self.context = 0
-        """Tokens of the newest model request, as far as the sums tell."""
-        self._counted: Session | None = None
-        self._children: dict[str, ToolCard] = {}
-        """The cards of sub-agents, by their sessions."""
+        self._children: dict[str, CardKey] = {}
+        """The calls that sent sub-agents, by their sessions."""
 
     def forget(self) -> None:
         """Another session is shown."""
-        self.notices, self.context, self._counted = [], 0, None
+        self.notices = []
         self._children.clear()
 
     def hear(self, event: Event) -> None:
@@ -99,29 +99,26 @@ class Hearing:
 
     def _hear_child(self, message: Message) -> None:
         card = self._card_of(message.session_id)
-        if card is None:
+        if card is None or message.role is Role.USER:  # its prompt is on the card already
             return
         for part in reversed(message.parts):
-            if isinstance(part, ToolCallPart):
-                card.tell(f"{part.name} {one_line(subject_of(part.name, part.input), 120)}")
+            if isinstance(part, ToolCallPart) and part.finished:
+                card.tell(f"{part.name} {one_line(subject_of(part.name, part.input).text, 120)}")
                 return
             if isinstance(part, TextPart) and part.text.strip():
                 card.tell(one_line(part.text.strip().splitlines()[-1], 160))
                 return
 
     def _card_of(self, session_id: str) -> ToolCard | None:
-        """The card of the call that sent a sub-agent: the one whose prompt is its prompt."""
+        """The card of the call that sent a sub-agent."""
         if session_id not in self._children:
-            runs = self._app.connection.mirror.runs.values()
-            run = next((run for run in runs if run.session_id == session_id and run.parent_run_id), None)
-            taken = list(self._children.values())
-            cards = self._app.view.cards(run.parent_run_id or "") if run is not None else []
-            for card in cards:
-                asked = arguments_of(card.call.input).get("prompt")
-                if run is not None and card not in taken and asked == run.prompt:
-                    self._children[session_id] = card
-                    break
-        return self._children.get(session_id)
+            mirror = self._app.connection.mirror
+            session = mirror.sessions.get(session_id)
+            run = next((run for run in mirror.runs.values() if run.session_id == session_id), None)
+            if session is None or session.parent_call_id is None or run is None or run.parent_run_id is None:
+                return None
+            self._children[session_id] = (run.parent_run_id, session.parent_call_id)
+        return self._app.view.card(*self._children[session_id])
 
     def _hear_run(self, run: Run) -> None:
         if run.session_id != self._app.desk.session_id:
@@ -145,7 +142,7 @@ class Hearing:
         self._app.show_queue()
         self._app.show_state()
         if complete.folded_into is None:
-            self._app.call_attention(_ended(complete))
+            self._app.call_attention(ENDED[complete.outcome], one_line(complete.error, 200))
 
     def _note(self, complete: RunComplete) -> Note | None:
         """How a run ended that has no message to say it."""
@@ -188,27 +185,8 @@ class Hearing:
             self._app.notify("This session was deleted.", severity="warning")
             self._app.open_session(None)
             return
-        self._count(session)
         self._app.show_place()
         self._app.show_state()
 
-    def _count(self, session: Session) -> None:
-        """The newest request is what the sums have grown by."""
-        before, self._counted = self._counted, session
-        if before is not None and before.id == session.id:
-            used = session.usage.input_tokens - before.usage.input_tokens
-            if used > 0:
-                self.context = used + session.usage.output_tokens - before.usage.output_tokens
-
     def since(self, run: Run | None) -> float | None:
         return None if run is None else self.began.setdefault(run.run_id, monotonic())
-
-
-def _ended(complete: RunComplete) -> str:
-    match complete.outcome:
-        case Outcome.END_TURN:
-            return "Done."
-        case Outcome.CANCELED:
-            return "Canceled."
-        case Outcome.ERROR | Outcome.INTERRUPTED:
-            return f"Failed: {one_line(complete.error, 200)}"

@@ -1,4 +1,4 @@
-"""The prompts of a session and of this process, to be called up again with the arrow keys. Pure."""
+"""The prompts of a session and of this terminal, to be called up again with the arrow keys. Pure."""
 
 from collections.abc import Iterable
 
@@ -9,22 +9,33 @@ class History:
     """`older` and `newer` walk; what was being typed waits at the newest end."""
 
     def __init__(self) -> None:
+        self._remembered: list[str] = []
+        self._session: list[str] = []
+        self._own: list[str] = []
         self._prompts: list[str] = []
+        """All three in this order, each prompt where it is newest."""
         self._place: int | None = None
         self._draft = ""
 
     def add(self, prompt: str) -> None:
         """The newest prompt; the walk begins anew."""
-        self.rest()
-        if prompt.strip():
-            self._prompts = [known for known in self._prompts if known != prompt][-KEPT:]
-            self._prompts.append(prompt)
+        self._own = [*self._own, prompt][-KEPT:]
+        self._join()
 
     def take(self, older: Iterable[str]) -> None:
-        """Prompts from before this process, oldest first."""
-        known = set(self._prompts)
-        before = [prompt for prompt in dict.fromkeys(older) if prompt.strip() and prompt not in known]
-        self._prompts = [*before, *self._prompts][-KEPT:]
+        """Prompts of the session, oldest first."""
+        self._session = [*self._session, *older][-KEPT:]
+        self._join()
+
+    def remember(self, oldest: Iterable[str]) -> None:
+        """Prompts of earlier processes, oldest first."""
+        self._remembered = list(oldest)[-KEPT:]
+        self._join()
+
+    def _join(self) -> None:
+        newest_first = [*reversed(self._own), *reversed(self._session), *reversed(self._remembered)]
+        known = [prompt for prompt in dict.fromkeys(newest_first) if prompt.strip()]
+        self._prompts = known[:KEPT][::-1]
         self.rest()
 
     def older(self, typed: str) -> str | None:

@@ -26,7 +26,7 @@ class Interrupting:
         app = self._app
         if app.sender.unsent:
             prompt = app.sender.unsent[-1]
-            app.sender.drop(prompt)
+            app.sender.take_back(prompt)
             app.composer.put(prompt.text, prompt.attachments)
             return
         runs, session_id = app.desk.unfinished, app.desk.session_id

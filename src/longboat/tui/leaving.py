@@ -23,6 +23,18 @@ def theme_of_terminal(environ: Mapping[str, str] = os.environ) -> str:
     return "textual-light" if background in ("7", "15") else "textual-dark"
 
 
+def notification(words: str, title: str, environ: Mapping[str, str] = os.environ) -> str:
+    """What makes a terminal tell its desktop, in the one of two forms that it may know; nothing for those that would
+    print it. The title is somebody else's text."""
+    if environ.get("TERM", "dumb") in ("dumb", "linux"):
+        return ""
+    text = plain_line(title)[:60].replace(";", ",")
+    said = f"{words} {text}".strip()
+    if environ.get("VTE_VERSION") or environ.get("TERM", "").startswith(("rxvt", "foot")):
+        return f"\x1b]777;notify;Longboat;{said}\x1b\\"
+    return f"\x1b]9;Longboat: {said}\x1b\\"
+
+
 def edit(app: "LongboatApp") -> None:
     """Write the prompt in $VISUAL or $EDITOR. What was typed comes back changed, or as it was."""
     command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")

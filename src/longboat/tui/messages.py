@@ -10,9 +10,10 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Click
 from textual.widget import Widget
-from textual.widgets import Markdown, Static
+from textual.widgets import Static
 
-from longboat.tui.plain import content, line, one_line, safe
+from longboat.tui.content import content, line, one_line
+from longboat.tui.prose import Prose
 from longboat.tui.toolcard import ToolCard
 from longboat.wire.models import (
     FilePart,
@@ -26,6 +27,7 @@ from longboat.wire.models import (
     ToolCallPart,
     ToolResultPart,
 )
+from longboat.wire.plain import plain
 
 FOLDED_LINES = 30
 """Of a long prompt, until it is clicked."""
@@ -44,38 +46,8 @@ class Surroundings:
     """What people did about calls."""
     by: Callable[[str], str]
     """What to say of who sent the run, and how it came in."""
-
-
-class GrowingMarkdown(Markdown):
-    """Markdown that is told its whole text and draws what was added. One append at a time: Textual's needs that."""
-
-    DEFAULT_CSS = """
-    GrowingMarkdown { padding: 0 1 0 2; margin: 0; }
-    """
-
-    def __init__(self, text: str) -> None:
-        self._wanted = safe(text)
-        self._drawn = self._wanted
-        self._drawing = False
-        super().__init__(self._wanted, open_links=False)
-
-    def show(self, text: str) -> None:
-        self._wanted = safe(text)
-        if self._wanted != self._drawn and not self._drawing:
-            self._drawing = True
-            self.run_worker(self._catch_up(), name="markdown")
-
-    async def _catch_up(self) -> None:
-        try:
-            while self.is_attached and self._wanted != self._drawn:
-                wanted, drawn = self._wanted, self._drawn
-                self._drawn = wanted
-                if wanted.startswith(drawn):
-                    await self.append(wanted[len(drawn) :])
-                else:
-                    await self.update(wanted)
-        finally:
-            self._drawing = False
+    other: Callable[[str], str]
+    """Whose client it is; nothing for one's own."""
 
 
 class Thought(Static):
@@ -98,6 +70,9 @@ class Thought(Static):
 
     def on_click(self, event: Click) -> None:
         event.stop()
+        self.toggle()
+
+    def toggle(self) -> None:
         self._open = not self._open
         self._draw()
 
@@ -134,14 +109,15 @@ ENDS = {
 }
 
 
-def end_note(finish: FinishPart) -> Note | None:
-    """How a turn ended, if that is worth a line."""
+def end_note(finish: FinishPart, other: Callable[[str], str]) -> Note | None:
+    """How a turn ended, if that is worth a line; `other` names those who did it from elsewhere."""
     if finish.reason not in ENDS:
         return None
     text, kind = ENDS[finish.reason]
-    told = [
-        line for line in (finish.title, finish.detail) if line.strip() and finish.reason is not FinishReason.CANCELED
-    ]
+    if finish.reason is FinishReason.CANCELED:
+        who = other(finish.detail.removeprefix("by "))
+        return Note(content(f"{text} by {who}." if who else f"{text}."), kind)
+    told = [line for line in (finish.title, finish.detail) if line.strip()]
     return Note(content(": ".join([text, "\n".join(told)]) if told else f"{text}."), kind)
 
 
@@ -171,7 +147,7 @@ class PromptView(Static):
 
     def _draw(self) -> None:
         parts = self.message.parts
-        rows = safe("\n".join(part.text for part in parts if isinstance(part, TextPart))).splitlines()
+        rows = plain("\n".join(part.text for part in parts if isinstance(part, TextPart))).splitlines()
         hidden = 0 if self._open else max(0, len(rows) - FOLDED_LINES)
         shown = [Content("\n".join(rows[:FOLDED_LINES] if hidden else rows))]
         if hidden:
@@ -232,7 +208,7 @@ class AnswerView(Vertical):
     def _widget(self, message: Message, part: Part) -> Widget | None:
         match part:
             case TextPart(text=text):
-                return GrowingMarkdown(text) if not message.summary else Thought(f"Summary so far\n{text}")
+                return Prose(text) if not message.summary else Thought(f"Summary so far\n{text}")
             case ReasoningPart(text=text):
                 return Thought(text)
             case ToolCallPart():
@@ -241,13 +217,13 @@ class AnswerView(Vertical):
                 self._around.cards[key] = card
                 return card
             case FinishPart():
-                return end_note(part)
+                return end_note(part, self._around.other)
         return None
 
 
 def _update(widget: Widget | None, part: Part) -> None:
     match widget, part:
-        case (GrowingMarkdown() | Thought(), TextPart(text=text) | ReasoningPart(text=text)):
+        case (Prose() | Thought(), TextPart(text=text) | ReasoningPart(text=text)):
             widget.show(text)
         case ToolCard(), ToolCallPart():
             widget.show_call(part)

@@ -5,6 +5,7 @@ Owns the outbox; must not know widgets. A refusal stays at its prompt until some
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -45,6 +46,10 @@ class Outgoing:
     run_id: str = field(default_factory=new_id)
     progress: Progress = Progress.SENDING
     problem: str = ""
+    tried: bool = False
+    """The server may have it."""
+    recalled: bool = False
+    """Whoever typed it has taken it back."""
 
 
 class Sender:
@@ -77,6 +82,11 @@ class Sender:
         self.waiting.remove(prompt)
         self._on_change(prompt)
 
+    def take_back(self, prompt: Outgoing) -> None:
+        """It is not to be run. What may be with the server already is canceled as soon as that is known."""
+        prompt.recalled = True
+        self.drop(prompt)
+
     def heard(self, run_id: str) -> None:
         """The stream tells of the run: the server has it."""
         for prompt in [known for known in self.waiting if known.run_id == run_id]:
@@ -102,6 +112,14 @@ class Sender:
                 head.progress = Progress.SENT
             if head in self.waiting:
                 self._on_change(head)
+            elif head.recalled and head.tried and head.progress is Progress.SENT:
+                await self._call_off(head)
+
+    async def _call_off(self, prompt: Outgoing) -> None:
+        """It was taken back while it was on its way: whoever took it back must not find that it runs."""
+        client, workspace_id = self._connection.client, self._connection.workspace_id
+        with suppress(LongboatError):  # the server never had it, or is done with it
+            await self._connection.insist(lambda: client.cancel_run(workspace_id, prompt.run_id))
 
     async def _send(self, prompt: Outgoing) -> None:
         if prompt not in self.waiting:  # taken back meanwhile
@@ -109,6 +127,7 @@ class Sender:
         client, workspace_id = self._connection.client, self._connection.workspace_id
         if prompt.session_id is None:
             prompt.session_id = await self._session(prompt)
+        prompt.tried = True
         match prompt.kind:
             case Kind.SHELL:
                 await client.shell(workspace_id, prompt.session_id, prompt.text, run_id=prompt.run_id)

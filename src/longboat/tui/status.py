@@ -12,7 +12,7 @@ from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
-from longboat.tui.plain import counted, line, one_line
+from longboat.tui.content import counted, line, one_line
 from longboat.wire.models import Usage
 
 NOTHING_USED = Usage()
@@ -63,7 +63,7 @@ class State:
     all_approved: bool = False
     usage: Usage = NOTHING_USED
     context: int = 0
-    """Tokens of the newest model request."""
+    """Tokens of the newest request to the model, and of its answer."""
     window: int = 0
 
 

@@ -10,8 +10,9 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from longboat.tui.plain import content, line, safe
+from longboat.tui.content import content, line
 from longboat.tui.sending import Kind, Outgoing, Progress
+from longboat.wire.plain import plain
 
 PROMPT_LINES = 6
 
@@ -36,7 +37,7 @@ class OutgoingView(Static):
 
     def show(self, *, away: bool) -> None:
         prompt = self.prompt
-        rows = safe(f"! {prompt.text}" if prompt.kind is Kind.SHELL else prompt.text).splitlines()
+        rows = plain(f"! {prompt.text}" if prompt.kind is Kind.SHELL else prompt.text).splitlines()
         shown = [Content("\n".join(rows[:PROMPT_LINES]))]
         refused = prompt.progress is Progress.REFUSED
         if refused:

@@ -7,9 +7,10 @@ from textual.content import Content
 from textual.events import Click
 from textual.widgets import Static
 
-from longboat.tui.plain import line, one_line, safe
-from longboat.tui.subject import arguments_of, subject_of
+from longboat.client.subject import arguments_of, subject_of
+from longboat.tui.content import line, one_line
 from longboat.wire.models import ToolCallPart, ToolResultPart
+from longboat.wire.plain import plain
 
 TAIL = 5
 """Lines of output while it runs, and of a result that is not expanded."""
@@ -101,7 +102,7 @@ class ToolCard(Static):
         mark, style = ("…", "$text-warning") if self.running else ("✓", "$text-success")
         if failed or (self.over and self.result is None):
             mark, style = "✗", "$text-error"
-        subject = subject_of(self.call.name, self.call.input)
+        subject = subject_of(self.call.name, self.call.input).text
         parts = [Content.styled(mark + " ", style), line(self.call.name, "bold"), Content(" ")]
         parts.append(line(subject, "$text-muted", width=160))
         if self._remark:
@@ -112,7 +113,7 @@ class ToolCard(Static):
         if self.result is None or not self.result.finished:
             live = [] if self.result is None else _last(self.result.content, TAIL)
             return [*(line(what, "$text-muted", width=200) for what in self._activity), *map(Content, live)]
-        text = safe(self.result.content)
+        text = plain(self.result.content)
         if self.expanded:
             return [*self._arguments(), *_cut(text, WHOLE)]
         if difference := _diff_in(text):
@@ -147,7 +148,7 @@ def _more(text: str) -> Content:
 
 
 def _last(text: str, count: int) -> list[str]:
-    end = safe(text[-400 * count :]).rstrip().splitlines()
+    end = plain(text[-400 * count :]).rstrip().splitlines()
     return [row[:400] for row in end[-count:]]
 
 

@@ -5,7 +5,7 @@ Owns which messages have widgets and where the reader is. Must not know the serv
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from time import monotonic
+from time import monotonic, process_time
 
 from textual.containers import Vertical, VerticalScroll
 from textual.widget import Widget
@@ -21,10 +21,11 @@ STEP = 20
 """Messages that get widgets at a time."""
 EDGE = 3
 """Lines from an end that count as being there."""
-FRAME_S = 1 / 30
+FRAME_S = 1 / 12
 """Between two drawings of what streams in, at least."""
 SHARE = 3
-"""Longer where drawing is slow: so many times what the last one took, so that keys are still heard."""
+"""Longer where drawing is slow: so many times what the last one cost, so that keys are still heard. The cost and not
+the time: a busy machine shall not make it slower still."""
 SLOWEST_S = 0.5
 NOTES = 20
 
@@ -40,11 +41,11 @@ class TranscriptView(VerticalScroll):
     }
     """
 
-    def __init__(self, *, by: Callable[[str], str], older: Older) -> None:
+    def __init__(self, *, by: Callable[[str], str], other: Callable[[str], str], older: Older) -> None:
         self.tail = Vertical(id="tail")
         """What stands below the newest message."""
         super().__init__(self.tail, id="transcript")
-        self._around = Surroundings(cards={}, results={}, remarks={}, by=by)
+        self._around = Surroundings(cards={}, results={}, remarks={}, by=by, other=other)
         self._older = older
         self._transcript = Transcript()
         self._views: dict[str, MessageView] = {}
@@ -53,7 +54,8 @@ class TranscriptView(VerticalScroll):
         """The newest message is among them."""
         self._dirty: dict[str, None] = {}
         self._scheduled = False
-        self._pause_s = FRAME_S
+        self._next = 0.0
+        """When to draw next, on the monotonic clock."""
         self._moving = False
         self._changing = asyncio.Lock()
         """Which messages have widgets is changed by one at a time."""
@@ -104,7 +106,7 @@ class TranscriptView(VerticalScroll):
         self._dirty[message_id] = None
         if not self._scheduled:
             self._scheduled = True
-            self.set_timer(self._pause_s, self._draw)
+            self.set_timer(max(0.001, self._next - monotonic()), self._draw)
 
     def redraw_prompt(self, run_id: str) -> None:
         """What is said beside the prompt of a run has changed."""
@@ -130,13 +132,14 @@ class TranscriptView(VerticalScroll):
         self.mount(note, before=self.tail)
 
     async def _draw(self) -> None:
-        began = monotonic()
+        began, used = monotonic(), process_time()
+        self._next = began + FRAME_S
         async with self._changing:
             await self._draw_dirty()
-        self.call_after_refresh(self._drawn, began)
+        self.call_after_refresh(self._drawn, began, used)
 
-    def _drawn(self, began: float) -> None:
-        self._pause_s = min(max(FRAME_S, SHARE * (monotonic() - began)), SLOWEST_S)
+    def _drawn(self, began: float, used: float) -> None:
+        self._next = began + min(max(FRAME_S, SHARE * (process_time() - used)), SLOWEST_S)
 
     async def _draw_dirty(self) -> None:
         self._scheduled = False

@@ -1,26 +1,22 @@
 """A session as one document: what export writes and import reads."""
 
-import msgspec
-
-from longboat.wire.models import Message, Run, Session, TodoItem
+from longboat.wire.models import Message, Run, Session
+from longboat.wire.shape import Shape
+from longboat.wire.workshop import TodoItem
 
 FORMAT = "longboat-session"
 FORMAT_VERSION = 1
 """Raised when a reader of the former number would misunderstand the document."""
 
 
-class _Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """Base: readers ignore fields they do not know."""
-
-
-class FileContent(_Shape, frozen=True, kw_only=True):
+class FileContent(Shape, frozen=True, kw_only=True):
     """A file's content: `text`, or `data` in base64 for what is not UTF-8."""
 
     text: str | None = None
     data: str | None = None
 
 
-class ExportedChange(_Shape, frozen=True, kw_only=True):
+class ExportedChange(Shape, frozen=True, kw_only=True):
     """A file change that a run made. Null is a file that is not there."""
 
     run_id: str
@@ -30,7 +26,7 @@ class ExportedChange(_Shape, frozen=True, kw_only=True):
     after: FileContent | None
 
 
-class SessionExport(_Shape, frozen=True, kw_only=True):
+class SessionExport(Shape, frozen=True, kw_only=True):
     """All that is finished of a session: what an unfinished turn has done, and what was undone, is left out. So are
     the sessions of its sub-agents."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from longboat.wire import models
+from longboat.wire import asks, models, workshop
 
 
 class Change(StrEnum):
@@ -41,19 +41,19 @@ EVENTS: dict[str, EventSpec] = {
     "run": EventSpec(models.Run, (Change.CREATED, Change.UPDATED), "A run was accepted, changed or edited."),
     "run_complete": EventSpec(models.RunComplete, (Change.CREATED,), "The one terminal event of a run."),
     "agent_event": EventSpec(models.AgentEvent, (Change.CREATED,), "A notice from the agent; nothing depends on it."),
-    "permission_request": EventSpec(models.Permission, (Change.CREATED,), "A tool call waits for somebody's word."),
+    "permission_request": EventSpec(asks.Permission, (Change.CREATED,), "A tool call waits for somebody's word."),
     "permission_notification": EventSpec(
-        models.PermissionNotification, (Change.UPDATED,), "A permission was answered, or withdrawn with its run."
+        asks.PermissionNotification, (Change.UPDATED,), "A permission was answered, or withdrawn with its run."
     ),
-    "question_request": EventSpec(models.Question, (Change.CREATED,), "The agent asks the people attached."),
+    "question_request": EventSpec(asks.Question, (Change.CREATED,), "The agent asks the people attached."),
     "question_notification": EventSpec(
-        models.QuestionNotification, (Change.UPDATED,), "A question was answered, or withdrawn with its run."
+        asks.QuestionNotification, (Change.UPDATED,), "A question was answered, or withdrawn with its run."
     ),
-    "file": EventSpec(models.FileChange, _ANY, "A turn, an undo or a redo changed a file."),
-    "todo": EventSpec(models.Todos, (Change.UPDATED,), "The plan of a session, whole."),
-    "job": EventSpec(models.Job, (Change.CREATED, Change.UPDATED), "A command in the background started or ended."),
-    "mcp_event": EventSpec(models.McpEvent, (Change.UPDATED,), "An MCP server connected, failed or wants a login."),
-    "lsp_event": EventSpec(models.LspEvent, (Change.UPDATED,), "A language server started, is ready, or failed."),
+    "file": EventSpec(workshop.FileChange, _ANY, "A turn, an undo or a redo changed a file."),
+    "todo": EventSpec(workshop.Todos, (Change.UPDATED,), "The plan of a session, whole."),
+    "job": EventSpec(workshop.Job, (Change.CREATED, Change.UPDATED), "A command in the background started or ended."),
+    "mcp_event": EventSpec(workshop.McpEvent, (Change.UPDATED,), "An MCP server connected, failed or wants a login."),
+    "lsp_event": EventSpec(workshop.LspEvent, (Change.UPDATED,), "A language server started, is ready, or failed."),
     "client": EventSpec(
         models.ClientInfo, (Change.CREATED, Change.DELETED), "A client attached (created) or detached (deleted)."
     ),

@@ -1,36 +1,42 @@
 """Numbers of what was used and done: the answers of `GET …/stats`. Days are days of UTC."""
 
-import msgspec
-
 from longboat.wire.models import Outcome, Usage
+from longboat.wire.shape import Shape
 
 
-class _Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of what the server sends: clients ignore fields they do not know."""
-
-
-class OutcomeCount(_Shape, frozen=True, kw_only=True):
+class OutcomeCount(Shape, frozen=True, kw_only=True):
     outcome: Outcome
     runs: int
 
 
-class DayFigures(_Shape, frozen=True, kw_only=True):
+class Latency(Shape, frozen=True, kw_only=True):
+    """Seconds: half, 90 % and 99 % of the runs took no longer than this. Null where there is no run."""
+
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    most: float | None
+
+
+class DayFigures(Shape, frozen=True, kw_only=True):
     """One day on which something was done."""
 
     day: str
     """As 2026-11-15."""
     usage: Usage
     outcomes: tuple[OutcomeCount, ...]
+    whole: Latency | None = None
+    """From accepted to finished, of the runs that were accepted on this day and started; null where there is none."""
 
 
-class ModelFigures(_Shape, frozen=True, kw_only=True):
+class ModelFigures(Shape, frozen=True, kw_only=True):
     model: str
     """As provider/model."""
     requests: int
     usage: Usage
 
 
-class SessionFigures(_Shape, frozen=True, kw_only=True):
+class SessionFigures(Shape, frozen=True, kw_only=True):
     workspace_id: str
     session_id: str
     title: str | None
@@ -41,7 +47,7 @@ class SessionFigures(_Shape, frozen=True, kw_only=True):
     usage: Usage
 
 
-class RunFigures(_Shape, frozen=True, kw_only=True):
+class RunFigures(Shape, frozen=True, kw_only=True):
     """What one run used."""
 
     run_id: str
@@ -49,30 +55,21 @@ class RunFigures(_Shape, frozen=True, kw_only=True):
     usage: Usage
 
 
-class SessionUsage(_Shape, frozen=True, kw_only=True):
+class SessionUsage(Shape, frozen=True, kw_only=True):
     """What the newest runs of a session used, at most 500, oldest first."""
 
     session_id: str
     items: tuple[RunFigures, ...]
 
 
-class ToolFigures(_Shape, frozen=True, kw_only=True):
+class ToolFigures(Shape, frozen=True, kw_only=True):
     tool: str
     calls: int
     """Those that got a result."""
     errors: int
 
 
-class Latency(_Shape, frozen=True, kw_only=True):
-    """Seconds: half, 90 % and 99 % of the runs took no longer than this. Null where there is no run."""
-
-    p50: float | None
-    p90: float | None
-    p99: float | None
-    most: float | None
-
-
-class Stats(_Shape, frozen=True, kw_only=True):
+class Stats(Shape, frozen=True, kw_only=True):
     """What was used and done since a day, in one workspace or in all. Imported runs are not counted."""
 
     since: str

@@ -48,3 +48,8 @@ class Cursor:
 
 def _digits(text: str) -> bool:
     return 1 <= len(text) <= 18 and text.isascii() and text.isdigit()
+
+
+def person(client_id: str) -> str:
+    """Whose client it is, for people: `ann:tui-3f2a` is one of ann's."""
+    return client_id.partition(":")[0] or client_id

@@ -2,13 +2,8 @@
 
 from enum import StrEnum
 
-import msgspec
-
 from longboat.wire.events import Change
-
-
-class _Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of what the server sends: clients ignore fields they do not know."""
+from longboat.wire.shape import Shape
 
 
 class FileKind(StrEnum):
@@ -20,7 +15,7 @@ class FileKind(StrEnum):
     """A socket, a pipe, a device."""
 
 
-class FileEntry(_Shape, frozen=True, kw_only=True):
+class FileEntry(Shape, frozen=True, kw_only=True):
     """`path` is relative to the workspace."""
 
     name: str
@@ -30,7 +25,7 @@ class FileEntry(_Shape, frozen=True, kw_only=True):
     """Bytes, of a file."""
 
 
-class FilePage(_Shape, frozen=True, kw_only=True):
+class FilePage(Shape, frozen=True, kw_only=True):
     """A directory, sorted by name; without hidden names and what `.gitignore` excludes, unless all was asked for."""
 
     path: str
@@ -39,7 +34,7 @@ class FilePage(_Shape, frozen=True, kw_only=True):
     """False: there are more than are listed."""
 
 
-class FoundPage(_Shape, frozen=True, kw_only=True):
+class FoundPage(Shape, frozen=True, kw_only=True):
     """Files whose path matches, the best first, relative to the workspace."""
 
     items: tuple[str, ...]
@@ -47,7 +42,7 @@ class FoundPage(_Shape, frozen=True, kw_only=True):
     """False: there are more than are listed, or not every file was looked at."""
 
 
-class FileDiff(_Shape, frozen=True, kw_only=True):
+class FileDiff(Shape, frozen=True, kw_only=True):
     """What became of a file by what the agent's own tools did. Where somebody else changed it in between, it has
     several."""
 
@@ -61,13 +56,13 @@ class FileDiff(_Shape, frozen=True, kw_only=True):
     """False: the diff is too long and was cut."""
 
 
-class DiffPage(_Shape, frozen=True, kw_only=True):
+class DiffPage(Shape, frozen=True, kw_only=True):
     items: tuple[FileDiff, ...]
     complete: bool
     """False: there are more files than are shown."""
 
 
-class ModelInfo(_Shape, frozen=True, kw_only=True):
+class ModelInfo(Shape, frozen=True, kw_only=True):
     """A model that a prompt can name."""
 
     name: str
@@ -82,7 +77,7 @@ class ModelInfo(_Shape, frozen=True, kw_only=True):
     """Whether it takes a reasoning effort. What is not known is assumed."""
 
 
-class ModelPage(_Shape, frozen=True, kw_only=True):
+class ModelPage(Shape, frozen=True, kw_only=True):
     items: tuple[ModelInfo, ...]
     """Those that are ready first."""
     large: str | None

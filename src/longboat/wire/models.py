@@ -8,6 +8,9 @@ from enum import StrEnum
 
 import msgspec
 
+from longboat.wire.asks import Permission, Question
+from longboat.wire.shape import Shape
+
 
 class RunState(StrEnum):
     """Where a run is in its life. There is no "canceling": see `Run.cancel_requested`."""
@@ -66,21 +69,17 @@ class FinishReason(StrEnum):
     CONTENT_FILTER = "content_filter"
 
 
-class _Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of what the server sends: clients ignore fields they do not know."""
-
-
-class TextPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="text"):
+class TextPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="text"):
     text: str
 
 
-class ReasoningPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="reasoning"):
+class ReasoningPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="reasoning"):
     text: str
     signature: str | None = None
     """What the provider wants back with it, if anything."""
 
 
-class ToolCallPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_call"):
+class ToolCallPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_call"):
     id: str
     name: str
     input: str
@@ -88,14 +87,14 @@ class ToolCallPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="too
     finished: bool = False
 
 
-class Image(_Shape, frozen=True, kw_only=True):
+class Image(Shape, frozen=True, kw_only=True):
     media_type: str
     """image/png, image/jpeg, image/gif or image/webp."""
     data: str
     """Base64."""
 
 
-class ToolResultPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
+class ToolResultPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
     tool_call_id: str
     name: str = ""
     """The tool: a snapshot has this message while the tool runs, and not the finished one with the call."""
@@ -107,7 +106,7 @@ class ToolResultPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="t
     """What the model sees besides: 5 MB each at most."""
 
 
-class FilePart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="file"):
+class FilePart(Shape, frozen=True, kw_only=True, tag_field="type", tag="file"):
     name: str
     media_type: str
     text: str | None = None
@@ -115,7 +114,7 @@ class FilePart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="file"):
     """Base64."""
 
 
-class FinishPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="finish"):
+class FinishPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="finish"):
     reason: FinishReason
     title: str = ""
     detail: str = ""
@@ -124,7 +123,7 @@ class FinishPart(_Shape, frozen=True, kw_only=True, tag_field="type", tag="finis
 Part = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | FilePart | FinishPart
 
 
-class Message(_Shape, frozen=True, kw_only=True):
+class Message(Shape, frozen=True, kw_only=True):
     id: str
     session_id: str
     run_id: str
@@ -148,7 +147,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     data: str | None = None
 
 
-class Usage(_Shape, frozen=True, kw_only=True):
+class Usage(Shape, frozen=True, kw_only=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
@@ -161,7 +160,7 @@ class Usage(_Shape, frozen=True, kw_only=True):
         )
 
 
-class Session(_Shape, frozen=True, kw_only=True):
+class Session(Shape, frozen=True, kw_only=True):
     id: str
     workspace_id: str
     parent_id: str | None = None
@@ -176,7 +175,7 @@ class Session(_Shape, frozen=True, kw_only=True):
     """How much of the model's window the newest request and its answer took, as the provider counted."""
 
 
-class Run(_Shape, frozen=True, kw_only=True):
+class Run(Shape, frozen=True, kw_only=True):
     run_id: str
     seq: int
     session_id: str
@@ -187,6 +186,8 @@ class Run(_Shape, frozen=True, kw_only=True):
     position: int | None = None
     """How many unfinished runs of the session go first; 0 is the active one; null once folded or finished."""
     cancel_requested: bool = False
+    canceled_by: str | None = None
+    """The client that canceled it, if it said its name."""
     folded_into: str | None = None
     error: str | None = None
     accepted_at: str
@@ -198,7 +199,7 @@ class Run(_Shape, frozen=True, kw_only=True):
     parent_session_id: str | None = None
 
 
-class RunComplete(_Shape, frozen=True, kw_only=True):
+class RunComplete(Shape, frozen=True, kw_only=True):
     """The terminal event of a run. `message_id` and `text` are those of its turn's last assistant message."""
 
     run_id: str
@@ -211,7 +212,7 @@ class RunComplete(_Shape, frozen=True, kw_only=True):
     folded_into: str | None = None
 
 
-class MessageDelta(_Shape, frozen=True, kw_only=True):
+class MessageDelta(Shape, frozen=True, kw_only=True):
     """Text that was added to a part. `offset` counts characters: a gap or a repeat shows."""
 
     message_id: str
@@ -237,7 +238,7 @@ class AgentEventType(StrEnum):
     """The local model is being fetched or loaded."""
 
 
-class AgentEvent(_Shape, frozen=True, kw_only=True):
+class AgentEvent(Shape, frozen=True, kw_only=True):
     type: AgentEventType
     session_id: str
     run_id: str
@@ -245,200 +246,14 @@ class AgentEvent(_Shape, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class ClientInfo(_Shape, frozen=True, kw_only=True):
+class ClientInfo(Shape, frozen=True, kw_only=True):
     """A client that holds the workspace open."""
 
     client_id: str
     attached_at: str
 
 
-class McpEvent(_Shape, frozen=True, kw_only=True):
-    """How an MCP server of the workspace is doing."""
-
-    server: str
-    transport: str
-    phase: str
-    reason: str = ""
-    authorization_url: str | None = None
-    """A page that a person must open before the server can be used."""
-    tools: int = 0
-    prompts: int = 0
-    resources: int = 0
-
-
-class LspEvent(_Shape, frozen=True, kw_only=True):
-    """How a language server of the workspace is doing."""
-
-    server: str
-    root: str
-    state: str
-    detail: str = ""
-
-
-class AskState(StrEnum):
-    """Where a permission or a question stands."""
-
-    PENDING = "pending"
-    """Somebody attached should answer; the first answer wins."""
-    ANSWERED = "answered"
-    WITHDRAWN = "withdrawn"
-    """Its run ended first."""
-
-
-class PermissionAnswer(StrEnum):
-    ONCE = "once"
-    SESSION = "session"
-    """And everything that `grant` says, for the rest of the session."""
-    ALWAYS = "always"
-    """The same for ever: the rules are written to the project's longboat.json."""
-    DENY = "deny"
-
-
-class Permission(_Shape, frozen=True, kw_only=True):
-    """A tool call that waits for somebody's word."""
-
-    id: str
-    session_id: str
-    run_id: str
-    tool_call_id: str
-    tool: str
-    action: str
-    argument: str
-    title: str
-    detail: str
-    """What it would do: a diff, or the whole command."""
-    why: str
-    """Why it is asked."""
-    grant: tuple[str, ...]
-    """The rules that the answers session and always would add: exactly this. Empty where only once can be said."""
-    wide: tuple[str, ...] = ()
-    """A wider form of them, for an answer that says `wide`."""
-    state: AskState = AskState.PENDING
-    answer: PermissionAnswer | None = None
-    granted: tuple[str, ...] = ()
-    """The rules that the answer added."""
-    reason: str = ""
-    answered_by: str | None = None
-    asked_at: str
-    answered_at: str | None = None
-    parent_run_id: str | None = None
-    """A sub-agent's ask: the run that sent it, and that run's session."""
-    parent_session_id: str | None = None
-
-
-class PermissionNotification(_Shape, frozen=True, kw_only=True):
-    """A permission was answered or withdrawn."""
-
-    id: str
-    session_id: str
-    run_id: str
-    state: AskState
-    answer: PermissionAnswer | None
-    reason: str
-    answered_by: str | None
-    parent_run_id: str | None = None
-    parent_session_id: str | None = None
-
-
-class Question(_Shape, frozen=True, kw_only=True):
-    """What the agent asks the people attached. Free text is always allowed beside the choices."""
-
-    id: str
-    session_id: str
-    run_id: str
-    tool_call_id: str
-    text: str
-    choices: tuple[str, ...]
-    multiple: bool
-    state: AskState = AskState.PENDING
-    answer: tuple[str, ...] = ()
-    answered_by: str | None = None
-    asked_at: str
-    answered_at: str | None = None
-    parent_run_id: str | None = None
-    """A sub-agent's question: the run that sent it, and that run's session."""
-    parent_session_id: str | None = None
-
-
-class QuestionNotification(_Shape, frozen=True, kw_only=True):
-    """A question was answered or withdrawn."""
-
-    id: str
-    session_id: str
-    run_id: str
-    state: AskState
-    answer: tuple[str, ...]
-    answered_by: str | None
-    parent_run_id: str | None = None
-    parent_session_id: str | None = None
-
-
-class TodoState(StrEnum):
-    PENDING = "pending"
-    IN_PROGRESS = "in_progress"
-    COMPLETED = "completed"
-
-
-class TodoItem(_Shape, frozen=True, kw_only=True):
-    text: str
-    state: TodoState = TodoState.PENDING
-
-
-class Todos(_Shape, frozen=True, kw_only=True):
-    """The plan of a session, whole."""
-
-    session_id: str
-    items: tuple[TodoItem, ...]
-
-
-class FileChange(_Shape, frozen=True, kw_only=True):
-    """A file that a turn changed, or that undo or redo put back."""
-
-    session_id: str
-    run_id: str
-    path: str
-    additions: int
-    deletions: int
-
-
-class JobState(StrEnum):
-    """How a command in the background is doing."""
-
-    RUNNING = "running"
-    FINISHED = "finished"
-    """It ended by itself."""
-    KILLED = "killed"
-    """Somebody ended it, or its workspace closed."""
-    TIMED_OUT = "timed_out"
-    """Its own time limit ended it."""
-
-
-class Job(_Shape, frozen=True, kw_only=True):
-    """A command in the background of a workspace."""
-
-    id: str
-    command: str
-    state: JobState
-    exit_code: int | None = None
-    seconds: float
-    """How long it ran, or has been running."""
-    killed_by: str | None = None
-    """Who ended it: a client, or `agent`."""
-
-
-class JobOutput(_Shape, frozen=True, kw_only=True):
-    """A job and a piece of its output."""
-
-    job: Job
-    text: str
-    start: int
-    """The place of the text's first character in all that was written. More than was asked for if what lies between is
-    not kept in memory."""
-    next: int
-    """Read on `after` this."""
-
-
-class Workspace(_Shape, frozen=True, kw_only=True):
+class Workspace(Shape, frozen=True, kw_only=True):
     id: str
     path: str
     created_at: str
@@ -447,7 +262,7 @@ class Workspace(_Shape, frozen=True, kw_only=True):
     clients: tuple[ClientInfo, ...] = ()
 
 
-class Snapshot(_Shape, frozen=True, kw_only=True):
+class Snapshot(Shape, frozen=True, kw_only=True):
     """The committed state of a workspace exactly at `cursor`."""
 
     cursor: str
@@ -459,13 +274,13 @@ class Snapshot(_Shape, frozen=True, kw_only=True):
     clients: tuple[ClientInfo, ...] = ()
 
 
-class Resync(_Shape, frozen=True, kw_only=True):
+class Resync(Shape, frozen=True, kw_only=True):
     """The cursor the client brought is not in the log: a snapshot follows."""
 
     reason: str
 
 
-class Accepted(_Shape, frozen=True, kw_only=True):
+class Accepted(Shape, frozen=True, kw_only=True):
     """The answer to an accepted prompt."""
 
     run_id: str
@@ -474,7 +289,7 @@ class Accepted(_Shape, frozen=True, kw_only=True):
     position: int | None
 
 
-class AgentInfo(_Shape, frozen=True, kw_only=True):
+class AgentInfo(Shape, frozen=True, kw_only=True):
     model: str | None
     provider: str | None
     ready: bool
@@ -483,7 +298,7 @@ class AgentInfo(_Shape, frozen=True, kw_only=True):
     """What to do before a prompt can be answered, when `ready` is false."""
 
 
-class SessionStatus(_Shape, frozen=True, kw_only=True):
+class SessionStatus(Shape, frozen=True, kw_only=True):
     session_id: str
     busy: bool
     active_run_id: str | None
@@ -492,140 +307,50 @@ class SessionStatus(_Shape, frozen=True, kw_only=True):
     """Turns that are undone and can be redone."""
 
 
-class Canceled(_Shape, frozen=True, kw_only=True):
+class Canceled(Shape, frozen=True, kw_only=True):
     canceled: tuple[str, ...]
 
 
-class Health(_Shape, frozen=True, kw_only=True):
+class Health(Shape, frozen=True, kw_only=True):
     status: str
     """`ok`, `degraded` (the store fails; writes are being retried) or `leaving`."""
     detail: str = ""
 
 
-class Version(_Shape, frozen=True, kw_only=True):
+class Version(Shape, frozen=True, kw_only=True):
     version: str
     protocol: int
 
 
-class WebDoor(_Shape, frozen=True, kw_only=True):
+class WebDoor(Shape, frozen=True, kw_only=True):
     """Where a browser on the server's machine reaches it."""
 
     url: str
 
 
-class ErrorBody(_Shape, frozen=True, kw_only=True):
+class ErrorBody(Shape, frozen=True, kw_only=True):
     code: str
     message: str
 
 
-class WorkspacePage(_Shape, frozen=True, kw_only=True):
+class WorkspacePage(Shape, frozen=True, kw_only=True):
     items: tuple[Workspace, ...]
     next: str | None = None
 
 
-class SessionPage(_Shape, frozen=True, kw_only=True):
+class SessionPage(Shape, frozen=True, kw_only=True):
     items: tuple[Session, ...]
     next: str | None = None
 
 
-class MessagePage(_Shape, frozen=True, kw_only=True):
+class MessagePage(Shape, frozen=True, kw_only=True):
     items: tuple[Message, ...]
     next: str | None = None
 
 
-class RunPage(_Shape, frozen=True, kw_only=True):
+class RunPage(Shape, frozen=True, kw_only=True):
     items: tuple[Run, ...]
     next: str | None = None
-
-
-class PermissionPage(_Shape, frozen=True, kw_only=True):
-    items: tuple[Permission, ...]
-    next: str | None = None
-
-
-class QuestionPage(_Shape, frozen=True, kw_only=True):
-    items: tuple[Question, ...]
-    next: str | None = None
-
-
-class JobPage(_Shape, frozen=True, kw_only=True):
-    items: tuple[Job, ...]
-    next: str | None = None
-
-
-class McpPage(_Shape, frozen=True, kw_only=True):
-    items: tuple[McpEvent, ...]
-
-
-class LspPage(_Shape, frozen=True, kw_only=True):
-    items: tuple[LspEvent, ...]
-
-
-class SkillInfo(_Shape, frozen=True, kw_only=True):
-    name: str
-    description: str
-    path: str
-
-
-class CommandArgument(_Shape, frozen=True, kw_only=True):
-    name: str
-    description: str = ""
-    required: bool = False
-
-
-class CommandInfo(_Shape, frozen=True, kw_only=True):
-    """A prompt kept in a file or by an MCP server: `/name arguments` in a prompt stands for it."""
-
-    name: str
-    description: str
-    argument_hint: str
-    server: str | None = None
-    """The MCP server that keeps it; null for a file."""
-    arguments: tuple[CommandArgument, ...] = ()
-    """What the MCP server takes, in order: words, or `name=value`."""
-
-
-class SkillPage(_Shape, frozen=True, kw_only=True):
-    """What the project's files offer: skills, commands and sub-agents, and what is wrong with them."""
-
-    items: tuple[SkillInfo, ...]
-    commands: tuple[CommandInfo, ...] = ()
-    agents: tuple[SkillInfo, ...] = ()
-    problems: tuple[str, ...] = ()
-
-
-class FileFate(StrEnum):
-    RESTORED = "restored"
-    """It has its other content again."""
-    RECREATED = "recreated"
-    """It was not there, and is again."""
-    REMOVED = "removed"
-    """It was there, and is no more."""
-
-
-class UndoneFile(_Shape, frozen=True, kw_only=True):
-    path: str
-    fate: FileFate
-
-
-class Undone(_Shape, frozen=True, kw_only=True):
-    """What undo or redo did: the run, and the files that were put back."""
-
-    run_id: str
-    files: tuple[str, ...]
-    fates: tuple[UndoneFile, ...] = ()
-    """What became of each of the files."""
-
-
-class RenderedItem(_Shape, frozen=True, kw_only=True):
-    html: str
-    """Safe: no scripts, no styles, nothing from elsewhere, links to http, https and mailto alone."""
-
-
-class Rendered(_Shape, frozen=True, kw_only=True):
-    """The HTML of each item, in their order."""
-
-    items: tuple[RenderedItem, ...]
 
 
 PROTOCOL = 1

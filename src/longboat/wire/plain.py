@@ -23,6 +23,8 @@ _CONTROL = re.compile(f"[{_HIDDEN}]|{_JOINERS}")
 
 def plain(text: str) -> str:
     """The text with its lines, tabs as spaces, and a sign in place of each character that would not show itself."""
+    if text.isascii() and text.isprintable():
+        return text  # as most of what is shown
     return spelled(text).expandtabs(4)
 
 

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from longboat.wire.models import Attachment, Delivery, PermissionAnswer
+from longboat.wire.asks import PermissionAnswer
+from longboat.wire.models import Attachment, Delivery
 
 
 class _Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

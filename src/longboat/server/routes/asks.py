@@ -5,17 +5,9 @@ from litestar.params import FromPath
 
 from longboat.server.bodies import read_body
 from longboat.server.routes.request import HttpRequest, W, takes, workspace_of
-from longboat.wire.models import (
-    LspPage,
-    McpEvent,
-    McpPage,
-    Permission,
-    PermissionPage,
-    Question,
-    QuestionPage,
-    SkillPage,
-)
+from longboat.wire.asks import Permission, PermissionPage, Question, QuestionPage
 from longboat.wire.requests import AnswerPermission, AnswerQuestion, McpLogin
+from longboat.wire.workshop import LspPage, McpEvent, McpPage, SkillPage
 
 
 @get(W + "/permissions")

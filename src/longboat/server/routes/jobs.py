@@ -5,8 +5,8 @@ from typing import Annotated
 from litestar import get, post
 from litestar.params import FromPath, QueryParameter
 
-from longboat.server.routes.request import ClientId, HttpRequest, W, client_id_of, workspace_of
-from longboat.wire.models import Job, JobOutput, JobPage
+from longboat.server.routes.request import ClientId, HttpRequest, W, name_of, workspace_of
+from longboat.wire.workshop import Job, JobOutput, JobPage
 
 ONE = W + "/jobs/{job_id:str}"
 
@@ -33,8 +33,7 @@ async def read_job(request: HttpRequest, job_id: FromPath[str], offset: From = N
 @post(ONE + "/kill", status_code=200)
 async def kill_job(request: HttpRequest, job_id: FromPath[str], client_id: ClientId = None) -> Job:
     """End a job and all that it started. One that has ended stays as it is."""
-    name = client_id_of(client_id) if client_id is not None else None
-    return await (await workspace_of(request)).bench.kill_job(job_id, name)
+    return await (await workspace_of(request)).bench.kill_job(job_id, name_of(client_id))
 
 
 HANDLERS = [list_jobs, read_job, kill_job]

@@ -11,8 +11,8 @@ from longboat.server.auth import Policy
 from longboat.server.bodies import read_body
 from longboat.server.routes.request import HttpRequest, takes
 from longboat.server.routes.service import own_page
-from longboat.wire.models import Rendered, RenderedItem
 from longboat.wire.requests import Render
+from longboat.wire.workshop import Rendered, RenderedItem
 
 To = Annotated[str, QueryParameter(max_length=2_048, description="Where to go then: a path of this server.")]
 

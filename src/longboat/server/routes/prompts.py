@@ -1,19 +1,23 @@
 """Prompts: accept one, see what the agent and a session are doing, cancel, look at the queue, clear it."""
 
+from typing import Annotated
+
 from litestar import Response, get, post
-from litestar.params import FromPath
+from litestar.params import FromPath, QueryParameter
 
 from longboat.server.bodies import read_body
-from longboat.server.routes.request import HttpRequest, S, W, accepted, takes, workspace_of
+from longboat.server.routes.request import ClientId, HttpRequest, S, W, accepted, name_of, takes, workspace_of
 from longboat.wire.listings import ModelPage
 from longboat.wire.models import Accepted, AgentInfo, Canceled, RunPage, SessionStatus
 from longboat.wire.requests import Submit
 
+Named = Annotated[str | None, QueryParameter(max_length=500, description="Of a prompt that names this model.")]
+
 
 @get(W + "/agent")
-async def get_agent(request: HttpRequest) -> AgentInfo:
+async def get_agent(request: HttpRequest, model: Named = None) -> AgentInfo:
     """Which model answers, whether it can, and whether anything runs."""
-    return await (await workspace_of(request)).agent()
+    return await (await workspace_of(request)).agent(model)
 
 
 @post(W + "/agent", status_code=202, opt=takes(Submit))
@@ -38,9 +42,9 @@ async def get_session_status(request: HttpRequest, session_id: FromPath[str]) ->
 
 
 @post(S + "/cancel", status_code=200)
-async def cancel_session(request: HttpRequest, session_id: FromPath[str]) -> Canceled:
+async def cancel_session(request: HttpRequest, session_id: FromPath[str], client_id: ClientId = None) -> Canceled:
     """Cancel all that was accepted so far in a session. On an idle session it does nothing."""
-    return await (await workspace_of(request)).cancel_session(session_id)
+    return await (await workspace_of(request)).cancel_session(session_id, name_of(client_id))
 
 
 @get(S + "/prompts/queued")
@@ -50,9 +54,9 @@ async def list_queued(request: HttpRequest, session_id: FromPath[str]) -> RunPag
 
 
 @post(S + "/prompts/clear", status_code=200)
-async def clear_queue(request: HttpRequest, session_id: FromPath[str]) -> Canceled:
+async def clear_queue(request: HttpRequest, session_id: FromPath[str], client_id: ClientId = None) -> Canceled:
     """Cancel what waits in a session and leave the active run alone."""
-    return await (await workspace_of(request)).clear_queue(session_id)
+    return await (await workspace_of(request)).clear_queue(session_id, name_of(client_id))
 
 
 HANDLERS = [get_agent, list_models, submit_prompt, get_session_status, cancel_session, list_queued, clear_queue]

@@ -33,6 +33,11 @@ async def workspace_of(request: HttpRequest) -> "Workspace":
     return await app_of(request).workspace(request.path_params["workspace_id"])
 
 
+def name_of(client_id: str | None) -> str | None:
+    """The client_id where one may be given."""
+    return None if client_id is None else client_id_of(client_id)
+
+
 def client_id_of(value: str | None) -> str:
     """The client_id where one is needed."""
     if value is None:

@@ -6,7 +6,7 @@ from litestar import get, patch, post
 from litestar.params import FromPath, FromQuery, QueryParameter
 
 from longboat.server.bodies import read_body
-from longboat.server.routes.request import After, HttpRequest, Limit, W, takes, workspace_of
+from longboat.server.routes.request import After, ClientId, HttpRequest, Limit, W, name_of, takes, workspace_of
 from longboat.wire.models import Run, RunPage, RunState
 from longboat.wire.requests import EditRun
 
@@ -38,9 +38,9 @@ async def get_run(request: HttpRequest, run_id: FromPath[str], wait: Wait = 0.0)
 
 
 @post(ONE + "/cancel", status_code=200)
-async def cancel_run(request: HttpRequest, run_id: FromPath[str]) -> Run:
-    """Cancel one run, whatever its state. A finished one stays as it is."""
-    return await (await workspace_of(request)).cancel_run(run_id)
+async def cancel_run(request: HttpRequest, run_id: FromPath[str], client_id: ClientId = None) -> Run:
+    """Cancel one run, whatever its state. A finished one stays as it is. With client_id others see who it was."""
+    return await (await workspace_of(request)).cancel_run(run_id, name_of(client_id))
 
 
 @patch(ONE, opt=takes(EditRun))

@@ -7,8 +7,9 @@ from litestar.params import FromPath, QueryParameter
 
 from longboat.server.bodies import read_body
 from longboat.server.routes.request import After, HttpRequest, Limit, W, accepted, takes, workspace_of
-from longboat.wire.models import Accepted, MessagePage, Session, SessionPage, Todos, Undone
+from longboat.wire.models import Accepted, MessagePage, Session, SessionPage
 from longboat.wire.requests import CreateSession, RunShell, UpdateSession
+from longboat.wire.workshop import Todos, Undone
 
 ONE = W + "/sessions/{session_id:str}"
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from textual.widget import Widget
 
-from longboat.wire.models import PermissionAnswer
+from longboat.wire.asks import PermissionAnswer
 from longboat.wire.plain import plain_line
 
 

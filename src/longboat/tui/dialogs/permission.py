@@ -17,7 +17,7 @@ from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.frame import GRACE_S, Clock, Dialog, keys_line
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.looks import FAINT
-from longboat.wire.models import Permission, PermissionAnswer
+from longboat.wire.asks import Permission, PermissionAnswer
 from longboat.wire.plain import plain, plain_line
 
 MAX_REASON = 10_000

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from longboat.tui.dialogs.asks import Gone, tell, told_question
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.frame import GRACE_S, Clock, Dialog, keys_line
-from longboat.wire.models import Question
+from longboat.wire.asks import Question
 from longboat.wire.plain import plain, plain_line
 
 MAX_ANSWER = 10_000
@@ -27,6 +27,20 @@ class QuestionAnswered:
     """The choices as the agent wrote them, then one's own words."""
 
 
+class Choices(OptionList):
+    # Where the arrows are heard: a key that the app heard first would overtake those pressed before it.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "screen.send", "Send", show=False)]
+
+    def __init__(self) -> None:
+        super().__init__(id="choices", markup=False)
+        self.strayed = False
+        """Letters came here that were meant for one's own words: the focus was on its way there."""
+
+    def on_key(self, event: events.Key) -> None:
+        if event.is_printable and event.character not in (" ", "t") and not (event.character or "").isdigit():
+            self.strayed = True
+
+
 class QuestionDialog(Dialog[QuestionAnswered | Gone]):
     """Ends with an answer, with `Gone`, or with None: later."""
 
@@ -35,7 +49,6 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *[Binding(str(number), f"number({number})", show=False) for number in range(1, 10)],
         Binding("space", "mark", "Choose"),
-        Binding("enter", "send", "Send", show=False, priority=True),
         Binding("t", "words", "Your own words"),
         Binding("pageup", "look(-1)", "Up", show=False, priority=True),
         Binding("pagedown", "look(1)", "Down", show=False, priority=True),
@@ -58,7 +71,7 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
         self._marked: set[int] = set()
 
     def body(self) -> list[Widget]:
-        choices = [OptionList(id="choices", markup=False)] if self.question.choices else []
+        choices = [Choices()] if self.question.choices else []
         mark = [("space", "mark"), ("enter", "send")] if self.question.multiple else [("enter", "send")]
         return [
             VerticalScroll(Static(plain(self.question.text), markup=False), id="text", can_focus=False),
@@ -77,8 +90,8 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
             self.query_one("#words").focus()
 
     @property
-    def _choices(self) -> OptionList:
-        return self.query_one("#choices", OptionList)
+    def _choices(self) -> Choices:
+        return self.query_one("#choices", Choices)
 
     def _draw(self) -> None:
         choices = self._choices
@@ -123,10 +136,18 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
         """By mouse: enter does not come here."""
         self.action_number(event.option_index + 1)
 
+    @on(Input.Submitted, "#words")
+    def _written(self) -> None:
+        self.action_send()
+
     def action_send(self) -> None:
         if self.is_hasty():
             return
-        if not self.question.multiple and self.question.choices and self._choices.has_focus:
+        if self.question.choices and self._choices.strayed:
+            self._choices.strayed = False
+            self.action_words()
+            self.complain("Some of what you typed was lost: write your answer again.")
+        elif not self.question.multiple and self.question.choices and self._choices.has_focus:
             self._send({self._choices.highlighted or 0})
         elif self._words or self._marked:
             self._send(self._marked)

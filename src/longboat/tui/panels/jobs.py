@@ -13,8 +13,8 @@ from textual.widgets.option_list import Option
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
 from longboat.tui.dialogs.figures import lasted
 from longboat.tui.panels.looks import FAINT
-from longboat.wire.models import Job, JobState
 from longboat.wire.plain import plain_line
+from longboat.wire.workshop import Job, JobState
 
 _LOOKS = {
     JobState.RUNNING: ("●", "$text-success"),

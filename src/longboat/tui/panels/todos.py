@@ -6,8 +6,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from longboat.tui.panels.looks import FAINT
-from longboat.wire.models import ClientInfo, TodoItem, TodoState
+from longboat.wire.models import ClientInfo
 from longboat.wire.plain import plain_line
+from longboat.wire.workshop import TodoItem, TodoState
 
 _MARKS = {
     TodoState.PENDING: ("○", "", ""),

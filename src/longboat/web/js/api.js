@@ -79,8 +79,8 @@ export class Workspace {
     return call('GET', this.at(id));
   }
 
-  createSession(title = '') {
-    return call('POST', `${this.root}/sessions`, { title });
+  createSession(title = '', signal = undefined) {
+    return call('POST', `${this.root}/sessions`, { title }, { signal });
   }
 
   rename(id, title) {
@@ -123,20 +123,25 @@ export class Workspace {
     return call('POST', this.at(id, '/summarize'), { client_id: this.client_id });
   }
 
-  submit(prompt) {
-    return call('POST', `${this.root}/agent`, { ...prompt, client_id: this.client_id });
+  submit(prompt, signal) {
+    return call('POST', `${this.root}/agent`, { ...prompt, client_id: this.client_id }, { signal });
   }
 
-  shell(id, command, run_id) {
-    return call('POST', this.at(id, '/shell'), { command, run_id, client_id: this.client_id });
+  shell(id, command, run_id, signal) {
+    return call('POST', this.at(id, '/shell'), { command, run_id, client_id: this.client_id }, { signal });
   }
 
   runs(session_id, after, limit = 60) {
     return call('GET', `${this.root}/runs${query({ session_id, after, limit })}`);
   }
 
-  cancelRun(id) {
-    return call('POST', `${this.root}/runs/${encodeURIComponent(id)}/cancel`);
+  /** For requests by which others see who did it. */
+  get me() {
+    return query({ client_id: this.client_id });
+  }
+
+  cancelRun(id, signal) {
+    return call('POST', `${this.root}/runs/${encodeURIComponent(id)}/cancel${this.me}`, undefined, { signal });
   }
 
   editRun(id, changes) {
@@ -144,11 +149,11 @@ export class Workspace {
   }
 
   cancelAll(session_id) {
-    return call('POST', `${this.root}/agent/sessions/${encodeURIComponent(session_id)}/cancel`);
+    return call('POST', `${this.root}/agent/sessions/${encodeURIComponent(session_id)}/cancel${this.me}`);
   }
 
   clearQueue(session_id) {
-    return call('POST', `${this.root}/agent/sessions/${encodeURIComponent(session_id)}/prompts/clear`);
+    return call('POST', `${this.root}/agent/sessions/${encodeURIComponent(session_id)}/prompts/clear${this.me}`);
   }
 
   answerPermission(id, answer) {

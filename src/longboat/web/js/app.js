@@ -1,7 +1,7 @@
 // The page: who is here, which workspace and session the address names, and the frame around them.
 
 import { Drawer } from './a11y.js';
-import { server } from './api.js';
+import { Refused, server } from './api.js';
 import { Connection } from './connection.js';
 import { Desk } from './desk.js';
 import { byId, replace } from './dom.js';
@@ -16,10 +16,32 @@ const drawers = {};
 let desk = null;
 let name = '';
 
-/** #/workspace/session */
+const NOT_HERE =
+  'This server does not know the workspace in the address. It may belong to another server, or the link was cut. Choose one of these, or open its directory.';
+
+/** #/workspace/session?name=… */
 function address() {
-  const [workspace_id, session_id] = location.hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent);
+  const [path] = location.hash.replace(/^#\/?/, '').split('?');
+  const [workspace_id, session_id] = path.split('/').map(decoded);
   return { workspace_id: workspace_id || null, session_id: session_id || null };
+}
+
+function decoded(text) {
+  try {
+    const id = decodeURIComponent(text);
+    // The browser would take these for steps in a path: no id is one.
+    return ['.', '..'].includes(id) ? `${id}?` : id;
+  } catch {
+    return text; // a link that was cut: the server will not know it
+  }
+}
+
+/** Who opened this page from a terminal is known there. The address keeps only what can be passed on. */
+function suggestedName() {
+  const [path, rest] = location.hash.split('?');
+  if (rest === undefined) return null;
+  history.replaceState(null, '', path);
+  return new URLSearchParams(rest).get('name');
 }
 
 function go(workspace_id, session_id = null) {
@@ -36,16 +58,17 @@ function route() {
   desk.show(session_id);
 }
 
-function choose() {
+function choose(wrong = '') {
   desk?.close();
   desk = null;
-  connection.set('none');
+  if (wrong) connection.set('refused', 404);
+  else connection.set('none');
   document.body.classList.add('choosing');
   document.title = 'Longboat';
   replace(byId('nav-content'));
   replace(byId('aside-content'));
   byId('workspace').hidden = true;
-  const view = new Workspaces(name, (id) => go(id));
+  const view = new Workspaces(name, (id) => go(id), wrong);
   replace(byId('main'), view.element);
 }
 
@@ -60,7 +83,10 @@ function open(workspace_id) {
       byId('workspace').textContent = plain(base(about.path));
       byId('workspace').title = `${plain(about.path)}: choose another workspace`;
     },
-    () => {},
+    (error) => {
+      const isUnknown = error instanceof Refused && error.status !== 401;
+      if (isUnknown && desk?.workspace.id === workspace_id) choose(NOT_HERE);
+    },
   );
 }
 
@@ -99,11 +125,11 @@ async function start() {
   });
   byId('me').addEventListener('click', rename);
   byId('workspace').addEventListener('click', () => go(null));
-  name = await ownName();
-  showName();
+  name = await ownName(suggestedName());
   if (!address().workspace_id) await onlyOne();
   addEventListener('hashchange', route);
   route();
+  showName();
 }
 
 /** With a single workspace there is nothing to choose. */

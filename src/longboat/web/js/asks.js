@@ -27,6 +27,7 @@ export class Asks {
     this.cards.clear();
     this.element.replaceChildren();
     this.draw({});
+    this.element.scrollTop = 0; // of the session before
   }
 
   close() {
@@ -60,12 +61,13 @@ export class Asks {
 
   async answer(id, send) {
     const card = this.cards.get(id);
-    card.hadFocus = card.contains(document.activeElement);
+    card.hadFocus = card.contains(document.activeElement); // what is inert has none
     card.inert = true;
     try {
       await send();
     } catch (error) {
       card.inert = false;
+      if (card.hadFocus) card.querySelector('button')?.focus();
       toast(error.message, 'error');
       if (error instanceof Refused && [404, 409].includes(error.status)) this.drop(id);
     }
@@ -101,11 +103,11 @@ export function farewellText(answer, mine) {
   return `${what}: ${said}, answered by ${mine ? 'you' : plain(answer.answered_by ?? 'somebody')}.`;
 }
 
-function frame(ask, title, ...children) {
+function frame(ask, kind, title, ...children) {
   const id = `ask-${ask.id}`;
   return h(
     'article',
-    { class: 'ask', 'aria-labelledby': id, data: { id: ask.id } },
+    { class: `ask ${kind}`, 'aria-labelledby': id, data: { id: ask.id } },
     h('h2', { id }, title),
     ask.parent_session_id && h('p', { class: 'quiet' }, 'Asked by a sub-agent'),
     ...children,
@@ -130,6 +132,7 @@ function permissionCard(ask, answer, workspace) {
   const denyForm = reasonForm(ask.id, (reason) => send({ answer: 'deny', reason }), buttons);
   return frame(
     ask,
+    'permission',
     plain(ask.title || `${ask.tool}: ${ask.argument}`),
     detail(ask),
     h('p', { class: 'quiet' }, plain(ask.why)),
@@ -214,5 +217,5 @@ function questionCard(ask, answer, workspace) {
     own,
     h('div', { class: 'buttons' }, h('button', { type: 'submit', class: 'primary' }, 'Answer')),
   );
-  return frame(ask, plain(ask.text), form);
+  return frame(ask, 'question', plain(ask.text), form);
 }

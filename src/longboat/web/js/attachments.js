@@ -38,8 +38,9 @@ export class Attachments {
     return taken;
   }
 
+  /** Also those that were taken before. */
   set(items) {
-    this.items = items;
+    this.items = items.map((item) => ({ size: item.text?.length ?? (item.data.length * 3) / 4, ...item }));
     this.draw();
   }
 

@@ -62,20 +62,21 @@ export function legend(entries) {
   );
 }
 
-/** A round number at or above. */
-export function ceiling(value) {
+/** A round number at or above; of `counted` things one that can be halved. */
+export function ceiling(value, counted = false) {
+  if (counted && value <= 10) return Math.max(2, 2 * Math.ceil(value / 2));
   if (value <= 0) return 1;
   const unit = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].find((step) => step * unit >= value) * unit;
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step * unit >= value * 0.9999) * unit;
 }
 
 /** Columns of stacked values: `columns` are {label, values: [[kind, value]…]}. */
-export function columns(title, description, data, { format = String, height = 160, width = 560 } = {}) {
-  const left = 52;
+export function columns(title, description, data, { format = String, height = 160, width = 560, counted = false } = {}) {
+  const left = 56;
   const bottom = 20;
   const top = 8;
   const total = (column) => column.values.reduce((sum, [, value]) => sum + value, 0);
-  const most = ceiling(Math.max(0, ...data.map(total)));
+  const most = ceiling(Math.max(0, ...data.map(total)), counted);
   const scale = (height - top - bottom) / most;
   const step = (width - left) / Math.max(data.length, 1);
   const wide = Math.min(step * 0.72, 36);
@@ -112,8 +113,15 @@ export function columns(title, description, data, { format = String, height = 16
   return picture(width, height, title, description, lines, bars, labels);
 }
 
+/** The beginning and the end of a name: those tell names apart. */
+function within(name, room) {
+  if (name.length <= room) return name;
+  const half = Math.floor((room - 1) / 2);
+  return `${name.slice(0, room - 1 - half)}…${name.slice(-half)}`;
+}
+
 /** Lines of values, the longest first: `rows` are {label, values: [[kind, value]…], told}. */
-export function rows(title, description, data, { width = 560, left = 130 } = {}) {
+export function rows(title, description, data, { width = 560, left = 168 } = {}) {
   const tall = 24;
   const total = (row) => row.values.reduce((sum, [, value]) => sum + value, 0);
   const most = Math.max(1e-9, ...data.map(total));
@@ -133,10 +141,11 @@ export function rows(title, description, data, { width = 560, left = 130 } = {})
       x += value * scale;
       return bar;
     });
-    const room = Math.floor(left / 6.4);
-    const name = row.label.length > room ? `${row.label.slice(0, room - 1)}…` : row.label;
+    const room = Math.floor(left / 7.3);
+    const name = svg('text', { class: 'label', x: left - 8, y: y + 16, 'text-anchor': 'end' }, within(row.label, room));
+    name.append(svg('title', {}, row.label));
     return [
-      svg('text', { class: 'label', x: left - 8, y: y + 16, 'text-anchor': 'end' }, name),
+      name,
       bars,
       svg('text', { class: 'tick', x: x + 6, y: y + 16 }, row.told),
     ];

@@ -1,19 +1,16 @@
 // Where a person writes: prompt, attachments, model, effort, steer or queue, approval. A draft is kept for each session
-// until the server has taken the prompt.
+// until it is sent; then the prompt is the outbox's.
 
-import { toast } from './a11y.js';
-import { newId, Unreachable } from './api.js';
 import { Attachments } from './attachments.js';
 import { Completion } from './completion.js';
 import { confirmed } from './dialog.js';
 import { h, icon, iconButton } from './dom.js';
 import { keep, recall } from './storage.js';
 
-const AGAIN_MS = 1500;
 const MOST_HISTORY = 50;
 
 export class Composer {
-  /** `on` has: sent(run_id, text), ensureSession(), find(kind, word), actions (name → what it does). */
+  /** `on` has: send(prompt), find(kind, word), actions (name → what it does). */
   constructor(workspace, on) {
     this.workspace = workspace;
     this.on = on;
@@ -47,7 +44,6 @@ export class Composer {
       icon('send'),
     );
     this.element = this.form();
-    this.waiting = false;
   }
 
   form() {
@@ -118,10 +114,8 @@ export class Composer {
   show(session_id) {
     this.saveDraft();
     this.session_id = session_id;
-    // A page that was closed before the server had the prompt brings it back, under its own run_id.
-    const draft = recall(this.draftKey) ?? recall(this.unsentKey) ?? {};
-    this.text.value = draft.text ?? '';
-    this.run_id = draft.run_id ?? newId();
+    const draft = recall(this.draftKey, {});
+    this.text.value = typeof draft.text === 'string' ? draft.text : '';
     this.files.set([]);
     this.approve.checked = false;
     this.warning.hidden = true;
@@ -134,12 +128,16 @@ export class Composer {
     return `draft.${this.workspace.id}.${this.session_id ?? 'new'}`;
   }
 
-  get unsentKey() {
-    return `unsent.${this.workspace.id}.${this.session_id ?? 'new'}`;
+  saveDraft() {
+    if (this.session_id !== undefined) keep(this.draftKey, this.text.value ? { text: this.text.value } : null);
   }
 
-  saveDraft() {
-    if (this.run_id) keep(this.draftKey, this.text.value ? { text: this.text.value, run_id: this.run_id } : null);
+  /** The new session is there: what was typed meanwhile goes on in it, untouched. */
+  adopt(session_id) {
+    keep(this.draftKey, null);
+    this.session_id = session_id;
+    this.saveDraft();
+    this.choose();
   }
 
   setBusy(busy) {
@@ -215,8 +213,7 @@ export class Composer {
   changed() {
     this.recalled = undefined;
     this.grow();
-    clearTimeout(this.saving);
-    this.saving = setTimeout(() => this.saveDraft(), 300);
+    this.saveDraft();
   }
 
   grow() {
@@ -229,6 +226,12 @@ export class Composer {
     this.text.focus();
   }
 
+  /** A text to go on from, at once. */
+  begin(text) {
+    this.put(text);
+    this.text.focus();
+  }
+
   /** A text to go on from: of an undone prompt. */
   put(text) {
     if (this.text.value) return;
@@ -237,100 +240,44 @@ export class Composer {
     this.saveDraft();
   }
 
-  /** All that was written and chosen, taken out to be laid down in another session. */
-  lift() {
-    const { text, files, model, effort, approve } = this;
-    const lifted = {
-      text: text.value,
-      files: files.items,
-      model: model.value,
-      effort: effort.value,
-      approve: approve.checked,
-      focused: document.activeElement === text,
-    };
-    text.value = '';
-    return lifted;
-  }
-
-  lay(lifted) {
-    this.text.value = lifted.text;
-    this.files.set(lifted.files);
-    this.model.value = lifted.model;
-    this.effort.value = lifted.effort;
-    this.approve.checked = lifted.approve;
-    this.warning.hidden = !lifted.approve;
-    this.choose();
-    if (lifted.focused) this.text.focus();
+  /** What was sent comes back, before what was typed since. */
+  restore(text, files) {
+    this.text.value = [text, this.text.value].filter(Boolean).join('\n\n');
+    this.files.set([...files, ...this.files.items]);
+    this.grow();
+    this.saveDraft();
+    this.text.focus();
   }
 
   // Sending
 
-  async submit() {
+  submit() {
     const text = this.text.value.trim();
-    if (this.waiting || (!text && !this.files.items.length)) return;
+    if (!text && !this.files.items.length) return;
     const action = /^\/(\w+)$/.exec(text)?.[1];
     if (action && this.on.actions[action]) {
       this.clear();
       return this.on.actions[action]();
     }
-    this.saveDraft();
-    this.waiting = true; // a second Enter must not make a second session
-    const session_id = await this.on.ensureSession().catch((error) => toast(error.message, 'error'));
-    this.waiting = false;
-    if (!session_id) return;
-    const files = this.files.items;
-    const run_id = this.run_id;
-    const work = this.request(session_id, text, run_id);
-    this.on.sent(run_id, text);
+    const command = text.startsWith('!') ? text.slice(1).trim() : '';
     remember(text);
-    const unsent = this.unsentKey;
-    keep(unsent, { text, run_id });
+    // A command takes no files along: they stay for the prompt after it.
+    const prompt = { text, command, attachments: command ? [] : this.files.take(), choices: this.choices() };
     this.clear();
-    await this.deliver(work, { text, files, session_id });
-    keep(unsent, null);
+    this.on.send(prompt);
   }
 
-  request(session_id, text, run_id) {
-    if (text.startsWith('!') && text.length > 1)
-      return () => this.workspace.shell(session_id, text.slice(1).trim(), run_id);
-    const prompt = {
-      session_id,
-      prompt: text,
-      run_id,
+  choices() {
+    return {
       delivery: this.delivery.value,
       approve: this.approve.checked ? 'all' : 'ask',
-      attachments: this.files.take(),
       ...(this.model.value && { model: this.model.value }),
       ...(this.effort.value && !this.effort.hidden && { effort: this.effort.value }),
     };
-    return () => this.workspace.submit(prompt);
-  }
-
-  /** Until the server has it: the same run_id again starts nothing twice. */
-  async deliver(work, { text, files, session_id }) {
-    for (;;) {
-      try {
-        await work();
-        return this.on.delivered();
-      } catch (error) {
-        if (!(error instanceof Unreachable)) {
-          toast(error.message, 'error');
-          this.on.failed();
-          if (this.session_id === session_id && !this.text.value) {
-            this.text.value = text;
-            this.files.set(files);
-            this.grow();
-          }
-          return;
-        }
-        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
-      }
-    }
   }
 
   clear() {
     this.text.value = '';
-    this.run_id = newId();
     this.recalled = undefined;
     this.saveDraft();
     this.completion.hide();

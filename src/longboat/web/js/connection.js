@@ -43,7 +43,7 @@ export class Connection {
   refused(status) {
     this.state = 'refused';
     this.element.dataset.state = 'refused';
-    const text = status === 401 ? 'Logged out' : status === 404 ? 'This workspace is gone' : `Refused (${status})`;
+    const text = status === 401 ? 'Logged out' : status === 404 ? 'No such workspace' : `Refused (${status})`;
     this.element.replaceChildren(h('span', { class: 'lamp', 'aria-hidden': 'true' }), h('a', { href: '/' }, text));
     say(text);
   }

@@ -1,22 +1,24 @@
 // One session on the screen: its transcript, composer, queue and asks, and the bar above them.
 
 import { say, toast } from './a11y.js';
-import { Unreachable } from './api.js';
+import { Refused, Unreachable } from './api.js';
 import { Asks, farewellText } from './asks.js';
 import { Composer } from './composer.js';
 import { h, icon } from './dom.js';
-import { cost, oneLine, plain, tokens } from './format.js';
+import { cost, plain, tokens } from './format.js';
 import { menu } from './menu.js';
+import { Outgoing } from './outgoing.js';
 import { Queue } from './queue.js';
 import { SubAgents } from './subagents.js';
 import { suggestions } from './suggestions.js';
 import { Transcript } from './transcript.js';
+import { lost, Welcome } from './welcome.js';
 
 const MORE_RUNS = 200;
 
 export class Conversation {
-  constructor(workspace, mirror, sessions, go) {
-    Object.assign(this, { workspace, mirror, sessions, go });
+  constructor(workspace, { mirror, outbox, sessions, go }) {
+    Object.assign(this, { workspace, mirror, outbox, sessions, go });
     this.title = h('h1', { class: 'title' });
     this.facts = h('p', { class: 'facts quiet' });
     this.bar = h(
@@ -37,23 +39,30 @@ export class Conversation {
     this.asks = new Asks(workspace, mirror);
     this.asks.onLeft = () => this.composer.focus();
     this.queue = new Queue(workspace, mirror);
+    this.queue.onLeft = () => this.composer.focus();
     this.composer = new Composer(workspace, {
-      ensureSession: () => this.ensureSession(),
+      send: (prompt) => this.send(prompt),
       find: suggestions(workspace),
-      sent: (run_id, text) => this.sent(run_id, text),
-      delivered: () => this.drawSending(null),
-      failed: () => this.drawSending(null),
       actions: this.commands(),
     });
-    this.sending = h('p', { class: 'sending quiet', role: 'status', hidden: true });
-    this.holder = h('div', { class: 'scroll-holder' }, this.scroller);
+    this.welcome = new Welcome({
+      put: (text) => this.composer.begin(text),
+      look: () => this.loadModels(),
+    });
+    this.outgoing = new Outgoing(outbox, {
+      takeBack: (entry) => this.takeBack(entry),
+      discard: (entry) => outbox.takeBack(entry),
+      again: (entry) => outbox.again(entry, entry.session_id ? {} : { place: this.place }),
+      left: () => this.composer.focus(),
+    });
+    this.outgoing.onDrawn = () => this.transcript?.pinned && this.transcript.stick();
+    this.holder = h('div', { class: 'scroll-holder' }, h('h2', { class: 'hidden' }, 'Transcript'), this.scroller);
     this.dock = h(
       'div',
       { class: 'dock' },
       this.working,
       this.asks.element,
       this.queue.element,
-      this.sending,
       this.composer.element,
     );
     this.element = h('div', { class: 'conversation' }, this.bar, this.holder, this.dock);
@@ -65,6 +74,8 @@ export class Conversation {
       mirror.on('asks', () => this.transcript?.refresh()),
       mirror.on('answered', (answer) => this.answered(answer)),
       mirror.on('notices', () => this.drawNotices()),
+      mirror.on('lost', ({ session_id, error }) => session_id === this.session_id && this.lostSession(error)),
+      outbox.listen((kind, entry) => this.onItsWay(kind, entry)),
       mirror.on('snapshot', () => this.session_id && this.loadRuns(true)),
     ];
     this.loadModels();
@@ -75,6 +86,7 @@ export class Conversation {
     this.stops.forEach((stop) => stop());
     this.asks.close();
     this.queue.close();
+    this.outgoing.close();
     this.leave();
   }
 
@@ -89,20 +101,24 @@ export class Conversation {
   async show(session_id) {
     this.leave();
     this.session_id = session_id;
+    this.lost = this.dock.hidden = false;
     this.nextRuns = undefined;
-    this.composer.show(session_id);
+    if (this.composer.session_id !== session_id) this.composer.show(session_id);
     this.asks.show(session_id);
     this.queue.show(session_id);
-    this.drawSending(null);
+    this.outgoing.show(session_id);
     this.drawBar();
     this.drawWorking();
     if (!session_id) {
-      this.scroller.replaceChildren(welcome());
+      this.place = this.outbox.place();
+      this.scroller.replaceChildren(this.welcome.element, this.outgoing.element);
+      if (!this.models || this.models.problem) this.loadModels();
       return;
     }
     const history = this.mirror.history(session_id);
     this.children = new SubAgents(this.mirror, session_id, (id) => this.story(this.mirror.history(id), true));
     this.transcript = new Transcript(this.scroller, this.story(history, false));
+    this.transcript.element.append(this.outgoing.element);
     this.scroller.replaceChildren(this.transcript.element);
     this.holder.append(this.transcript.newest);
     this.drawNotices();
@@ -110,27 +126,27 @@ export class Conversation {
   }
 
   async loadHistory(history) {
-    for (;;) {
-      try {
-        return await history.load();
-      } catch (error) {
-        if (!(error instanceof Unreachable)) return this.lostSession(error);
-        await new Promise((resolve) => setTimeout(resolve, 1000));
-        if (this.transcript?.history !== history) return null;
-      }
+    try {
+      await history.load();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      if (this.transcript?.history === history) this.lostSession(error);
     }
   }
 
+  /** Nothing can be said to a session that is not there. */
   lostSession(error) {
+    if (error.status === 401) return; // the page is logged out, and says so
+    this.leave();
+    if (error.status === 404) this.mirror.sessions.delete(this.session_id);
+    // Prompts that were written for it are still there to be taken elsewhere.
     this.scroller.replaceChildren(
-      h(
-        'div',
-        { class: 'welcome' },
-        h('h1', {}, 'This session is not there'),
-        h('p', {}, error.message),
-        h('p', {}, h('a', { href: `#/${this.workspace.id}` }, 'Start a new one')),
-      ),
+      lost(error.status === 404 ? '' : error.message, this.workspace.id),
+      this.outgoing.element,
     );
+    this.dock.hidden = true;
+    this.lost = true;
+    this.drawBar();
   }
 
   async loadSession(id) {
@@ -141,9 +157,15 @@ export class Conversation {
   }
 
   async loadModels() {
-    const page = await this.workspace.models().catch(() => null);
-    if (page) this.composer.setModels(page);
-    if (page?.problem) toast(page.problem, 'error');
+    const page = await this.workspace.models().catch((error) =>
+      // A configuration that cannot be read is told in the same place.
+      error instanceof Unreachable ? null : { items: [], large: null, problem: error.message },
+    );
+    if (!page) return;
+    this.models = page;
+    this.composer.setModels(page);
+    this.welcome.setModels(page);
+    if (page.problem && this.session_id) toast(page.problem, 'error');
   }
 
   /** Who sent what, and how it ended, also of runs from before this page. */
@@ -170,6 +192,7 @@ export class Conversation {
     return {
       history,
       compact,
+      isMe: (name) => name === this.workspace.client_id,
       author: (message) => (compact && message.role === 'user' ? 'Longboat' : this.author(message)),
       isOver: (message) => {
         const run = this.mirror.runs.get(message.run_id);
@@ -201,7 +224,6 @@ export class Conversation {
   sessionChanged({ change, session }) {
     this.drawBar();
     if (change !== 'deleted' || session.id !== this.session_id) return;
-    this.leave();
     this.lostSession(new Error('Somebody deleted it.'));
     say('This session was deleted.');
   }
@@ -225,6 +247,7 @@ export class Conversation {
     const unfinished = this.session_id ? this.mirror.unfinished(this.session_id) : [];
     const active = unfinished.find((run) => run.state === 'active') ?? unfinished[0];
     this.active = active;
+    // The button that had the focus goes away with its run.
     if (!active && this.working.contains(document.activeElement)) this.composer.focus();
     this.working.hidden = !active;
     this.composer.setBusy(Boolean(active));
@@ -232,24 +255,23 @@ export class Conversation {
     const who =
       active.client_id && active.client_id !== this.workspace.client_id ? ` for ${plain(active.client_id)}` : '';
     this.workingText.textContent = active.cancel_requested ? 'Stopping…' : `Working${who}…`;
-    this.stopAll.hidden = unfinished.length < 2;
+    const alone = unfinished.length < 2;
+    if (alone && document.activeElement === this.stopAll) this.stopOne.focus();
+    this.stopAll.hidden = alone;
   }
 
   stopButtons() {
     const button = (label, run) =>
       h('button', { type: 'button', class: 'stop-button', title: label, onclick: run }, icon('stop'), label);
     this.stopAll = button('Stop all', () => this.attempt(this.workspace.cancelAll(this.session_id)));
-    return h(
-      'span',
-      { class: 'stop' },
-      button('Stop', () => this.active && this.attempt(this.workspace.cancelRun(this.active.run_id))),
-      this.stopAll,
-    );
+    this.stopOne = button('Stop', () => this.active && this.attempt(this.workspace.cancelRun(this.active.run_id)));
+    return h('span', { class: 'stop' }, this.stopOne, this.stopAll);
   }
 
   drawBar() {
     const session = this.mirror.sessions.get(this.session_id);
-    this.title.textContent = session ? plain(session.title) || 'New session' : this.session_id ? '…' : 'New session';
+    const unknown = this.lost ? 'No such session' : this.session_id ? '…' : 'New session';
+    this.title.textContent = session ? plain(session.title) || 'New session' : unknown;
     document.title = `${session?.busy ? '● ' : ''}${this.title.textContent} · Longboat`;
     const usage = session?.usage;
     const used = usage && usage.input_tokens + usage.output_tokens;
@@ -278,17 +300,36 @@ export class Conversation {
     );
   }
 
-  sent(run_id, text) {
-    this.drawSending(text);
+  // Prompts on their way
+
+  send(prompt) {
+    this.outbox.add({ ...prompt, session_id: this.session_id ?? null, place: this.session_id ? null : this.place });
     this.mirror.notices.delete(this.session_id);
     this.drawNotices();
     this.transcript?.stick();
     if (this.transcript) this.transcript.pinned = true;
   }
 
-  drawSending(text) {
-    this.sending.hidden = !text;
-    this.sending.textContent = text ? `Sending “${oneLine(text, 80)}”…` : '';
+  onItsWay(kind, entry) {
+    if (kind === 'refused') toast(entry.problem, 'error');
+    else if (kind === 'made' && !this.session_id && entry.place === this.place) this.moveTo(entry);
+  }
+
+  /** The session of a first prompt is there. */
+  moveTo({ session_id, made }) {
+    if (made) this.mirror.sessions.set(session_id, made);
+    this.composer.adopt(session_id);
+    this.show(session_id);
+    this.go(session_id);
+  }
+
+  /** Back where it was written; from a session that is gone, into a new one. */
+  takeBack(entry) {
+    if (!this.outbox.takeBack(entry)) return;
+    if (this.lost) this.go(null);
+    const restore = () => this.composer.restore(entry.text, entry.attachments);
+    if (this.lost) this.show(null).then(restore);
+    else restore();
   }
 
   // Actions
@@ -342,17 +383,6 @@ export class Conversation {
     return this.sessions.fork({ id: this.session_id }, message.id);
   }
 
-  async ensureSession() {
-    if (this.session_id) return this.session_id;
-    const made = await this.workspace.createSession();
-    this.mirror.sessions.set(made.id, made);
-    const writing = this.composer.lift();
-    this.go(made.id);
-    await this.show(made.id);
-    this.composer.lay(writing);
-    return made.id;
-  }
-
   async attempt(work) {
     try {
       return (await work) ?? true;
@@ -361,17 +391,4 @@ export class Conversation {
       return null;
     }
   }
-}
-
-function welcome() {
-  return h(
-    'div',
-    { class: 'welcome' },
-    h('h2', {}, 'What shall be done?'),
-    h(
-      'p',
-      { class: 'quiet' },
-      'Write a prompt below. Everybody attached to this workspace sees the session live and can join in.',
-    ),
-  );
 }

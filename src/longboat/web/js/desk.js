@@ -8,6 +8,7 @@ import { byId, h, replace } from './dom.js';
 import { Jobs } from './jobs.js';
 import { Mirror } from './mirror.js';
 import { listenFor } from './notify.js';
+import { Outbox } from './outbox.js';
 import { Sessions } from './sessions.js';
 import { Stream } from './stream.js';
 import { Timeline } from './timeline.js';
@@ -19,7 +20,9 @@ export class Desk {
     this.workspace = new Workspace(workspace_id, client_id);
     this.mirror = new Mirror(this.workspace);
     this.sessions = new Sessions(this.workspace, this.mirror, go);
-    this.conversation = new Conversation(this.workspace, this.mirror, this.sessions, go);
+    this.outbox = new Outbox(this.workspace);
+    const { mirror, outbox, sessions } = this;
+    this.conversation = new Conversation(this.workspace, { mirror, outbox, sessions, go });
     const jobs = section('Background', null);
     this.panels = {
       todos: new Todos(this.workspace, this.mirror),
@@ -44,7 +47,12 @@ export class Desk {
     this.stopNotifying = listenFor(this.mirror);
     this.stream = new Stream(this.workspace.eventsPath, {
       take: (type, data) => this.mirror.take(type, data),
-      tell: (state, detail) => connection.set(state, detail),
+      tell: (state, detail) => {
+        connection.set(state, detail);
+        if (state !== 'live') return;
+        this.outbox.wake();
+        this.panels.jobs.load(); // those of a server that was killed ended without a word
+      },
     });
   }
 
@@ -59,6 +67,8 @@ export class Desk {
 
   close() {
     this.stream.stop();
+    this.mirror.close();
+    this.outbox.close();
     this.stopNotifying();
     this.conversation.close();
     this.sessions.close();

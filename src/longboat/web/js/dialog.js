@@ -61,7 +61,7 @@ export async function asked(
     h(
       'div',
       { class: 'buttons' },
-      must || h('button', { value: 'cancel', formnovalidate: true, type: 'submit' }, 'Cancel'),
+      must ? null : h('button', { value: 'cancel', formnovalidate: true, type: 'submit' }, 'Cancel'),
       h('button', { value: 'ok', class: 'primary', type: 'submit' }, action),
     ),
   );

@@ -25,7 +25,7 @@ function fill(element, props, children) {
 
 function add(element, children) {
   for (const child of children.flat(Infinity)) {
-    if (child !== null && child !== undefined && child !== false) element.append(child);
+    if (child !== null && child !== undefined && typeof child !== 'boolean') element.append(child);
   }
 }
 
@@ -56,6 +56,7 @@ const ICONS = {
   check: 'M3 8.5l3 3 7-7',
   dots: 'M3.5 7.5h1v1h-1zM7.5 7.5h1v1h-1zM11.5 7.5h1v1h-1z',
   steer: 'M3 8h8M8 4l4 4-4 4',
+  fork: 'M5 2v12M5 11c0-4 6-2 6-6V2M9 4l2-2 2 2',
   file: 'M4 2h5l3 3v9H4zM9 2v3h3',
   folder: 'M2 4h4l1.5 2H14v7H2z',
   bell: 'M4 11V7a4 4 0 0 1 8 0v4l1 1H3zM7 14h2',

@@ -23,6 +23,14 @@ export function seconds(value) {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+/** A time in as few characters as an axis has room for. */
+export function brief(value) {
+  if (!value) return '0';
+  if (value < 1) return `${Math.round(value * 1000)} ms`;
+  const [size, unit] = value < 120 ? [1, 's'] : value < 7200 ? [60, 'min'] : [3600, 'h'];
+  return `${Number((value / size).toFixed(1))} ${unit}`;
+}
+
 export const between = (from, to) => (Date.parse(to) - Date.parse(from)) / 1000;
 
 export function when(instant) {

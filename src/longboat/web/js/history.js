@@ -1,12 +1,17 @@
 // One session's transcript as far as it was read: pages from its end backwards, and what happens since.
 // Must not know how it is drawn.
 
+import { Refused } from './api.js';
+
 /** How many characters, as the server counts them: code points. */
 function points(text) {
   let number = 0;
   for (const _ of text) number += 1;
   return number;
 }
+
+const MOST_PAGES = 20;
+const LONGEST_WAIT_MS = 8_000;
 
 export class History {
   /** `read(before)` gives a page; `changed(kind, what)` is told of reset, older, message, removed, delta. */
@@ -20,6 +25,12 @@ export class History {
     this.loaded = false;
     this.waiting = null; // events that came while a page was on its way
     this.lengths = new WeakMap(); // part → its characters
+    this.reading = null; // seq of the message where somebody reads, if that is not the end
+    this.readings = 0;
+    this.starts = 0;
+    this.loading = null;
+    this.closed = false;
+    this.silent = false;
   }
 
   listen(listener) {
@@ -28,42 +39,98 @@ export class History {
   }
 
   tell(kind, what) {
+    if (this.silent) return;
     for (const listener of this.listeners) listener(kind, what);
   }
 
-  /** Read the newest page, in place of all that is here. */
-  async load() {
-    if (this.waiting) return this.loading;
-    this.waiting = [];
-    this.loading = this.reload();
+  /** Read the end again, until it was read. What is before it stays: only the end of a transcript ever changes. */
+  load() {
+    this.waiting ??= [];
+    this.loading ??= this.reload().finally(() => (this.loading = null));
     return this.loading;
   }
 
+  /** The events have a gap: a page that was asked for before it, and events from before it, are not taken any more. */
+  restart() {
+    this.starts += 1;
+    this.waiting = [];
+    return this.load();
+  }
+
+  /** Nobody wants it any more. */
+  close() {
+    this.closed = true;
+  }
+
   async reload() {
-    let late;
-    try {
-      const page = await this.read('');
-      this.messages = [];
-      this.byId.clear();
-      this.results.clear();
-      page.items.forEach((message) => this.put(message));
-      this.older = page.next;
-      this.loaded = true;
-    } finally {
-      late = this.waiting;
-      this.waiting = null;
-    }
-    // In their order over the page, whichever of them it knows already: the newest state wins.
+    const page = await this.insist();
+    if (!page) return;
+    const { items, next } = page;
+    const first = items[0]?.seq ?? 0;
+    const kept = first <= this.settledSeq() ? this.messages.filter((message) => message.seq < first) : [];
+    this.messages = [];
+    this.byId.clear();
+    this.results.clear();
+    [...kept, ...items].forEach((message) => this.put(message));
+    if (!kept.length) this.older = next;
+    this.readings += 1;
+    this.loaded = true;
+    const late = this.waiting;
+    this.waiting = null;
+    // In their order over the page, whichever of them it knows already: the newest state wins. Told of as a whole.
+    this.silent = true;
     late.forEach((event) => this.apply(...event));
+    this.silent = false;
     this.tell('reset');
+  }
+
+  /** A page as new as the events that follow. The server may be away for a while; a refusal is its last word. */
+  async insist() {
+    for (let failures = 0; !this.closed; ) {
+      const { starts } = this;
+      try {
+        const page = await this.readEnd();
+        if (starts === this.starts) return page;
+      } catch (error) {
+        if (error instanceof Refused && error.status < 500 && error.status !== 429) {
+          this.waiting = null;
+          this.loaded = false;
+          throw error;
+        }
+        await new Promise((resolve) => setTimeout(resolve, Math.min(LONGEST_WAIT_MS, 500 * 2 ** failures)));
+        failures += 1;
+      }
+    }
+    return null;
+  }
+
+  /** The newest page, and those before it as far as there are gaps to where somebody reads. */
+  async readEnd() {
+    let { items, next } = await this.read('');
+    for (let pages = 1; pages < MOST_PAGES && next && this.reading !== null; pages += 1) {
+      if (items[0].seq <= Math.max(this.reading, this.settledSeq())) break;
+      const page = await this.read(next);
+      items = [...page.items, ...items];
+      next = page.next;
+    }
+    return { items, next };
+  }
+
+  /** Up to here all messages are as they will stay. */
+  settledSeq() {
+    const open = this.messages.findIndex((message) => message.role !== 'user' && !message.finished_at);
+    const settled = open < 0 ? this.messages : this.messages.slice(0, open);
+    return settled.at(-1)?.seq ?? 0;
   }
 
   /** Read the page before the oldest one. True if there was one. */
   async loadOlder() {
     if (!this.older || this.loadingOlder) return false;
     this.loadingOlder = true;
+    const { readings } = this;
     try {
       const page = await this.read(this.older);
+      if (readings !== this.readings) return false; // all was read again meanwhile
       const fresh = page.items.filter((message) => !this.byId.has(message.id));
       fresh.forEach((message) => this.index(message));
       this.messages = [...fresh, ...this.messages].sort((one, other) => one.seq - other.seq);

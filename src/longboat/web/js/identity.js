@@ -7,16 +7,22 @@ const ALLOWED = /^[A-Za-z0-9._:-]{1,64}$/;
 
 const check = (name) => (ALLOWED.test(name) ? '' : 'Use 1 to 64 letters, digits and . _ : - without spaces.');
 
-export async function ownName() {
-  const known = recall('name');
-  return known && ALLOWED.test(known) ? known : askName(true);
+/** `suggested`: what to offer whoever was never asked. */
+export async function ownName(suggested) {
+  const known = recall('name', '');
+  return ALLOWED.test(known) ? known : askName(true, suggested);
 }
 
-export async function askName(must = false) {
+function offered(suggested) {
+  const name = (suggested ?? '').replace(/[^A-Za-z0-9._:-]+/g, '-').slice(0, 64);
+  return ALLOWED.test(name) ? name : `web-${Math.random().toString(36).slice(2, 6)}`;
+}
+
+export async function askName(must = false, suggested = null) {
   const name = await asked('Who are you?', {
     text: 'Others on the same session see this name beside what you do. It is kept in this browser.',
     label: 'Your name',
-    value: recall('name') ?? `web-${Math.random().toString(36).slice(2, 6)}`,
+    value: recall('name', '') || offered(suggested),
     action: 'Continue',
     check,
     must,

@@ -2,7 +2,7 @@
 
 import { h, icon, iconButton } from './dom.js';
 import { bytes, exactly, plain, when } from './format.js';
-import { Prose } from './prose.js';
+import { Prose, Tail } from './prose.js';
 import { rendered } from './rendering.js';
 import { ToolCard } from './toolcard.js';
 
@@ -31,7 +31,20 @@ export class MessageView {
     return this.message.role === 'assistant' && !this.message.finished_at && !this.story.isOver(this.message);
   }
 
+  /** One that cannot be drawn must not take the others along. */
   setPart(part, index) {
+    try {
+      this.drawPart(part, index);
+    } catch (error) {
+      console.error(error);
+      const made = unshown(part);
+      if (this.views[index]) this.views[index].element.replaceWith(made.element);
+      else this.body.append(made.element);
+      this.views[index] = made;
+    }
+  }
+
+  drawPart(part, index) {
     let view = this.views[index];
     if (!view || view.type !== part.type) {
       const made = PARTS[part.type]?.(this.story, this.message) ?? hidden();
@@ -69,11 +82,17 @@ export class MessageView {
   }
 
   forkButton() {
-    const button = iconButton('steer', 'Fork the session up to here', () => this.story.fork(this.message));
+    const button = iconButton('fork', 'Fork the session up to here', () => this.story.fork(this.message));
     button.classList.add('on-hover');
     return button;
   }
 }
+
+/** Of no type: with its next change it is tried again. */
+const unshown = (part) => ({
+  element: h('p', { class: 'finish' }, `This part cannot be shown here (${part.type}).`),
+  set() {},
+});
 
 const hidden = () => ({ element: h('span', { hidden: true }), set() {} });
 
@@ -93,15 +112,15 @@ function prose() {
 }
 
 function reasoning() {
-  const box = h('div', { class: 'thoughts' });
+  const words = new Tail('thoughts');
   const label = h('span', {});
-  const element = h('details', { class: 'reasoning' }, h('summary', {}, icon('right'), label), box);
+  const element = h('details', { class: 'reasoning' }, h('summary', {}, icon('right'), label), words.element);
   return {
     element,
     set(part, _, finished) {
       label.textContent = finished ? 'Thoughts' : 'Thinking…';
       element.hidden = !part.text && finished;
-      box.textContent = part.text;
+      words.show(part.text, 0);
     },
   };
 }
@@ -149,7 +168,7 @@ const ENDS = {
   content_filter: 'Stopped by the provider’s content filter',
 };
 
-function finish() {
+function finish(story) {
   const element = h('p', { class: 'finish' });
   return {
     element,
@@ -157,7 +176,8 @@ function finish() {
       element.hidden = part.reason === 'end_turn';
       element.dataset.reason = part.reason;
       const label = ENDS[part.reason] ?? part.reason;
-      const told = [part.title, part.detail].filter((text) => text && text !== label).map(plain);
+      const mine = part.reason === 'canceled' && story.isMe(part.detail.replace(/^by /, ''));
+      const told = mine ? [] : [part.title, part.detail].filter((text) => text && text !== label).map(plain);
       element.replaceChildren(h('strong', {}, label), told.length ? ` ${told.join(': ')}` : '');
     },
   };

@@ -19,7 +19,10 @@ export class Mirror {
     this.topics = new Map();
   }
 
-  /** Be told of a topic: snapshot, sessions, runs, run_complete, asks, answered, clients, todos, files, jobs, notices. */
+  /**
+   * Be told of a topic: snapshot, sessions, lost (a session that cannot be read), runs, run_complete, asks, answered,
+   * clients, todos, files, jobs, notices.
+   */
   on(topic, listener) {
     if (!this.topics.has(topic)) this.topics.set(topic, new Set());
     this.topics.get(topic).add(listener);
@@ -37,6 +40,10 @@ export class Mirror {
       this.histories.set(session_id, found);
     }
     return found;
+  }
+
+  close() {
+    for (const history of this.histories.values()) history.close();
   }
 
   take(type, data) {
@@ -61,7 +68,11 @@ export class Mirror {
     fill(this.permissions, snapshot.permissions, 'id');
     fill(this.questions, snapshot.questions, 'id');
     fill(this.clients, snapshot.clients, 'client_id');
-    for (const history of this.histories.values()) if (history.loaded) history.load();
+    for (const [session_id, history] of this.histories) {
+      // One that is being read for the first time must begin anew too.
+      if (history.loaded || history.loading)
+        history.restart().catch((error) => this.tell('lost', { session_id, error }));
+    }
     for (const topic of ['snapshot', 'sessions', 'runs', 'asks', 'clients', 'todos', 'files']) this.tell(topic, {});
   }
 
@@ -114,6 +125,7 @@ const HANDLERS = {
   session(mirror, change, payload) {
     if (change === 'deleted') {
       mirror.sessions.delete(payload.id);
+      mirror.histories.get(payload.id)?.close();
       mirror.histories.delete(payload.id);
     } else mirror.sessions.set(payload.id, payload);
     mirror.tell('sessions', { change, session: payload });

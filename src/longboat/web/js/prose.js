@@ -1,4 +1,6 @@
 // A text of the model: at once as it comes, and as rendered Markdown from the first block that is complete.
+// What a word costs must not depend on how many came before: complete blocks are left alone, and so are the lines
+// of a long block that is not complete yet, but for the last ones.
 
 import { h } from './dom.js';
 import { rendered } from './rendering.js';
@@ -10,57 +12,117 @@ const GOES_ON = /^(?:\s|[-*+] |\d{1,9}[.)] |>|\|)/;
 // The beginning of a line that may become such a one.
 const MAY_GO_ON = /^(?:\d{1,9}[.)]?|[-*+])$/;
 
-/** Where the last block that is complete ends, at or after `from`; a block begins at `from`. */
-export function settled(text, from) {
-  let end = from;
-  let fence = null;
-  let blank = false;
-  let at = from;
-  while (at < text.length) {
-    const stop = text.indexOf('\n', at);
-    const line = text.slice(at, stop < 0 ? text.length : stop);
-    const mark = FENCE.exec(line)?.[1];
-    if (fence) {
-      if (mark && mark[0] === fence[0] && mark.length >= fence.length && line.trim() === mark) fence = null;
-    } else {
-      if (blank && line.trim() && !GOES_ON.test(line) && (stop >= 0 || !MAY_GO_ON.test(line))) end = at;
-      if (mark) fence = mark;
-    }
-    blank = !fence && !line.trim();
-    if (stop < 0) break;
-    at = stop + 1;
+const LONG_TAIL = 1_500;
+
+/** Finds where blocks of a growing text end. Every line is looked at once. */
+export class Blocks {
+  constructor() {
+    this.at = 0; // where the first line begins that was not looked at
+    this.end = 0; // of the last block that is complete
+    this.fence = null;
+    this.blank = false;
   }
-  return end;
+
+  /** Where the last complete block ends, now that the text is this long. */
+  take(text) {
+    for (;;) {
+      const stop = text.indexOf('\n', this.at);
+      if (stop < 0) break;
+      this.look(text.slice(this.at, stop));
+      this.at = stop + 1;
+    }
+    const line = text.slice(this.at);
+    return this.begins(line) && !MAY_GO_ON.test(line) ? this.at : this.end;
+  }
+
+  look(line) {
+    const mark = FENCE.exec(line)?.[1];
+    if (this.fence) {
+      if (mark && mark[0] === this.fence[0] && mark.length >= this.fence.length && line.trim() === mark)
+        this.fence = null;
+    } else {
+      if (this.begins(line)) this.end = this.at;
+      if (mark) this.fence = mark;
+    }
+    this.blank = !this.fence && !line.trim();
+  }
+
+  /** Whether a block of its own begins with this line. */
+  begins(line) {
+    return !this.fence && this.blank && line.trim() !== '' && !GOES_ON.test(line);
+  }
+}
+
+/** Text that is shown as it is and grows at its end. Lines that are complete go into pieces that are left alone. */
+export class Tail {
+  /** `kind` is the class of its pieces. */
+  constructor(kind = null) {
+    this.element = h('div', { class: 'tail' });
+    this.kind = kind;
+    this.clear();
+  }
+
+  clear() {
+    this.element.replaceChildren();
+    this.begin('');
+    this.from = 0;
+    this.to = 0;
+  }
+
+  begin(text) {
+    this.last = document.createTextNode(text);
+    this.element.append(h('div', { class: this.kind }, this.last));
+  }
+
+  /** What stands between `from` and the end of the text. */
+  show(text, from) {
+    if (from !== this.from || text.length < this.to) {
+      this.clear();
+      this.from = this.to = from;
+    }
+    if (text.length === this.to) return;
+    this.last.appendData(text.slice(this.to));
+    this.to = text.length;
+    if (this.last.length > LONG_TAIL) this.cut();
+  }
+
+  cut() {
+    const line = this.last.data.lastIndexOf('\n') + 1;
+    if (!line) return;
+    const rest = this.last.data.slice(line);
+    this.last.deleteData(line, rest.length);
+    this.begin(rest);
+  }
 }
 
 export class Prose {
   constructor() {
     this.done = h('div', { class: 'blocks' });
-    this.rest = document.createTextNode('');
-    this.tail = h('div', { class: 'tail' }, this.rest);
-    this.element = h('div', { class: 'prose' }, this.done, this.tail);
-    this.text = '';
-    this.shown = 0; // characters that stand in `done`
-    this.asked = 0; // characters that were sent to be rendered
+    this.tail = new Tail();
+    this.element = h('div', { class: 'prose' }, this.done, this.tail.element);
     this.order = Promise.resolve();
     this.turn = 0;
+    this.restart();
   }
 
   /** The text so far; `finished` if no more will come. */
   set(text, finished) {
-    if (!text.startsWith(this.text.slice(0, 200)) || text.length < this.text.length) this.restart();
+    if (text.length < this.text.length || !text.startsWith(this.text.slice(0, 200))) this.restart();
     this.text = text;
     if (finished) return this.finish();
-    const end = settled(text, this.asked);
+    const end = this.blocks.take(text);
     if (end > this.asked) this.add(this.asked, end);
-    this.rest.data = text.slice(this.shown);
+    this.tail.show(text, this.shown);
   }
 
   restart() {
     this.turn += 1;
+    this.text = '';
     this.final = undefined;
-    this.shown = this.asked = 0;
+    this.blocks = new Blocks();
+    this.shown = this.asked = 0; // characters that stand in `done`, and that were sent to be rendered
     this.done.replaceChildren();
+    this.tail.clear();
   }
 
   add(from, end) {
@@ -72,19 +134,35 @@ export class Prose {
       if (turn !== this.turn) return;
       this.done.append(block);
       this.shown = end;
-      this.rest.data = this.text.slice(end);
+      this.tail.show(this.text, end);
     });
   }
 
+  /** The whole once more, so that what spans blocks comes out right; blocks that are right already stay. */
   async finish() {
     if (this.final === this.text) return;
     this.final = this.text;
     const turn = ++this.turn;
-    this.rest.data = this.text.slice(this.shown);
+    this.tail.show(this.text, this.shown);
     const whole = await rendered('markdown', this.text);
     if (turn !== this.turn) return;
-    this.done.replaceChildren(whole);
+    renew(this.done, whole);
     this.shown = this.asked = this.text.length;
-    this.rest.data = '';
+    this.tail.clear();
   }
+}
+
+/** Put these nodes in place of what is there, as far as it differs. */
+function renew(place, fresh) {
+  let at = place.firstChild;
+  while (at && fresh.firstChild && at.isEqualNode(fresh.firstChild)) {
+    fresh.firstChild.remove();
+    at = at.nextSibling;
+  }
+  while (at) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
+  }
+  place.append(fresh);
 }

@@ -42,14 +42,15 @@ export class Queue {
           .filter((run) => ['accepted', 'queued'].includes(run.state) && !run.cancel_requested)
       : [];
     const behind = waiting.filter((run) => run.state === 'queued' || run.position > 0);
+    if (!behind.length && this.element.contains(document.activeElement)) this.onLeft?.();
     this.element.hidden = !behind.length;
     this.title.textContent = `${plural(behind.length, 'prompt')} waiting`;
     // A form that is open keeps its focus and its text.
     if (this.editing && behind.some((run) => run.run_id === this.editing)) return;
     this.editing = null;
-    const focused = this.element.contains(document.activeElement);
+    const focused = this.list.contains(document.activeElement);
     this.list.replaceChildren(...behind.map((run) => this.item(run)));
-    if (focused) (this.list.querySelector('button') ?? document.getElementById('prompt')).focus();
+    if (focused) this.list.querySelector('button')?.focus();
   }
 
   item(run) {

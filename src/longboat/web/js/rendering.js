@@ -1,6 +1,6 @@
 // Markdown, code and diffs as the server renders them: collected for a moment, asked for together, remembered.
 
-import { server } from './api.js';
+import { server, Unreachable } from './api.js';
 import { h } from './dom.js';
 import { fragment } from './trusted.js';
 
@@ -8,10 +8,13 @@ const MOST_ITEMS = 48;
 const MOST_TEXT = 1_500_000;
 const LONGEST = 400_000;
 const MOST_KEPT = 400;
+const AGAIN_MS = 2_000;
+const EVERY_MS = 100; // requests while text streams: not one for each of its lines
 
 const kept = new Map(); // key → html, least used first
 let waiting = [];
 let collecting = false;
+let sentAt = -EVERY_MS;
 
 /** A fragment of rendered HTML; plain text if there is none to be had. */
 export async function rendered(kind, text, extra = {}) {
@@ -26,10 +29,7 @@ export async function rendered(kind, text, extra = {}) {
   try {
     const html = await new Promise((resolve, reject) => {
       waiting.push({ item: { kind, text, ...extra }, resolve, reject });
-      if (!collecting) {
-        collecting = true;
-        setTimeout(flush, 8);
-      }
+      soon();
     });
     kept.set(key, html);
     if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
@@ -42,7 +42,12 @@ export async function rendered(kind, text, extra = {}) {
 function made(html) {
   const whole = fragment(html);
   // What scrolls sideways is reached by keyboard.
-  for (const wide of whole.querySelectorAll('pre, table:not(.diff)')) wide.tabIndex = 0;
+  for (const code of whole.querySelectorAll('pre')) code.tabIndex = 0;
+  for (const table of whole.querySelectorAll('table:not(.diff)')) {
+    const box = h('div', { class: 'table-box', tabindex: '0', role: 'group', 'aria-label': 'Table' });
+    table.replaceWith(box);
+    box.append(table);
+  }
   return whole;
 }
 
@@ -52,8 +57,15 @@ function asText(text) {
   return whole;
 }
 
+function soon() {
+  if (collecting) return;
+  collecting = true;
+  setTimeout(flush, Math.max(8, sentAt + EVERY_MS - performance.now()));
+}
+
 async function flush() {
   collecting = false;
+  sentAt = performance.now();
   while (waiting.length) send(batch());
 }
 
@@ -73,6 +85,11 @@ async function send(jobs) {
     const answer = await server.render(jobs.map((job) => job.item));
     jobs.forEach((job, index) => job.resolve(answer.items[index].html));
   } catch (error) {
-    jobs.forEach((job) => job.reject(error));
+    if (!(error instanceof Unreachable)) return jobs.forEach((job) => job.reject(error));
+    // The plain text stands there meanwhile.
+    setTimeout(() => {
+      waiting.unshift(...jobs);
+      soon();
+    }, AGAIN_MS);
   }
 }

@@ -3,7 +3,7 @@
 import { server } from './api.js';
 import { columns, legend, rows, table } from './charts.js';
 import { byId, h, replace } from './dom.js';
-import { base, cost, count, plain, seconds, tokens } from './format.js';
+import { base, brief, cost, count, plain, seconds, tokens } from './format.js';
 import { startTheme } from './theme.js';
 
 const OUTCOMES = [
@@ -52,6 +52,7 @@ function grouped(days) {
     label: size === 1 ? group[0].day : `week of ${group[0].day}`,
     short: group[0].day.slice(5),
     sum: (value) => group.reduce((total, day) => total + value(day), 0),
+    most: (value) => Math.max(...group.map(value)),
   }));
 }
 
@@ -64,10 +65,30 @@ const KPI = (name, value, hint) =>
     hint && h('dd', { class: 'quiet hint' }, hint),
   );
 
+function drawNothing() {
+  replace(byId('figures'));
+  replace(
+    byId('charts'),
+    h(
+      'div',
+      { class: 'card wide' },
+      h('h2', {}, 'Nothing yet'),
+      h(
+        'p',
+        { class: 'quiet' },
+        'No run was made in these days. ',
+        h('a', { href: '/' }, 'Write a prompt'),
+        ', or choose more days or another workspace above.',
+      ),
+    ),
+  );
+}
+
 function draw(stats) {
   const groups = grouped(everyDay(stats));
   const all = stats.outcomes.reduce((sum, item) => sum + item.runs, 0);
   const chart = (value) => groups.map((group) => ({ label: group.label, short: group.short, values: value(group) }));
+  if (!all && !stats.days.length) return drawNothing();
   replace(
     byId('figures'),
     KPI('Runs', count(all), `${count(runsOf(stats.outcomes, 'end_turn'))} done`),
@@ -127,7 +148,7 @@ function draw(stats) {
         'Runs by outcome and day',
         OUTCOMES.map(([kind, label]) => `${runsOf(stats.outcomes, kind)} ${label}`).join(', '),
         chart((group) => OUTCOMES.map(([kind]) => [kind, group.sum((day) => runsOf(day.outcomes, kind))])),
-        { format: (value) => (Number.isInteger(value) ? count(value) : value.toFixed(1)), ...size() },
+        { format: count, counted: true, ...size() },
       ),
       OUTCOMES,
       table(
@@ -139,10 +160,43 @@ function draw(stats) {
         'Runs by outcome and day',
       ),
     ),
+    latencyByDay(groups),
     latency(stats),
     toolsUsed(stats),
     models(stats),
     sessions(stats),
+  );
+}
+
+function latencyByDay(groups) {
+  const rank = (name) => (day) => day.whole?.[name] ?? 0;
+  const columnsOf = groups.map((group) => ({
+    label: group.label,
+    short: group.short,
+    values: [
+      ['p50', group.most(rank('p50'))],
+      ['p90', group.most(rank('p90')) - group.most(rank('p50'))],
+    ],
+  }));
+  const slowest = Math.max(0, ...groups.map((group) => group.most(rank('p90'))));
+  return figure(
+    'Time of a run',
+    groups.some((group) => group.label.startsWith('week'))
+      ? 'From accepted to finished, on the slowest day of each week.'
+      : 'From accepted to finished, by day.',
+    columns('Time of a run by day', `On the slowest day 90 % took no longer than ${seconds(slowest)}.`, columnsOf, {
+      format: brief,
+      ...size(),
+    }),
+    [
+      ['p50', 'half took no longer'],
+      ['p90', '90 % took no longer'],
+    ],
+    table(
+      ['Day', 'Half', '90 %'],
+      groups.map((group) => [group.label, seconds(group.most(rank('p50'))), seconds(group.most(rank('p90')))]),
+      'Time of a run by day',
+    ),
   );
 }
 

@@ -6,7 +6,7 @@ import { keep, recall } from './storage.js';
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
 function apply() {
-  const chosen = recall('theme');
+  const chosen = recall('theme', '');
   const isDark = chosen ? chosen === 'dark' : dark.matches;
   if (chosen) document.documentElement.dataset.theme = chosen;
   else delete document.documentElement.dataset.theme;

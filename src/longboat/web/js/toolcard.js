@@ -4,7 +4,7 @@ import { Diff } from './diff.js';
 import { h, icon, replace } from './dom.js';
 import { between, plain, plural, seconds } from './format.js';
 import { rendered } from './rendering.js';
-import { parsed, splitDiff, summary } from './toolinput.js';
+import { parsed, splitDiff, summary, worded } from './toolinput.js';
 
 const MOST_LINES = 24;
 const MOST_SHOWN = 100_000;
@@ -83,7 +83,12 @@ export class ToolCard {
       return;
     }
     this.output = null;
-    replace(this.body, this.input(), this.child(), this.outcome());
+    try {
+      replace(this.body, this.input(), this.child(), this.outcome());
+    } catch (error) {
+      console.error(error);
+      this.body.textContent = plain(this.result?.content.slice(-MOST_SHOWN) ?? '');
+    }
   }
 
   input() {
@@ -99,7 +104,7 @@ export class ToolCard {
     if (EDITS.has(name) || CODE.has(name) || name === 'agent') return null;
     const rest = Object.entries(values).filter(([, value]) => value !== null && value !== '');
     if (!rest.length) return input ? h('pre', { class: 'plain' }, plain(input)) : null;
-    const shown = (value) => plain(typeof value === 'string' ? value : JSON.stringify(value));
+    const shown = (value) => plain(worded(value));
     return h(
       'dl',
       { class: 'arguments' },
@@ -125,7 +130,7 @@ export class ToolCard {
       const path = parsed(this.part.input).path ?? '';
       return [
         change.before && h('p', { class: 'quiet' }, plain(change.before)),
-        new Diff(change.diff, String(path)).element,
+        new Diff(change.diff, worded(path)).element,
         change.after && this.box(change.after),
       ];
     }
@@ -178,7 +183,7 @@ class Output {
   }
 
   set(text) {
-    this.text = plain(text.slice(0, MOST_SHOWN)).replace(/\n$/, '');
+    this.text = plain(text.slice(-MOST_SHOWN)).replace(/\n$/, '');
     this.draw();
   }
 

@@ -27,7 +27,17 @@ export function summary(part) {
   }
   const key = KEYS.find(named);
   if (key) return plain(oneLine(named(key), 160));
-  return Object.keys(input).length ? plain(oneLine(JSON.stringify(input), 160)) : '';
+  return Object.keys(input).length ? plain(oneLine(worded(input), 160)) : '';
+}
+
+/** Any value as text. Some are too deep to be written down. */
+export function worded(value) {
+  if (typeof value === 'string') return value;
+  try {
+    return JSON.stringify(value) ?? '';
+  } catch {
+    return '…';
+  }
 }
 
 /** The unified diff in the result of an edit, and what was said around it. */

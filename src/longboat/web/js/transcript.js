@@ -8,6 +8,7 @@ import { MessageView } from './message.js';
 const MOST_ROWS = 90;
 const STEP = 30;
 const NEAR_PX = 900;
+const NEAR_END_PX = 40;
 
 export class Transcript {
   /** `story` is what messages need to know: history, author(), isOver(), subAgent(), fork(). */
@@ -19,6 +20,7 @@ export class Transcript {
     this.from = 0;
     this.to = 0;
     this.pinned = true;
+    this.lastTop = 0;
     this.rows = h('div', { class: 'rows' });
     this.older = h('p', { class: 'older quiet' });
     this.notices = h('div', { class: 'notices' });
@@ -55,6 +57,7 @@ export class Transcript {
 
   heard(kind, what) {
     if (kind === 'reset') this.readAgain();
+    else if (!this.list) return; // the first page is on its way
     else if (kind === 'older') this.showOlder(what);
     else if (kind === 'removed') this.removed(what);
     else if (kind === 'message') this.changed(what);
@@ -63,28 +66,47 @@ export class Transcript {
 
   reset() {
     this.list = this.shown;
-    this.to = this.list.length;
-    this.from = Math.max(0, this.to - STEP);
-    this.views.clear();
-    this.rows.replaceChildren(...this.list.slice(this.from, this.to).map((message) => this.view(message).element));
+    this.arrange(this.list.length - STEP, this.list.length);
     this.pinned = true;
-    this.tellOlder();
+    this.history.reading = null;
     this.tellNewest();
     this.stick();
   }
 
-  /** The history was read anew: who was reading further up stays there, if that is still here. */
+  /** The history was read anew: who was reading further up stays there. */
   readAgain() {
-    const id = this.pinned ? null : this.mark?.dataset.id;
+    const seq = this.pinned || !this.scroller ? null : this.history.reading;
+    if (seq === null || !this.mark) return this.reset();
     const top = this.markTop;
-    this.reset();
-    const place = id ? this.list.findIndex((message) => message.id === id) : -1;
-    if (place < 0) return;
-    this.pinned = false;
-    while (this.from > Math.max(0, place - 5)) this.up();
-    this.scroller.scrollTop += this.views.get(id).element.getBoundingClientRect().top - top;
+    this.list = this.shown;
+    const place = this.list.findLastIndex((message) => message.seq <= seq);
+    if (place < 0) return this.reset();
+    this.arrange(place - STEP, place + STEP);
+    const row = this.views.get(this.list[place].id).element;
+    this.scroller.scrollTop += row.getBoundingClientRect().top - top;
     this.remember();
     this.tellNewest();
+  }
+
+  /** Show this part of the list. Rows that are there already stay, with what is open or chosen in them. */
+  arrange(from, to) {
+    this.from = Math.max(0, from);
+    this.to = Math.min(this.list.length, to);
+    const before = this.views;
+    this.views = new Map();
+    let at = this.rows.firstChild;
+    for (const message of this.list.slice(this.from, this.to)) {
+      const view = before.get(message.id);
+      if (view) {
+        this.views.set(message.id, view);
+        view.set(message);
+      }
+      const row = (view ?? this.view(message)).element;
+      if (row === at) at = at.nextSibling;
+      else this.rows.insertBefore(row, at);
+    }
+    for (const id of before.keys()) if (!this.views.has(id)) before.get(id).element.remove();
+    this.tellOlder();
   }
 
   view(message) {
@@ -243,6 +265,7 @@ export class Transcript {
   remember() {
     this.mark = this.pinned ? null : this.anchor();
     this.markTop = this.mark?.getBoundingClientRect().top;
+    this.history.reading = this.history.byId.get(this.mark?.dataset.id)?.seq ?? null;
   }
 
   resized() {
@@ -261,10 +284,10 @@ export class Transcript {
   scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     const left = scrollHeight - scrollTop - clientHeight;
-    const up = scrollTop < (this.lastTop ?? 0) - 1;
+    const wentUp = scrollTop < this.lastTop - 1;
     this.lastTop = scrollTop;
-    const atEnd = left < 40 && this.to === this.list?.length;
-    if (atEnd || up) this.pinned = atEnd;
+    // Rows that grow leave the end behind too: only who went up wants to stay there.
+    if (wentUp || left < NEAR_END_PX) this.pinned = left < (wentUp ? 8 : NEAR_END_PX) && this.to === this.list?.length;
     this.tellNewest();
     if (!this.list) return;
     if (scrollTop < NEAR_PX) {
@@ -281,7 +304,9 @@ export class Transcript {
   }
 
   stick() {
-    if (this.scroller) this.scroller.scrollTop = this.scroller.scrollHeight;
+    if (!this.scroller) return;
+    this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.lastTop = this.scroller.scrollTop;
   }
 
   tellNewest() {

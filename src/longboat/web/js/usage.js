@@ -44,7 +44,8 @@ export class Usage {
 
   drawNow() {
     const total = this.mirror.sessions.get(this.session_id)?.usage;
-    if (!total) return replace(this.element, h('p', { class: 'quiet' }, 'Nothing used yet.'));
+    if (!total?.input_tokens && !total?.output_tokens)
+      return replace(this.element, h('p', { class: 'quiet' }, 'Nothing used yet.'));
     const wasOpen = this.element.querySelector('details')?.open;
     const shown = this.items.slice(-MOST);
     const name = (index) => String(this.items.length - shown.length + index + 1);

@@ -6,7 +6,7 @@ import { h, icon, replace } from './dom.js';
 import { base, plain, when } from './format.js';
 
 export class Workspaces {
-  constructor(client_id, go) {
+  constructor(client_id, go, wrong = '') {
     this.client_id = client_id;
     this.go = go;
     this.list = h('ul', { class: 'workspace-list' });
@@ -22,6 +22,7 @@ export class Workspaces {
       'div',
       { class: 'welcome' },
       h('h1', {}, 'Where shall we work?'),
+      wrong && h('p', { class: 'problem', role: 'alert' }, wrong),
       h(
         'p',
         { class: 'quiet' },

@@ -1,15 +1,8 @@
-"""Foreign text as `Content`, which has no markup: what it would do to a terminal is taken out first. Must not know
-widgets.
-"""
+"""Foreign text as `Content`, which has no markup, after `wire.plain` has made it harmless. Must not know widgets."""
 
 from textual.content import Content
 
 from longboat.wire.plain import plain, plain_line
-
-
-def safe(text: str) -> str:
-    """Its lines, harmless. Most of what is shown is."""
-    return text if text.isascii() and text.isprintable() else plain(text)
 
 
 def one_line(text: str, width: int = 0) -> str:
@@ -20,7 +13,7 @@ def one_line(text: str, width: int = 0) -> str:
 
 def content(text: str, style: str = "") -> Content:
     """Foreign text as it may be shown."""
-    return Content.styled(safe(text), style) if style else Content(safe(text))
+    return Content.styled(plain(text), style) if style else Content(plain(text))
 
 
 def line(text: str, style: str = "", *, width: int = 0) -> Content:

@@ -1,5 +1,6 @@
-"""What a tool call is about, in a few words, from the arguments as the model wrote them. Pure."""
+"""What a tool call is about, in a few words: the file, the command, the pattern. Pure."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -7,7 +8,13 @@ import msgspec
 LEADING = ("command", "pattern", "symbol", "path", "url", "query", "job_id", "text", "prompt", "name")
 """The arguments that tell most, most telling first."""
 BESIDE = ("path", "new_name", "agent")
-"""Told after the first."""
+"""Arguments that are told after the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    text: str
+    path: str = ""
 
 
 def arguments_of(text: str) -> dict[str, Any]:
@@ -18,17 +25,20 @@ def arguments_of(text: str) -> dict[str, Any]:
         return {}
 
 
-def subject_of(tool: str, arguments: str) -> str:
+def subject_of(tool: str, arguments: str) -> Subject:
+    """The subject; nothing of arguments that are no JSON object."""
     given = arguments_of(arguments)
     if tool == "todos":
-        return _plan(given.get("items"))
-    found = [name for name in LEADING if isinstance(given.get(name), str)]
-    lead = found[0] if found else next((name for name, value in given.items() if isinstance(value, str)), None)
-    words = [given[lead]] if lead is not None else []
-    return " ".join([*words, *(given[name] for name in BESIDE if name != lead and isinstance(given.get(name), str))])
+        return Subject(text=_plan(given.get("items")))
+    found = {name: given[name] for name in LEADING if isinstance(given.get(name), str)}
+    lead = next(iter(found), None)
+    words = [found[lead]] if lead is not None else [value for value in given.values() if isinstance(value, str)][:1]
+    words += [given[name] for name in BESIDE if name != lead and isinstance(given.get(name), str)]
+    return Subject(text=" ".join(words), path=found.get("path", ""))
 
 
 def _plan(items: Any) -> str:
+    """How far the plan is, and what is being done."""
     known = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
     done = sum(item.get("state") == "completed" for item in known)
     now = next((str(item.get("text")) for item in known if item.get("state") == "in_progress"), "")

@@ -1,0 +1,118 @@
+"""A real browser at a Longboat: pages of somebody who is logged in, and what they cost.
+
+Debian's chromium, the one that the tests use: nothing is downloaded.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
+from tests.parts import how, missing, where
+
+from benchmarks.harness import Boat
+from longboat.wire.discovery import DISCOVERY_NAME
+
+NOW = "2026-01-02T03:04:05.678Z"
+SIZE = {"width": 1280, "height": 800}
+
+__all__ = ["Door", "door", "how", "missing", "spent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """Where browsers come in to a boat."""
+
+    browser: Browser
+    url: str
+    token: str
+    boat: Boat
+
+    @contextmanager
+    def stranger(self) -> Iterator[Page]:
+        """A page with an empty cache, not logged in."""
+        context = self.browser.new_context(viewport=SIZE, reduced_motion="reduce")
+        try:
+            yield context.new_page()
+        finally:
+            context.close()
+
+    @contextmanager
+    def guest(self) -> Iterator[Page]:
+        """A page with an empty cache that is logged in and has a name."""
+        with self.stranger() as page:
+            page.add_init_script("localStorage.setItem('longboat.name', '\"bench\"')")
+            page.context.request.get(f"{self.url}/login?token={self.token}", max_redirects=0)
+            yield page
+
+    def address(self, session_id: str) -> str:
+        return f"{self.url}/#/{self.boat.workspace.rpartition('/')[2]}/{session_id}"
+
+    def session_of(self, messages: int) -> str:
+        """A session with so many messages, prompts and answers in turn."""
+        return str(self.boat.wire.ask("POST", f"{self.boat.workspace}/sessions/import", _document(messages))["id"])
+
+
+@contextmanager
+def door(boat: Boat) -> Iterator[Door]:
+    found = json.loads((boat.socket.parent / DISCOVERY_NAME).read_bytes())
+    url = boat.wire.ask("POST", "/v1/web")["url"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=where("chromium"), args=["--no-sandbox"])
+        try:
+            yield Door(browser=browser, url=url, token=found["token"], boat=boat)
+        finally:
+            browser.close()
+
+
+def spent(cdp: CDPSession) -> dict[str, float]:
+    """What the page has cost the browser so far."""
+    return {one["name"]: one["value"] for one in cdp.send("Performance.getMetrics")["metrics"]}
+
+
+def _document(messages: int) -> dict[str, Any]:
+    """For `POST W/sessions/import`."""
+    turns = range(1, messages // 2 + 1)
+    return {
+        "format": "longboat-session",
+        "version": 1,
+        "exported_at": NOW,
+        "session": {"id": "s", "workspace_id": "w", "title": f"{messages}", "created_at": NOW, "updated_at": NOW},
+        "summary_seq": 0,
+        "messages": [message for number in turns for message in _turn(number)],
+        "runs": [_run(number) for number in turns],
+    }
+
+
+def _turn(number: int) -> Iterator[dict[str, Any]]:
+    answer = f"Answer {number} has **weight**.\n\n- one\n- two\n\n```python\nprint({number})\n```\n"
+    for offset, role, text in ((1, "user", f"Prompt {number}"), (0, "assistant", answer)):
+        seq = 2 * number - offset
+        yield {
+            "id": f"m{seq}",
+            "session_id": "s",
+            "run_id": f"r{number}",
+            "seq": seq,
+            "role": role,
+            "parts": [{"type": "text", "text": text}],
+            "created_at": NOW,
+            "finished_at": NOW,
+        }
+
+
+def _run(number: int) -> dict[str, Any]:
+    return {
+        "run_id": f"r{number}",
+        "seq": number,
+        "session_id": "s",
+        "state": "finished",
+        "outcome": "end_turn",
+        "delivery": "queue",
+        "prompt": f"Prompt {number}",
+        "accepted_at": NOW,
+        "started_at": NOW,
+        "finished_at": NOW,
+        "client_id": "bench",
+    }

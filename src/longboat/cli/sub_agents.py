@@ -1,0 +1,85 @@
+"""What the sub-agents of a run do, for a person at a terminal: a short line for each call that is over, and their end.
+
+Takes typed events of sub-agents alone. Must not know where lines go: whoever owns the terminal writes them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from longboat.cli.console import one_line
+from longboat.cli.runs import OUTCOMES
+from longboat.client.subject import subject_of
+from longboat.wire.events import Event
+from longboat.wire.models import Message, Outcome, Run, RunComplete, ToolCallPart, ToolResultPart
+
+Write = Callable[[str, bool], None]
+"""Takes a line, and whether it tells of a failure."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _SubAgent:
+    task: str = ""
+    seconds: float | None = None
+    """How long it took, once it has ended."""
+    calls: dict[str, str] = field(default_factory=dict)
+    """What each call is about."""
+    over: set[str] = field(default_factory=set)
+    """The calls that have ended."""
+
+
+class SubAgents:
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._known: dict[str, _SubAgent] = {}
+        """Those at work, by their runs."""
+        self._last = ""
+        """Whose line was written last."""
+
+    def show(self, event: Event) -> None:
+        match event.payload:
+            case Run() as run:
+                agent = self._agent(run.run_id)
+                agent.task, agent.seconds = one_line(run.prompt), _seconds(run)
+            case Message() as message:
+                for line, failed in self._news(message):
+                    self._tell(message.run_id, line, failed=failed)
+            case RunComplete() as complete:
+                self._end(complete)
+
+    def _agent(self, run_id: str) -> _SubAgent:
+        return self._known.setdefault(run_id, _SubAgent())
+
+    def _news(self, message: Message) -> Iterator[tuple[str, bool]]:
+        agent = self._agent(message.run_id)
+        for part in message.parts:
+            if isinstance(part, ToolCallPart) and part.finished:
+                agent.calls[part.id] = one_line(f"{part.name} {subject_of(part.name, part.input).text}")
+            elif isinstance(part, ToolResultPart) and part.finished and part.tool_call_id not in agent.over:
+                agent.over.add(part.tool_call_id)
+                about = agent.calls.get(part.tool_call_id) or one_line(part.name) or "tool call"
+                yield (f"{about}: failed" if part.is_error else about), part.is_error
+
+    def _end(self, complete: RunComplete) -> None:
+        agent = self._agent(complete.run_id)
+        calls = "1 call" if len(agent.over) == 1 else f"{len(agent.over)} calls"
+        took = f", {agent.seconds:.0f} s" if agent.seconds is not None else ""
+        said = one_line(complete.error or complete.text)
+        failed = complete.outcome in (Outcome.ERROR, Outcome.INTERRUPTED)
+        self._tell(
+            complete.run_id, f"{OUTCOMES[complete.outcome]} ({calls}{took}){f': {said}' if said else ''}", failed=failed
+        )
+        del self._known[complete.run_id]
+
+    def _tell(self, run_id: str, line: str, *, failed: bool) -> None:
+        """A line; where several are at work, below the task of the one that it is about."""
+        if self._last != run_id and (self._last or len(self._known) > 1):
+            self._write(f"  ↳ {self._agent(run_id).task}", False)
+        self._last = run_id
+        self._write(f"    {line}", failed)
+
+
+def _seconds(run: Run) -> float | None:
+    if run.started_at is None or run.finished_at is None:
+        return None
+    return (datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)).total_seconds()

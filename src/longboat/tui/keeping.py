@@ -1,0 +1,95 @@
+"""What a terminal remembers from one process to the next: the theme that was chosen, and the prompts.
+
+Owns two small files of the user, which nobody else may read. A file that cannot be read or written costs nothing but
+the memory.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+AUTO = "auto"
+"""The theme that fits the terminal."""
+KEPT = 1_000
+"""Prompts, of all directories."""
+LONGEST = 10_000
+"""Characters of a prompt that is kept."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    path: str
+    prompt: str
+
+
+class Choices(msgspec.Struct, frozen=True):
+    theme: str = AUTO
+
+
+def state_dir(environ: Mapping[str, str], home: Path) -> Path:
+    base = environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else home / ".local" / "state") / "longboat"
+
+
+class Keeping:
+    """`directory`: None keeps nothing."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+
+    @property
+    def theme(self) -> str:
+        with suppress(OSError, msgspec.MsgspecError, UnicodeError):
+            if self._directory is not None:
+                return msgspec.json.decode((self._directory / "terminal.json").read_bytes(), type=Choices).theme
+        return AUTO
+
+    def keep_theme(self, name: str) -> None:
+        self._write("terminal.json", msgspec.json.encode(Choices(theme=name)) + b"\n")
+
+    def prompts(self, path: str) -> list[str]:
+        """Those that were sent from a directory, oldest first."""
+        lines = self._lines()
+        if len(lines) > 2 * KEPT:
+            lines = lines[-KEPT:]
+            self._write("prompts.jsonl", b"".join(line + b"\n" for line in lines))
+        return [kept.prompt for kept in map(_kept, lines) if kept is not None and kept.path == path]
+
+    def keep_prompt(self, path: str, prompt: str) -> None:
+        if self._directory is None or not prompt.strip() or len(prompt) > LONGEST:
+            return
+        with suppress(OSError, UnicodeError):
+            line = msgspec.json.encode(Kept(path=path, prompt=prompt)) + b"\n"
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # One write at the end of the file: two terminals may do it at once.
+            file = os.open(self._directory / "prompts.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                os.write(file, line)
+            finally:
+                os.close(file)
+
+    def _lines(self) -> list[bytes]:
+        with suppress(OSError):
+            if self._directory is not None:
+                return (self._directory / "prompts.jsonl").read_bytes().splitlines()
+        return []
+
+    def _write(self, name: str, content: bytes) -> None:
+        """All of it or nothing."""
+        if self._directory is None:
+            return
+        with suppress(OSError):
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            made = self._directory / f".{name}.{os.getpid()}"
+            with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(content)
+            made.replace(self._directory / name)
+
+
+def _kept(line: bytes) -> Kept | None:
+    try:
+        return msgspec.json.decode(line, type=Kept)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None

@@ -1,0 +1,238 @@
+"""Markdown that grows: what is finished is laid out once, and only the rows that are looked at are drawn.
+
+One widget for a whole text, however many blocks it has: what Textual does for a widget whenever something moves would
+be done for each block. Must not know where the text comes from.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich.segment import Segment
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.style import Style
+from textual.widget import Widget
+
+from longboat.tui.rows import NOTHING, Row, plain_rows, rows_of
+from longboat.wire.plain import plain
+
+MAX_LINKED = 6_000
+"""Characters that are parsed at a time: hostile text makes parsers slow, and the app would hear no key meanwhile."""
+MAX_PARSED = 30_000
+"""Likewise for a block that is longer: bare addresses are not looked for in it. One that is longer still is text."""
+
+
+@cache
+def _parser(linkify: bool) -> MarkdownIt:
+    return MarkdownIt("gfm-like", {"html": False, "linkify": linkify})
+
+
+class Block:
+    """A paragraph, a list, a table, …: what stands at the left margin."""
+
+    def __init__(self, tokens: list[Token], text: str = "") -> None:
+        self._tokens = tokens
+        self._text = text
+        self._rows: tuple[int, list[Row]] = (0, [])
+
+    def rows(self, width: int) -> list[Row]:
+        if self._rows[0] != width:
+            made = rows_of(self._tokens, width) if self._tokens else plain_rows(self._text, width)
+            self._rows = (width, made)
+        return self._rows[1]
+
+
+class Document:
+    """A text as blocks. When it grows, only what is behind the last block that is surely finished is parsed again."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._finished: list[Block] = []
+        self._open: list[Block] = []
+        self._start = 0
+        """Where in the text the open ones begin."""
+        self._known: dict[str, Any] = {"references": {}}
+        """The link definitions so far."""
+
+    def show(self, text: str) -> int:
+        """The whole text. Answers how many blocks are as they were."""
+        if not text.startswith(self.text):
+            self._begin()
+            self._known = {"references": {}}
+        self.text = text
+        same, known = len(self._finished), len(self._known["references"])
+        self._parse()
+        if len(self._known["references"]) > known:  # what is defined now may be used above
+            self._begin()
+            self._parse()
+            same = 0
+        return same
+
+    def _begin(self) -> None:
+        self._finished, self._open, self._start = [], [], 0
+
+    def _parse(self) -> None:
+        while not self._parse_piece():
+            pass
+
+    def _parse_piece(self) -> bool:
+        """Parse as much as may be parsed at a time; True at the end of the text."""
+        for size in (MAX_LINKED, MAX_PARSED):
+            raw = self.text[self._start : self._start + size]
+            last = self._start + size >= len(self.text)
+            if not last:
+                raw = raw[: raw.rfind("\n") + 1] or raw
+            tokens = _parser(size == MAX_LINKED).parse(plain(raw), self._known)
+            blocks = list(_top_level(tokens))
+            if last or len(blocks) > 1:
+                self._take(blocks)
+                return last
+        self._open = [Block([], plain(self.text[self._start :]))]
+        return True
+
+    def _take(self, blocks: list[list[Token]]) -> None:
+        """Of blocks that follow each other only the last can still grow."""
+        self._finished += [Block(tokens) for tokens in blocks[:-1]]
+        self._open = [Block(tokens) for tokens in blocks[-1:]]
+        if len(blocks) > 1:
+            lines = blocks[-1][0].map
+            for _ in range(lines[0] if lines else 0):
+                self._start = self.text.index("\n", self._start) + 1
+
+    def lines(self, width: int) -> Iterator[list[Row]]:
+        for block in (*self._finished, *self._open):
+            yield block.rows(width)
+
+
+def _top_level(tokens: Iterable[Token]) -> Iterator[list[Token]]:
+    block: list[Token] = []
+    for token in tokens:
+        block.append(token)
+        if token.level == 0 and token.nesting <= 0:
+            yield block
+            block = []
+
+
+class Prose(Widget):
+    """`show` it the whole text again and again."""
+
+    DEFAULT_CSS = """
+    Prose { width: 1fr; height: auto; margin: 0 1 1 2; }
+    """
+
+    @dataclass
+    class LinkClicked(Message):
+        href: str
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._document = Document()
+        self._document.show(text)
+        self._rows: list[Row] = []
+        """The rows of all blocks, a blank one between two; their lines are those of the whole text."""
+        self._blocks: list[int] = []
+        """Where each block begins in them."""
+        self._width = 0
+        self._strips: dict[int, Strip] = {}
+        self._drawn_for: object = None
+
+    @property
+    def source(self) -> str:
+        return self._document.text
+
+    def show(self, text: str) -> None:
+        if text == self._document.text:
+            return
+        same = self._document.show(text)
+        height = len(self._rows)
+        self._lay_out(same)
+        self.refresh(layout=len(self._rows) != height)
+
+    def _lay_out(self, same: int) -> None:
+        """Take the blocks anew, but for the first ones."""
+        if not self._width:
+            return
+        start = self._blocks[same] if same < len(self._blocks) else len(self._rows)
+        del self._rows[start:], self._blocks[same:]
+        for number, rows in enumerate(self._document.lines(self._width)):
+            if number >= same:
+                self._append(rows)
+        self._strips = {y: strip for y, strip in self._strips.items() if y < start}
+
+    def _append(self, rows: list[Row]) -> None:
+        self._blocks.append(len(self._rows))
+        line = self._rows[-1].line + 1 if self._rows else 0
+        if self._rows:
+            self._rows.append(Row(NOTHING, NOTHING, line, 0))
+            line += 1
+        self._rows += [row._replace(line=row.line + line) for row in rows]
+
+    # -- what Textual asks
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        if width != self._width:
+            self._width = width
+            self._rows, self._blocks, self._strips = [], [], {}
+            self._lay_out(0)
+        return len(self._rows)
+
+    def render_line(self, y: int) -> Strip:
+        base, width = self.visual_style, self.size.width
+        if self._drawn_for != (base, width, self.text_selection):
+            self._drawn_for = (base, width, self.text_selection)
+            self._strips = {}
+        if y >= len(self._rows):
+            return Strip.blank(width, base.rich_style)
+        if y not in self._strips:
+            self._strips[y] = self._strip(self._rows[y], base, width)
+        return self._strips[y]
+
+    def _strip(self, row: Row, base: Style, width: int) -> Strip:
+        filled = base + self._get_style(row.fill) if row.fill else base
+        content = self._marked(row)
+        segments = [
+            Segment(text, style.rich_style_with_offset(row.at, row.line))
+            for text, style in row.lead.render(base, end="", parse_style=self._get_style)
+            if text
+        ]
+        at = row.at
+        for text, style in content.render(filled, end="", parse_style=self._get_style):
+            segments.append(Segment(text, (filled + style).rich_style_with_offset(at, row.line)))
+            at += len(text)
+        return Strip(segments).adjust_cell_length(width, filled.rich_style)
+
+    def _marked(self, row: Row) -> Content:
+        """The row with what is selected of it."""
+        selection = self.text_selection
+        span = selection.get_span(row.line) if selection is not None else None
+        if span is None:
+            return row.content
+        start, end = (each - row.at if each >= 0 else len(row.content) for each in span)
+        style = Style.from_styles(self.screen.get_component_styles("screen--selection"))
+        return row.content.stylize(style, max(0, start), max(0, end)) if end > 0 else row.content
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        lines: list[str] = []
+        for row in self._rows:
+            if row.line == len(lines):
+                lines.append("")
+            lines[-1] = lines[-1].ljust(row.at) + row.content.plain
+        return selection.extract("\n".join(lines)), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self._strips = {}
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        self._strips = {}
+        super().notify_style_update()
+
+    def action_link(self, href: str) -> None:
+        self.post_message(self.LinkClicked(href))

@@ -1,0 +1,44 @@
+"""Which theme is worn: the one that was chosen here or in an earlier process, or the one that fits the terminal."""
+
+from typing import TYPE_CHECKING
+
+from textual.theme import Theme
+
+from longboat.tui.keeping import AUTO, Keeping
+from longboat.tui.leaving import theme_of_terminal
+
+if TYPE_CHECKING:
+    from longboat.tui.app import LongboatApp
+
+OURS = {"dark": "textual-dark", "light": "textual-light"}
+
+
+class Theming:
+    def __init__(self, app: "LongboatApp", keeping: Keeping) -> None:
+        self._app = app
+        self._keeping = keeping
+        self._fitting = ""
+        """The theme that nobody chose."""
+
+    def start(self) -> None:
+        self._wear(self._keeping.theme)
+        self._app.theme_changed_signal.subscribe(self._app, self._changed)
+
+    def choose(self, name: str) -> None:
+        """By its name; the list for a name that there is not."""
+        if name == AUTO or OURS.get(name, name) in self._app.available_themes:
+            self._keeping.keep_theme(name)
+            self._wear(name)
+        else:
+            self._app.search_themes()
+
+    def _wear(self, name: str) -> None:
+        theme = OURS.get(name, name)
+        self._fitting = "" if theme in self._app.available_themes else theme_of_terminal()
+        self._app.theme = self._fitting or theme
+
+    def _changed(self, theme: Theme) -> None:
+        """Also somebody who picks from Textual's list chooses."""
+        if theme.name != self._fitting and theme.name != OURS.get(self._keeping.theme, self._keeping.theme):
+            self._fitting = ""
+            self._keeping.keep_theme(theme.name)

@@ -1,0 +1,247 @@
+// Prompts on their way: kept in this browser until the server has them, in order, one after the other, also over a
+// reload. Knows storage and delivery; must not know how they are drawn.
+
+import { newId, Refused } from './api.js';
+import { keep, keys, PREFIX, recall } from './storage.js';
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 8_000;
+const SLOWEST_MS = 120_000; // a line that dies without a word; a large picture takes its time
+const STALE_MS = 12 * 3_600_000;
+/** Answers after which the same prompt may do later. */
+const LATER = new Set([401, 408, 425, 429]);
+
+export class Outbox {
+  /** Entries have: run_id, number, session_id or the place of a session to be made, text, attachments, problem, … */
+  constructor(workspace) {
+    this.workspace = workspace;
+    this.prefix = `outbox.${workspace.id}.`;
+    this.unkept = new Map(); // those that storage had no room for
+    this.listeners = new Set();
+    this.failures = 0;
+    this.reason = '';
+    this.heard = (event) => this.fromElsewhere(event);
+    this.wake = () => this.woken?.();
+    addEventListener('storage', this.heard);
+    addEventListener('online', this.wake);
+    for (const entry of this.entries()) this.lookOver(entry);
+    this.work();
+  }
+
+  close() {
+    this.stopped = true;
+    removeEventListener('storage', this.heard);
+    removeEventListener('online', this.wake);
+    this.sending?.abort();
+    this.wake();
+  }
+
+  /** `listener(kind, entry)` is told of changed, made (its session is there), refused. */
+  listen(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  tell(kind, entry) {
+    for (const listener of this.listeners) listener(kind, entry);
+  }
+
+  /** A prompt of long ago, or one that is not whole any more, goes nowhere by itself. */
+  lookOver(entry) {
+    if (entry.taken) return;
+    if (entry.dropped)
+      this.save({ ...entry, problem: `Not sent. Its files were too large to keep: ${entry.dropped.join(', ')}.` });
+    else if (Date.now() - entry.number > STALE_MS && !entry.problem)
+      this.save({ ...entry, problem: `Not sent since ${new Date(entry.number).toLocaleString()}.` });
+  }
+
+  // What is in it
+
+  /** All, in the order in which they were sent. */
+  entries() {
+    const kept = keys(this.prefix)
+      .map((key) => whole(recall(key)))
+      .filter((entry) => entry && !this.unkept.has(entry.run_id));
+    return [...kept, ...this.unkept.values()].sort((one, other) => one.number - other.number);
+  }
+
+  /** Those to be shown with a session, or with one that is still to be made. */
+  of(session_id) {
+    return this.entries().filter((entry) => !entry.taken && (entry.session_id ?? null) === (session_id ?? null));
+  }
+
+  /** Where prompts for a new session go: with those that wait for it already. */
+  place() {
+    return this.entries().find((entry) => !entry.session_id && !entry.problem && !entry.taken)?.place ?? newId();
+  }
+
+  find(run_id) {
+    return this.entries().find((entry) => entry.run_id === run_id);
+  }
+
+  key(entry) {
+    return `${this.prefix}${entry.run_id}`;
+  }
+
+  save(entry) {
+    this.unkept.delete(entry.run_id);
+    if (!keep(this.key(entry), entry)) {
+      this.unkept.set(entry.run_id, entry);
+      const dropped = entry.attachments.map((file) => file.name);
+      keep(this.key(entry), { ...entry, attachments: [], dropped });
+    }
+    this.tell('changed', entry);
+  }
+
+  remove(entry) {
+    this.unkept.delete(entry.run_id);
+    keep(this.key(entry), null);
+    this.tell('changed', entry);
+  }
+
+  // What a person does
+
+  add(prompt) {
+    const number = Math.max(Date.now(), (this.entries().at(-1)?.number ?? 0) + 1);
+    this.save({ ...prompt, run_id: newId(), number, problem: null, tried: false });
+    this.work();
+  }
+
+  /** A refused one once more, as it is, and as a new run. */
+  again(entry, changes = {}) {
+    const { problem, dropped, taken, ...prompt } = entry;
+    this.remove(entry);
+    this.add({ ...prompt, ...changes });
+  }
+
+  /** Out of it. The server may have it all the same once it was on its way: then its run is canceled. */
+  takeBack(entry) {
+    const now = this.find(entry.run_id);
+    if (!now) return false; // it was delivered just now
+    if (now.tried && !now.problem) {
+      this.save({ ...now, taken: true });
+      this.work();
+    } else this.remove(now);
+    return true;
+  }
+
+  fromElsewhere(event) {
+    if (!event.key?.startsWith(PREFIX + this.prefix)) return;
+    // As it was then: it may be delivered and gone by now.
+    const entry = read(event.newValue);
+    if (entry?.session_id && entry.place) this.tell('made', entry);
+    this.tell('changed', entry);
+    this.work();
+  }
+
+  // Delivery
+
+  /** As long as there is something to deliver. */
+  async work() {
+    if (this.working || this.stopped) return;
+    this.working = true;
+    while (!this.stopped && this.next()) {
+      const done = await alone(`longboat.${this.prefix}`, () => this.step());
+      if (!done && !this.stopped) await this.pause();
+    }
+    this.working = false;
+  }
+
+  next() {
+    return this.entries().find((entry) => !entry.problem && !entry.dropped);
+  }
+
+  /** The first one, if it goes. Others may have sent it while this page waited for its turn. */
+  async step() {
+    const entry = this.next();
+    if (!entry || this.stopped) return true;
+    this.sending = new AbortController();
+    const late = setTimeout(() => this.sending.abort(), SLOWEST_MS);
+    try {
+      await (entry.taken ? this.cancel(entry) : this.deliver(entry));
+      this.failures = 0;
+      this.reason = '';
+      const now = this.find(entry.run_id);
+      // Taken back while it was on its way: it has arrived, and must be canceled.
+      if (now && (entry.taken || !now.taken)) this.remove(now);
+      return true;
+    } catch (error) {
+      return this.failed(entry, error);
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  failed(entry, error) {
+    const now = this.find(entry.run_id);
+    if (!now) return true;
+    if (error instanceof Refused && error.status < 500 && !LATER.has(error.status)) {
+      if (now.taken) this.remove(now); // nothing is there to cancel
+      else this.save({ ...now, problem: error.message });
+      if (!now.taken) this.tell('refused', { ...now, problem: error.message });
+      return true;
+    }
+    this.failures += 1;
+    const reason = error instanceof Refused ? error.message : '';
+    if (reason && reason !== this.reason) this.tell('refused', { ...now, problem: reason });
+    this.reason = reason;
+    return false;
+  }
+
+  async deliver(entry) {
+    const { signal } = this.sending;
+    let at = entry;
+    if (!at.session_id) at = await this.makeSession(entry, signal);
+    if (this.find(entry.run_id)?.taken || !this.find(entry.run_id)) return;
+    if (!at.tried) this.save({ ...at, tried: true });
+    const { session_id, run_id, text, attachments, choices, command } = at;
+    if (command) await this.workspace.shell(session_id, command, run_id, signal);
+    else await this.workspace.submit({ session_id, prompt: text, run_id, attachments, ...choices }, signal);
+  }
+
+  /** The session of all that were written for the same new one. */
+  async makeSession(entry, signal) {
+    const made = await this.workspace.createSession('', signal);
+    for (const other of this.entries())
+      if (!other.session_id && other.place === entry.place && !other.problem)
+        this.save({ ...other, session_id: made.id });
+    const at = { ...entry, session_id: made.id };
+    this.tell('made', { ...at, made });
+    return at;
+  }
+
+  cancel(entry) {
+    return this.workspace.cancelRun(entry.run_id, this.sending.signal);
+  }
+
+  pause() {
+    const wait = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(this.failures - 1, 5));
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, wait * (0.7 + 0.3 * Math.random()));
+      this.woken = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+/** Anybody can write into storage: what is not an entry is left alone. */
+function whole(entry) {
+  const texts = [entry?.run_id, entry?.text];
+  const isOne = texts.every((value) => typeof value === 'string') && Number.isFinite(entry.number);
+  return isOne && Array.isArray(entry.attachments) ? entry : null;
+}
+
+function read(text) {
+  try {
+    return whole(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}
+
+/** One tab at a time, where the browser can. Where not, each sends in order, and a run_id starts nothing twice. */
+function alone(name, work) {
+  return navigator.locks ? navigator.locks.request(name, work) : work();
+}

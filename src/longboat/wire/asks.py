@@ -1,0 +1,113 @@
+"""What the agent asks people: to be allowed something, or to be told something. Shapes of the wire."""
+
+from enum import StrEnum
+
+from longboat.wire.shape import Shape
+
+
+class AskState(StrEnum):
+    """Where a permission or a question stands."""
+
+    PENDING = "pending"
+    """Somebody attached should answer; the first answer wins."""
+    ANSWERED = "answered"
+    WITHDRAWN = "withdrawn"
+    """Its run ended first."""
+
+
+class PermissionAnswer(StrEnum):
+    ONCE = "once"
+    SESSION = "session"
+    """And everything that `grant` says, for the rest of the session."""
+    ALWAYS = "always"
+    """The same for ever: the rules are written to the project's longboat.json."""
+    DENY = "deny"
+
+
+class Permission(Shape, frozen=True, kw_only=True):
+    """A tool call that waits for somebody's word."""
+
+    id: str
+    session_id: str
+    run_id: str
+    tool_call_id: str
+    tool: str
+    action: str
+    argument: str
+    title: str
+    detail: str
+    """What it would do: a diff, or the whole command."""
+    why: str
+    """Why it is asked."""
+    grant: tuple[str, ...]
+    """The rules that the answers session and always would add: exactly this. Empty where only once can be said."""
+    wide: tuple[str, ...] = ()
+    """A wider form of them, for an answer that says `wide`."""
+    state: AskState = AskState.PENDING
+    answer: PermissionAnswer | None = None
+    granted: tuple[str, ...] = ()
+    """The rules that the answer added."""
+    reason: str = ""
+    answered_by: str | None = None
+    asked_at: str
+    answered_at: str | None = None
+    parent_run_id: str | None = None
+    """A sub-agent's ask: the run that sent it, and that run's session."""
+    parent_session_id: str | None = None
+
+
+class PermissionNotification(Shape, frozen=True, kw_only=True):
+    """A permission was answered or withdrawn."""
+
+    id: str
+    session_id: str
+    run_id: str
+    state: AskState
+    answer: PermissionAnswer | None
+    reason: str
+    answered_by: str | None
+    parent_run_id: str | None = None
+    parent_session_id: str | None = None
+
+
+class Question(Shape, frozen=True, kw_only=True):
+    """What the agent asks the people attached. Free text is always allowed beside the choices."""
+
+    id: str
+    session_id: str
+    run_id: str
+    tool_call_id: str
+    text: str
+    choices: tuple[str, ...]
+    multiple: bool
+    state: AskState = AskState.PENDING
+    answer: tuple[str, ...] = ()
+    answered_by: str | None = None
+    asked_at: str
+    answered_at: str | None = None
+    parent_run_id: str | None = None
+    """A sub-agent's question: the run that sent it, and that run's session."""
+    parent_session_id: str | None = None
+
+
+class QuestionNotification(Shape, frozen=True, kw_only=True):
+    """A question was answered or withdrawn."""
+
+    id: str
+    session_id: str
+    run_id: str
+    state: AskState
+    answer: tuple[str, ...]
+    answered_by: str | None
+    parent_run_id: str | None = None
+    parent_session_id: str | None = None
+
+
+class PermissionPage(Shape, frozen=True, kw_only=True):
+    items: tuple[Permission, ...]
+    next: str | None = None
+
+
+class QuestionPage(Shape, frozen=True, kw_only=True):
+    items: tuple[Question, ...]
+    next: str | None = None

@@ -1,0 +1,184 @@
+"""The page keeps still: what is read stays in its place, and what stands is not made again (F3, F6)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from browser import MARKS, Tab, Wire, call, open_tab, open_wire
+from imported import imported, text, turn
+from playwright.async_api import Browser, Request, Route, expect
+from processes import Site
+from sessions import SessionClient
+
+from longboat.testing import Pause, Say
+
+pytestmark = MARKS
+pytest_plugins = ("chromium",)
+
+
+@asynccontextmanager
+async def forgetful(chromium: Browser, site: Site, session: SessionClient) -> AsyncIterator[tuple[Tab, Wire]]:
+    """A page whose line can be cut, and that comes back without its cursor: it must read everything again."""
+
+    async def forget(route: Route) -> None:
+        headers = {name: value for name, value in route.request.headers.items() if name != "last-event-id"}
+        await route.continue_(headers=headers)
+
+    async with open_wire(site.port) as wire, open_tab(chromium, site, port=wire.port) as tab:
+        await tab.page.route("**/events?*", forget)
+        await tab.go(session)
+        yield tab, wire
+
+
+PLACE = """() => {
+  const scroller = document.querySelector('.scroller');
+  const top = scroller.getBoundingClientRect().top;
+  const rows = [...document.querySelectorAll('.rows > .message')];
+  const row = rows.find((row) => row.getBoundingClientRect().bottom > top);
+  return [row.dataset.id, Math.round(row.getBoundingClientRect().top)];
+}"""
+UP = """async (times) => {
+  const scroller = document.querySelector('.scroller');
+  for (let time = 0; time < times; time += 1) {
+    scroller.scrollTop = 400;
+    await new Promise((resolve) => setTimeout(resolve, 60));
+  }
+}"""
+RENDERED = "() => [...document.querySelectorAll('.prose > .tail')].every((tail) => !tail.textContent)"
+
+
+@pytest.mark.parametrize("pages", [1, 12], ids=["near the end", "far up"])
+async def test_f6_who_reads_further_up_stays_there_when_everything_is_read_again(
+    chromium: Browser, site: Site, pages: int
+) -> None:
+    answer = "Some **words** here.\n\n- one\n- two\n\n```python\nprint(1)\n```\n"
+    turns = [turn(number, text(f"Prompt {number}"), text(answer)) for number in range(1, 301)]
+    session = await imported(await site.session(site.project(f"still-{pages}")), "Still", turns)
+    async with forgetful(chromium, site, session) as (tab, wire):
+        await tab.sees("Prompt 300")
+        await tab.page.evaluate(UP, pages)
+        await tab.page.wait_for_function(RENDERED)
+        row, top = await tab.page.evaluate(PLACE)
+        await tab.page.evaluate("(id) => { document.querySelector(`[data-id='${id}']`).known = true }", row)
+        await wire.cut()
+        await expect(tab.connection).to_have_attribute("data-state", "waiting")
+        for number in range(3):
+            await session.outcome(await session.submit(f"meanwhile {number}"))
+        async with tab.page.expect_response(lambda answer: "/messages?" in answer.url):
+            await wire.mend()
+        await tab.live()
+        await tab.page.wait_for_function(RENDERED)
+        after, now = await tab.page.evaluate(PLACE)
+        assert (after, abs(now - top) <= 2) == (row, True), f"{top} became {now}"
+        assert await tab.page.evaluate("(id) => document.querySelector(`[data-id='${id}']`).known", row)
+        shown = [text for text in await tab.texts() if text.startswith("You: Prompt")]
+        first = int(shown[0].rpartition(" ")[2])
+        expected = [f"You: Prompt {number}" for number in range(first, first + len(shown))]
+        assert shown == expected, "nothing is missing between"
+        await tab.button("Newest").click()
+        await tab.sees("meanwhile 2")
+
+
+async def test_f3_blocks_that_stand_are_left_alone_while_words_come_and_are_asked_for_together(
+    chromium: Browser, site: Site
+) -> None:
+    gate = site.model.gate("blocks")
+    many = [Say(f"Paragraph {number} of *them*.\n\n") for number in range(120)]
+    site.model.add([Say("The **first** one.\n\n"), Say("Then"), Pause(gate), Say(" more.\n\n"), *many], name="blocks")
+    session = await site.session(site.project("blocks"))
+    asked: list[Request] = []
+    async with open_tab(chromium, site, session) as tab:
+        await tab.say("[[blocks]]")
+        first = tab.transcript.locator(".prose .blocks > p").first
+        await expect(first.locator("strong")).to_have_text("first")
+        await first.evaluate("(node) => { node.known = true }")
+        tab.page.on("request", lambda request: asked.append(request) if "/v1/render" in request.url else None)
+        start = asyncio.get_running_loop().time()
+        gate.open()
+        await expect(tab.transcript.locator(".prose .blocks em")).to_have_count(120)
+        await tab.idle()
+        took_s = asyncio.get_running_loop().time() - start
+        assert await first.evaluate("(node) => node.known"), "it is the node that was there"
+        assert len(asked) <= 3 + took_s * 10, f"{len(asked)} requests in {took_s:.1f} s"
+
+
+async def test_f3_a_block_that_is_long_grows_at_its_end_alone(chromium: Browser, site: Site) -> None:
+    gate = site.model.gate("code")
+    lines = [f"line_{number} = {number}\n" for number in range(400)]
+    site.model.add(
+        [Say("```python\n"), *map(Say, lines[:300]), Pause(gate), *map(Say, lines[300:]), Say("```\n")], name="code"
+    )
+    session = await site.session(site.project("code"))
+    async with open_tab(chromium, site, session) as tab:
+        await tab.say("[[code]]")
+        await tab.sees("line_299 = 299")
+        pieces = tab.transcript.locator(".prose > .tail > div")
+        assert await pieces.count() > 1
+        await pieces.first.evaluate(
+            "(node) => { window.touched = 0; new MutationObserver((all) => { window.touched += all.length; })"
+            ".observe(node, { characterData: true, childList: true, subtree: true }); }"
+        )
+        held = "".join(["```python\n", *lines[:300]])
+        assert (await tab.transcript.locator(".prose > .tail").evaluate("(node) => node.textContent")) == held
+        gate.open()
+        await tab.idle()
+        await expect(tab.transcript.locator(".prose pre code")).to_contain_text("line_399 = 399")
+        assert await tab.page.evaluate("window.touched") == 0
+
+
+async def test_f6_what_happens_while_a_session_is_being_opened_is_in_it(chromium: Browser, site: Site) -> None:
+    gate = site.model.gate("opening")
+    steps = [Say("Before, "), Pause(gate), Say("between"), call("bash", command="exit 3")], [Say("and after.")]
+    site.model.add(*steps, name="opening")
+    session = await site.session(site.project("opening"))
+    run_id = await session.submit("[[opening]]", approve="all")
+    await gate.reached()
+
+    async def hold(route: Route) -> None:
+        """What was read is old when it arrives."""
+        answer = await route.fetch()
+        await expect(tab.working).to_be_visible()
+        gate.open()
+        await session.outcome(run_id)
+        await expect(tab.working).to_be_hidden()
+        await route.fulfill(response=answer)
+
+    async with open_tab(chromium, site) as tab:
+        await tab.page.route("**/messages?*", hold, times=1)
+        await tab.go(session)
+        await tab.sees("Before, between", "and after.")
+        await expect(tab.tools).to_have_attribute("data-status", "failed")
+        assert len(await tab.texts()) == 3
+        await expect(tab.connection).to_have_attribute("data-state", "live")
+
+
+async def test_f3_the_transcript_follows_its_end_through_asks_output_and_failures(
+    chromium: Browser, site: Site
+) -> None:
+    noisy = "for i in $(seq 60); do echo line $i; sleep 0.01; done; exit 3"
+    words = "\n\n".join(f"Paragraph {number}." for number in range(12))
+    site.model.add(
+        [Say(words), call("bash", command=noisy)],
+        [Say(words), call("question", text="Which?", choices=[f"choice {number}" for number in range(8)])],
+        [Say(words), Say("\n\nThat was it.")],
+        name="follow",
+    )
+    session = await site.session(site.project("follow"))
+    async with open_tab(chromium, site, session) as tab:
+        newest = tab.page.locator("button.newest")
+        await tab.say("[[follow]]")
+        await tab.button("Allow once").click()
+        await tab.asks.get_by_label("choice 3").check()
+        await expect(tab.tools.first).to_have_attribute("data-status", "failed")
+        await expect(newest).to_be_hidden()
+        await tab.button("Answer").click()
+        await tab.sees("That was it.")
+        await tab.idle()
+        await expect(newest).to_be_hidden()
+        await expect(tab.transcript.get_by_text("That was it.")).to_be_in_viewport()
+        await tab.transcript.hover()
+        await tab.page.mouse.wheel(0, -300)
+        await expect(newest).to_be_visible()
+        await tab.page.mouse.wheel(0, 900)
+        await expect(newest).to_be_hidden()
