@@ -16,7 +16,7 @@ PREFIX = "/v1/workspaces/{workspace_id}"
 
 
 def reference() -> str:
-    described = document(Litestar(HANDLERS, openapi_config=None))
+    described = document(Litestar(HANDLERS, openapi_config=None, logging_config=None))
     return page(
         "# API reference",
         "Made from the code. [HTTP](http.md) and [Python](python.md) explain how to use it; [protocol](protocol.md) "

@@ -19,6 +19,7 @@ LongboatError
 ├── Conflict                  valid, but not now                                       409
 │   ├── WorkspaceClosing
 │   ├── SessionClosing
+│   ├── SessionIdTaken
 │   ├── RunIdTaken
 │   ├── RunNotEditable
 │   ├── TooLate
@@ -155,6 +156,15 @@ class SessionClosing(Conflict):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(f"Session {session_id!r} is being deleted.")
+
+
+class SessionIdTaken(Conflict):
+    code = "session_id_taken"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"Session {session_id!r} is of another workspace or of a sub-agent: choose another session_id."
+        )
 
 
 class RunIdTaken(Conflict):

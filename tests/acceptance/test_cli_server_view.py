@@ -3,8 +3,11 @@
 import json
 import os
 import re
+import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +202,34 @@ def test_attach_says_at_once_that_nobody_answers_and_asks_for_no_token(home: Hom
     assert terminal.lines[0].startswith("longboat: No answer from the Longboat server at http://127.0.0.1:9: ")
     assert "is the address right?" in terminal.lines[1]
     assert "Token" not in terminal.seen
+
+
+class Endless(BaseHTTPRequestHandler):
+    """Some other program, whose answer has no end."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            while True:
+                self.wfile.write(b" " * 65_536)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_attach_and_status_give_up_on_an_answer_without_an_end(home: Home, cwd: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as host:
+        threading.Thread(target=host.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{host.server_port}"
+        terminal = Terminal(home, "attach", url, cwd=cwd)
+        assert terminal.finish() == 1
+        status = home.longboat("status", cwd=cwd, LONGBOAT_URL=url)
+        host.shutdown()
+    for told in ("\n".join(terminal.lines), status.err):
+        assert f"The answer from {url} does not come to an end" in told
+        assert "is the address that of a Longboat server?" in " ".join(told.split())
+    assert status.code == 1
 
 
 @pytest.mark.parametrize("path", [[], ["--cwd", "/tmp"]])

@@ -330,6 +330,9 @@ async def test_foreign_hosts_foreign_pages_and_strangers_are_refused_behind_the_
         assert await status(authorization=token, origin="https://evil.example.com") == 403
         assert await status(authorization=token, origin="null") == 403
         assert await status(authorization=token, origin=proxy.url) == 200
+        assert await status(authorization=token, origin=proxy.plain_url) == 403, "another port of the same name"
+        assert await status(authorization=token, origin=proxy.url.replace("https:", "http:")) == 403
+        assert await status(authorization=token, origin=f"https://{NAME}") == 403
         assert (await http.get("/v1/health")).status_code == 200
 
 

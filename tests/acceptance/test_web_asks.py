@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from browser import MARKS, open_tab
+from browser import MARKS, Tab, open_tab
 from browser import call as tool
 from playwright.async_api import Browser, expect
 from processes import Site, ended
@@ -122,6 +122,36 @@ async def test_a2_questions_are_answered_by_choice_by_several_and_in_own_words(c
             await expect(tab.asks).to_have_count(0)
         answers.append(sent_back(site))
     assert answers == ["green", "S\nL", "Vera"]
+
+
+async def test_f6_who_opens_the_session_later_sees_who_allowed_denied_and_answered_as_those_who_were_there(
+    chromium: Browser, site: Site
+) -> None:
+    steps = [[tool("bash", command="touch a")], [tool("bash", command="touch b")], [tool("question", text="What?")]]
+    site.model.add(*steps, [Say("All asked.")], name="who")
+    session = await site.session(site.project("who"))
+    told = ["denied by {ben}", "allowed (session) by {anna}", "answered by {ben}"]
+
+    async def sees(tab: Tab) -> None:
+        names = {"anna": "anna", "ben": "ben"} | {tab.name: "you"}
+        await expect(tab.tools.locator(".tool-said")).to_have_text([words.format(**names) for words in told])
+
+    async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
+        await anna.say("[[who]]")
+        await ben.button("Deny…").click()
+        await ben.button("Deny").click()
+        await anna.button("For this session").click()
+        await ben.asks.get_by_label("Your answer").fill("That.")
+        await ben.button("Answer").click()
+        for tab in (anna, ben):
+            await tab.sees("All asked.")
+            await sees(tab)
+        await anna.page.reload()
+        await anna.live()
+        await sees(anna)
+        async with open_tab(chromium, site, session, name="vera") as vera:
+            await sees(vera)
+            await vera.picture("page-who-answered")
 
 
 async def test_f6_who_opens_the_page_later_finds_the_ask_and_a_canceled_run_takes_it_away(

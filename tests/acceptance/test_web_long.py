@@ -119,3 +119,31 @@ async def test_f3_a_short_session_is_read_from_its_first_word_to_its_last(chromi
         shown = [text for text in await tab.texts() if text.startswith("You: ")]
         assert shown
         assert shown == [f"You: Prompt {number}" for number in range(126 - len(shown), 126)]
+
+
+# Scrolls up a little in every frame, and gives back by how many pixels more than that what is read has moved.
+SCROLL_STEADILY = """async () => {
+  const scroller = document.querySelector('.scroller');
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const inView = (row) => row.getBoundingClientRect().top > scroller.getBoundingClientRect().top;
+  const isPlain = (row) => !row.querySelector('.prose strong');
+  let astray = 0;
+  for (let step = 0; step < 200 || [...scroller.querySelectorAll('.message.assistant')].some(isPlain); step += 1) {
+    const row = [...scroller.querySelectorAll('.message')].find(inView);
+    const before = row.getBoundingClientRect().top;
+    const wanted = step < 200 ? Math.min(60, scroller.scrollTop) : 0;
+    scroller.scrollTop -= wanted;
+    await frame();
+    astray += row.getBoundingClientRect().top - before - wanted;
+  }
+  return Math.abs(astray);
+}"""
+
+
+async def test_f3_what_is_read_does_not_jump_when_markdown_comes_above_it_while_scrolling(
+    chromium: Browser, site: Site
+) -> None:
+    session = await of_length(await site.session(site.project("steady")), 400)
+    async with open_tab(chromium, site, session) as tab:
+        await expect(tab.transcript.locator(".prose strong").last).to_be_visible()
+        assert await tab.page.evaluate(SCROLL_STEADILY) < 5

@@ -101,7 +101,7 @@ class Boat:
 
     @property
     def actor(self) -> SessionActor:
-        return self.workspace._actors[self.session_id]
+        return self.workspace.sessions._actors[self.session_id]
 
     async def submit(self, prompt: str, run_id: str | None = None, **more: Any) -> Accepted:
         return await self.workspace.submit(

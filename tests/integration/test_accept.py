@@ -124,7 +124,7 @@ async def test_a_server_that_leaves_and_a_workspace_that_closes_refuse(tmp_path:
         with pytest.raises(WorkspaceClosing):
             await boat.submit("go", "r1")
         boat.workspace.closing = False
-        boat.workspace.refuse()
+        boat.workspace.sessions.refuse()
         with pytest.raises(ServerLeaving):
             await boat.submit("go", "r1")
         assert await boat.ledger() == ()

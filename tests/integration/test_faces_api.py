@@ -179,6 +179,15 @@ async def test_sessions_are_found_by_words_of_their_titles(tmp_path: Path) -> No
         assert await found("_") == []
 
 
+@pytest.mark.parametrize("search", ["É", "é", "e\u0301t", "ÉTERNEL straße", "éternel STRASSE"])
+async def test_a_title_is_found_whatever_letters_are_capital_or_accented(tmp_path: Path, search: str) -> None:
+    async with launch(tmp_path, ScriptedModel(context_window=BIG)) as boat:
+        wanted = await boat.workspace.create_session(CreateSession(title="Éternel in der Straße"))
+        await boat.workspace.create_session(CreateSession(title="Eternel"))
+        page = await boat.workspace.ledger.sessions(limit=9, after=None, search=search)
+        assert [session.id for session in page.items] == [wanted.id]
+
+
 async def test_faces_ask_for_all_of_this_over_http(tmp_path: Path) -> None:
     async with serve_in(tmp_path) as served:
         workspace = await served.workspace(tmp_path / "project")

@@ -55,6 +55,9 @@ async def test_a_browser_without_the_token_is_asked_for_it(served, path):
         assert answer.headers["cache-control"] == "no-store"
         assert "'self'" not in policy_of(answer).get("script-src", "")
         assert policy_of(answer)["default-src"] == "'none'"
+        # Firefox asks for /favicon.ico where a page names no icon, and tells that the policy forbids it.
+        assert policy_of(answer)["img-src"] == "data:"
+        assert '<link rel="icon" href="data:image/svg+xml;base64,' in answer.text
         assert '<form method="post" action="/login">' in answer.text
         assert "script" not in answer.text
 
@@ -198,7 +201,7 @@ def test_a_page_has_nothing_inline_and_loads_only_files_that_are_there(name):
 def test_every_module_that_is_imported_is_there_and_is_fetched_early():
     modules = {path.name: path.read_text() for path in (WEB / "js").glob("*.js")}
     imported = {name for text in modules.values() for name in re.findall(r"^.*\bfrom '\./([\w.]+)';$", text, re.M)}
-    assert imported | {"app.js", "stats.js"} == modules.keys()
+    assert imported | {"app.js", "boot.js", "stats.js"} == modules.keys()
     early = set(re.findall(r'modulepreload" href="/assets/js/([\w.]+)"', (WEB / "index.html").read_text()))
     assert early == imported
 

@@ -98,6 +98,12 @@ async def test_names_are_found_by_a_part_and_by_their_letters_the_best_first(tmp
         assert (len(cut.items), cut.complete) == (1, False)
 
 
+@pytest.mark.parametrize("query", ["ÜBUNG", "übung", "u\u0308bung", "STRASSE"])
+def test_capital_letters_and_accents_are_found_however_they_are_written(query: str) -> None:
+    paths = ["docs/U\u0308bung-Straße.md", "docs/other.md"]
+    assert best_of(query, paths, 9) == paths[:1]
+
+
 def test_a_whole_name_is_better_than_its_beginning_than_a_part_than_a_directory_than_letters() -> None:
     paths = ["m/a/i/n.py", "main/x.py", "src/domain", "src/main.py", "deep/er/main"]
     assert best_of("main", paths, 9) == ["deep/er/main", "src/main.py", "src/domain", "main/x.py", "m/a/i/n.py"]

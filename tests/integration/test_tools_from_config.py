@@ -190,3 +190,22 @@ async def test_a_required_sandbox_that_is_not_there_refuses_and_says_what_to_do(
                 assert "install bubblewrap, or set the sandbox to `auto` or `off`" in result.content
             assert (scene.path / "made").exists() is (mode == "auto")
             await scene.check()
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "ask", "told"), [("auto", False, 1), ("auto", True, 0), ("off", False, 0), ("required", False, 0)]
+)
+async def test_a_run_that_asks_nobody_says_at_its_start_that_there_is_no_box(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sandbox: str, ask: bool, told: int
+) -> None:
+    """A8: a permission tells it too, but with --yolo there is none; `off` was chosen, `required` refuses."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "git"):  # and no bwrap
+        (programs / name).symlink_to(shutil.which(name) or name)
+    monkeypatch.setenv("PATH", str(programs))
+    async with open_scenario(tmp_path, [[Say("done")]], config={"sandbox": sandbox}) as scene:
+        await scene.turn("look", ask=ask)
+        notices = [event.message for event in scene.watcher.of("agent_event") if event.type == "notice"]
+        assert len(notices) == told
+        assert all("without a sandbox" in text and "`bwrap`" in text for text in notices)

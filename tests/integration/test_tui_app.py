@@ -16,8 +16,9 @@ from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import TodosPanel
 from longboat.tui.status import Header, StatusBar
 from longboat.tui.tail import Notices
+from longboat.wire.events import Event
 from longboat.wire.listings import ModelInfo, ModelPage
-from longboat.wire.models import Outcome, RunState, ToolCallPart
+from longboat.wire.models import Outcome, RunComplete, RunState, ToolCallPart
 from longboat.wire.requests import Approve, Submit
 
 
@@ -152,6 +153,32 @@ async def test_a_failed_run_says_why_at_its_place(tmp_path: Path) -> None:
         assert "Your key is [red]wrong[/red]." in deck.notes[0]
         await deck.say("again")
         await deck.until(lambda: deck.answers == ["fine"])
+
+
+async def test_an_interrupted_run_is_told_once(tmp_path: Path) -> None:
+    """What to do stands in our words; the server's say the same."""
+    port = harbour(tmp_path, ScriptedModel([[Say("half"), Hang()], [Say("whole")]]))
+    async with port.serving(), aboard(port) as deck:
+        await deck.say("try")
+        await deck.until(lambda: deck.answers == ["half"])
+        session_id = deck.app.desk.session_id
+    async with port.serving(), aboard(port, session_id=session_id) as deck:
+        await deck.until(lambda: deck.notes)
+        assert deck.notes == ["✗ The server stopped in the middle of this. Prompt again to go on."]
+
+
+async def test_an_interrupted_run_is_told_once_to_who_looks_elsewhere(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+        await deck.say("!true")
+        await deck.until(lambda: deck.idle)
+        deck.app.app_focus = False
+        why = "The server stopped while this run was active. Send the prompt again to go on."
+        session_id = deck.app.desk.session_id or ""
+        told = f"Interrupted: {why}"
+        end = RunComplete(run_id="r9", session_id=session_id, outcome=Outcome.INTERRUPTED, error=told)
+        deck.app.heard(Event("run_complete", None, end))
+        await deck.until(lambda: deck.notes == [f"✗ A prompt was interrupted: {why}"])
+        await deck.until(lambda: [note.message for note in deck.app._notifications] == [f"Interrupted. {why}"])
 
 
 async def test_a_retry_is_told_while_it_lasts(tmp_path: Path) -> None:

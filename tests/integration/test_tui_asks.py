@@ -3,6 +3,8 @@
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pytest
+from textual import events
 from tui_deck import Deck, Harbour, aboard, harbour
 
 from longboat.client import Client
@@ -67,7 +69,22 @@ async def test_an_answer_from_elsewhere_closes_the_dialog_and_says_whose_it_was(
         await deck.until(lambda: len(deck.app.screen_stack) == 1)
         await deck.until(lambda: "bob allowed it once" in deck.screen.replace("\n", " "))
         await deck.until(lambda: deck.idle and written(port))
-        assert "by bob" in deck.text_of(deck.cards[0])
+        assert "allowed (once) by bob" in deck.text_of(deck.cards[0])
+        async with aboard(port, session_id=deck.app.desk.session_id) as late:
+            await late.until(lambda: bool(late.cards) and "allowed (once) by bob" in late.text_of(late.cards[0]))
+
+
+async def test_f6_who_denied_what_is_there_for_whoever_opens_the_session_later(tmp_path: Path) -> None:
+    """The same words as live; of the same person at another terminal, "you"."""
+    async with harbour(tmp_path, writing()).serving() as port, aboard(port) as deck:
+        await deck.say("write it")
+        await asked(deck)
+        await deck.pilot.press("d", "enter")
+        await deck.until(lambda: deck.idle and deck.answers == ["done"])
+        words = deck.text_of(deck.cards[0])
+        assert "denied by you" in words
+        async with aboard(port, session_id=deck.app.desk.session_id) as late:
+            await late.until(lambda: bool(late.cards) and late.text_of(late.cards[0]) == words)
 
 
 async def test_what_is_put_off_comes_back_with_a_key(tmp_path: Path) -> None:
@@ -98,6 +115,8 @@ async def test_a_question_is_answered(tmp_path: Path) -> None:
     async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
         await deck.say("ask me")
         await asked(deck, QuestionDialog)
+        assert "1 red" in deck.screen
+        assert "2 blue" in deck.screen
         await deck.pilot.press("2")
         await deck.until(lambda: deck.idle and deck.answers == ["fine"])
         assert "blue" in deck.text_of(deck.cards[0])
@@ -113,6 +132,85 @@ async def test_an_ask_that_was_there_before_is_shown_to_who_attaches(tmp_path: P
             await asked(deck)
             await deck.pilot.press("o")
             await deck.until(lambda: deck.idle and written(port))
+
+
+def slowly(deck: Deck, now: list[float]) -> None:
+    """The dialog's clock is the test's: somebody types as it opens, until the test lets time pass."""
+    deck.app.screen._clock = lambda: now[0]  # type: ignore[attr-defined]
+    deck.app.screen._heard_at = now[0]  # type: ignore[attr-defined]
+
+
+async def opened(deck: Deck, dialog: type) -> None:
+    await deck.until(lambda: isinstance(deck.app.screen, dialog) and deck.app.screen.is_mounted)
+
+
+async def test_what_is_typed_as_a_dialog_opens_goes_into_the_prompt(tmp_path: Path) -> None:
+    """It answers nothing, none of it is lost, and its order is kept: enter begins a line instead of sending."""
+    now = [100.0]
+    async with harbour(tmp_path, writing()).serving() as port, aboard(port) as deck:
+        await deck.say("write it")
+        await deck.type("half a ")
+        await opened(deck, PermissionDialog)
+        slowly(deck, now)
+        await deck.pilot.press(*"thougx", "backspace", *"ht", "enter", *"soo", "enter")
+        await deck.until(lambda: deck.app.composer.input.text == "half a thought\nsoo")
+        assert isinstance(deck.app.screen, PermissionDialog)
+        await deck.until(lambda: "went into your prompt" in deck.screen)
+        now[0] += 1.0
+        await deck.pilot.press("o")
+        await deck.until(lambda: deck.idle and written(port))
+        assert deck.app.composer.input.text == "half a thought\nsoo"
+        assert deck.prompts == ["write it"]
+
+
+async def test_what_is_pasted_as_a_dialog_opens_goes_into_the_prompt_long_text_as_a_file(tmp_path: Path) -> None:
+    now = [100.0]
+    async with harbour(tmp_path, writing()).serving() as port, aboard(port) as deck:
+        await deck.say("write it")
+        await opened(deck, PermissionDialog)
+        slowly(deck, now)
+        await deck.pilot.press(*"see ")
+        deck.app.post_message(events.Paste("o\na\n"))
+        deck.app.post_message(events.Paste("x\n" * 2_000))
+        await deck.until(lambda: deck.app.composer.input.text == "see o\na\n" and deck.app.composer.attachments)
+        now[0] += 1.0
+        deck.app.post_message(events.Paste("later"))
+        await deck.until(lambda: deck.app.composer.input.text == "see o\na\nlater")
+        assert isinstance(deck.app.screen, PermissionDialog)
+        assert not written(port)
+
+
+async def test_an_enter_alone_as_a_dialog_opens_sends_nothing(tmp_path: Path) -> None:
+    """Half a prompt is in the composer: who wants to say yes a little too early must not send it."""
+    now = [100.0]
+    async with harbour(tmp_path, writing()).serving() as port, aboard(port) as deck:
+        await deck.say("write it")
+        await deck.type("half a prom")
+        await opened(deck, PermissionDialog)
+        slowly(deck, now)
+        await deck.pilot.press("enter")
+        now[0] += 1.0
+        await deck.pilot.press("enter")
+        await deck.until(lambda: deck.idle and written(port))
+        assert deck.app.composer.input.text == "half a prom"
+
+
+@pytest.mark.parametrize("choices", [[], ["red", "blue"]])
+async def test_what_is_typed_as_a_question_opens_is_no_part_of_its_answer(tmp_path: Path, choices: list[str]) -> None:
+    now = [100.0]
+    model = ScriptedModel([[CallTool("question", {"text": "Which?", "choices": choices})], [Say("fine")]])
+    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
+        await deck.say("ask me")
+        await opened(deck, QuestionDialog)
+        slowly(deck, now)
+        await deck.pilot.press(*"then 1")
+        deck.app.post_message(events.Paste(" and 2"))
+        await deck.until(lambda: deck.app.composer.input.text == "then 1 and 2")
+        now[0] += 1.0
+        await deck.pilot.press(*("enter",) if choices else (*"red", "enter"))
+        await deck.until(lambda: deck.idle and deck.answers == ["fine"])
+        assert "red" in deck.text_of(deck.cards[0])
+        assert "then" not in deck.text_of(deck.cards[0])
 
 
 async def test_two_terminals_one_answer(tmp_path: Path) -> None:

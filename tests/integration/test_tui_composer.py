@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 from textual import events
 from tui_deck import Deck, aboard, harbour
+from tui_stage import a_run
 
 from longboat.testing import Say, ScriptedModel
 from longboat.tui.dialogs.help import HelpScreen
 from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.sessions import SessionList
 from longboat.tui.keeping import Keeping
-from longboat.tui.status import Header
+from longboat.tui.panels.queue import QueuePanel
+from longboat.tui.status import Header, StatusBar
 from longboat.wire.models import FilePart
 from longboat.wire.requests import Approve
 
@@ -84,6 +86,63 @@ async def test_a_slash_offers_commands_ours_and_the_projects(tmp_path: Path) -> 
         assert deck.app.composer.input.text == "/re"
         await deck.say("/review the parser")
         await deck.until(lambda: deck.idle and deck.answers and "Review the parser" in deck.answers[0])
+
+
+async def offered(deck: Deck, first: str) -> None:
+    await deck.until(lambda: (chosen := deck.app.composer.choices.chosen) is not None and chosen.text == first)
+
+
+async def test_enter_runs_a_highlighted_command_and_completes_one_that_takes_more(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+        box = deck.app.composer
+        await deck.type("/yo")
+        await offered(deck, "/yolo")
+        await deck.pilot.press("tab")
+        assert (box.input.text, deck.app.approve) == ("/yolo ", Approve.ASK)
+        await deck.type("/yo")
+        await offered(deck, "/yolo")
+        await deck.pilot.press("enter")
+        await deck.until(lambda: deck.app.approve is Approve.ALL)
+        assert box.input.text == ""
+        await deck.type("/eff")
+        await offered(deck, "/effort")
+        await deck.pilot.press("enter")
+        assert (box.input.text, deck.app.effort) == ("/effort ", None)
+        await deck.pilot.press(*"high", "enter")
+        await deck.until(lambda: deck.app.effort == "high")
+        await deck.type("/")
+        await offered(deck, "/attach")
+        await deck.pilot.press("down", "down", "enter")
+        await deck.until(lambda: "There is no answer yet" in deck.screen)
+
+
+async def test_enter_runs_a_command_of_the_project_unless_it_takes_more(tmp_path: Path) -> None:
+    port = harbour(tmp_path, ScriptedModel.echo())
+    place = Path(port.project) / ".agents" / "commands"
+    place.mkdir(parents=True)
+    (place / "greet.md").write_text("Say hello.\n")
+    (place / "grow.md").write_text("---\nargument_hint: what\n---\nGrow $ARGUMENTS\n")
+    async with port.serving(), aboard(port) as deck:
+        await deck.until(lambda: deck.app.project_commands)
+        await deck.type("/gro")
+        await offered(deck, "/grow")
+        await deck.pilot.press("enter")
+        assert deck.app.composer.input.text == "/grow "
+        await deck.type("/gree")
+        await offered(deck, "/greet")
+        await deck.pilot.press("enter")
+        await deck.until(lambda: deck.idle and deck.answers and "Say hello." in deck.answers[0])
+
+
+async def test_enter_never_takes_what_was_offered_for_something_else(tmp_path: Path) -> None:
+    """Over a slow line the list is behind: what is typed counts, not what was highlighted for the half of it."""
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+        await deck.type("/re")
+        await offered(deck, "/redo")
+        for key, character in (("n", "n"), ("a", "a"), ("enter", "\r")):
+            deck.app.post_message(events.Key(key, character))
+        await deck.until(lambda: "There is no command /rena" in deck.screen)
+        assert deck.app.composer.input.text == "/rena"
 
 
 async def test_long_text_and_pictures_are_pasted_as_attachments(tmp_path: Path) -> None:
@@ -235,3 +294,16 @@ async def test_a_theme_that_there_is_no_more_is_the_one_that_fits_the_terminal(t
     keeping.keep_theme("of-another-version")
     async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port, keeping=keeping) as deck:
         assert deck.app.theme == "textual-dark"
+
+
+@pytest.mark.parametrize("size", [(50, 20), (80, 24), (80, 32), (120, 40)])
+async def test_a_list_over_the_composer_pushes_nothing_off_the_screen(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port, size=size) as deck:
+        deck.app.query_one(QueuePanel).show([a_run(number) for number in range(1, 9)])
+        await deck.type("/")
+        await deck.until(lambda: deck.app.composer.choices.is_open)
+        await deck.until(lambda: "│  / " in deck.screen)
+        assert deck.app.query_one(StatusBar).region.bottom == size[1], deck.screen
+        assert deck.lines[-1].text.startswith(" Idle")
+        assert "/attach" in deck.screen
+        assert "Prompt number 1" in deck.screen

@@ -178,6 +178,16 @@ async def test_somebody_who_is_typing_when_the_dialog_opens_answers_nothing() ->
         assert app.results == [ONCE]
 
 
+async def test_a_key_before_the_dialog_is_drawn_answers_nothing() -> None:
+    app = Stage()
+    async with app.run_test() as pilot:
+        app.push_screen(PermissionDialog(a_permission(), grace_s=60), app.results.append)
+        app.screen._forward_event(events.Key("o", "o"))
+        await pilot.pause()
+        await pilot.pause()
+        assert app.results == []
+
+
 async def test_two_answers_at_once_close_one_dialog() -> None:
     app = Stage()
     async with app.run_test() as pilot:
@@ -323,6 +333,8 @@ async def test_a_long_question_with_many_choices_keeps_its_field_on_the_screen()
         choices = tuple(f"choice {n}" for n in range(50))
         await app.open(pilot, QuestionDialog(a_question(text="Why? " * 120 + "END", choices=choices), grace_s=0))
         assert app.screen.query_one("#words", Input).region.bottom < 20
+        box = app.screen.query_one(".box")
+        assert box.region.height == sum(child.outer_size.height for child in box.children if child.display) + 2
         await pilot.press(*["pagedown"] * 12)
         await pilot.pause()
         assert "END" in picture(app)

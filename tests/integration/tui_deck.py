@@ -137,6 +137,7 @@ async def aboard(
             deck = Deck(app, pilot)
             await deck.until(lambda: app.connection.workspace_id and app.models is not None)
             yield deck
+            app.workers.cancel_all()  # as when somebody leaves: Textual's harness takes the widgets away first
 
 
 def long_session(count: int) -> SessionExport:

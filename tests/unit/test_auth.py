@@ -67,9 +67,58 @@ def test_a_listener_on_every_address_answers_to_the_address_that_was_called():
         check(("Host", "localhost:4096"), bearer(), policy=policy, local=("192.168.1.5", 4096))
 
 
-@pytest.mark.parametrize("origin", ["http://localhost:4096", "https://localhost:4096", "https://box.example.com"])
-def test_a_page_of_this_server_or_of_an_allowed_host_may_call(origin):
-    check(("Host", "localhost:4096"), ("Origin", origin), bearer())
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("localhost:4096", "http://localhost:4096"),
+        ("localhost:4096", "https://localhost:4096"),
+        ("box.example.com", "https://box.example.com"),
+        ("box.example.com:443", "https://box.example.com"),
+        ("Box.Example.com.:8443", "https://box.example.com:8443"),
+        ("proxy.example.com:8443", "https://proxy.example.com:8443"),
+        ("localhost:4096", "https://proxy.example.com:8443"),
+    ],
+)
+def test_a_page_of_the_very_host_that_was_called_may_call_and_one_of_an_allowed_name_and_port(host, origin):
+    check(("Host", host), ("Origin", origin), bearer())
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("box.example.com", "https://box.example.com:3000"),
+        ("box.example.com:8443", "https://box.example.com"),
+        ("box.example.com:4096", "http://box.example.com"),
+        ("box.example.com:4096", "http://box.example.com:3000"),
+        ("localhost:4096", "https://box.example.com"),
+        ("localhost:4096", "https://proxy.example.com"),
+        ("localhost:4096", "https://proxy.example.com:9000"),
+    ],
+)
+def test_a_page_of_another_port_of_an_allowed_name_is_refused(host, origin):
+    """Another port is another program: what it serves is not the server's page."""
+    with pytest.raises(ForeignOrigin):
+        check(("Host", host), ("Origin", origin), bearer())
+
+
+def test_behind_a_proxy_with_tls_a_page_without_it_is_another_origin():
+    """The Host has no port then: which one was called, the proxy tells."""
+    https = ("X-Forwarded-Proto", "https")
+    check(("Host", "box.example.com"), https, ("Origin", "https://box.example.com"), bearer())
+    for origin in ("http://box.example.com", "https://box.example.com:80", "http://box.example.com:443"):
+        with pytest.raises(ForeignOrigin):
+            check(("Host", "box.example.com"), https, ("Origin", origin), bearer())
+    check(("Host", "box.example.com"), ("Origin", "http://box.example.com"), bearer())
+
+
+def test_a_name_that_is_allowed_at_the_port_of_its_scheme_is_known_without_the_port():
+    policy = Policy(token=TOKEN, listen_host="127.0.0.1", allowed_hosts=("box.example.com:443",))
+    check(("Host", "box.example.com"), ("Origin", "https://box.example.com"), bearer(), policy=policy)
+    check(("Host", "127.0.0.1:4096"), ("Origin", "https://box.example.com"), bearer(), policy=policy)
+    with pytest.raises(ForeignOrigin):
+        check(("Host", "127.0.0.1:4096"), ("Origin", "http://box.example.com"), bearer(), policy=policy)
+    with pytest.raises(ForeignHost):
+        check(("Host", "box.example.com:8443"), bearer(), policy=policy)
 
 
 @pytest.mark.parametrize(

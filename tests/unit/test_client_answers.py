@@ -72,5 +72,6 @@ def test_ids_are_quoted_so_that_they_cannot_leave_their_place_in_the_path() -> N
 def test_only_what_does_no_more_when_sent_twice_is_repeatable() -> None:
     assert calls.submit("w", Submit(run_id="r")).repeatable
     assert not calls.submit("w", Submit()).repeatable
-    assert not calls.create_session("w").repeatable
+    assert calls.create_session("w").repeatable
+    assert calls.create_session("w").body != calls.create_session("w").body
     assert not calls.cancel_session("w", "s").repeatable

@@ -178,6 +178,31 @@ async def test_a_canceled_run_ends_its_hook_with_its_children(bench: Bench) -> N
         await _until_dead(child)
 
 
+async def test_a_run_that_is_canceled_while_its_hook_starts_ends_it_with_its_children(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe, known = bench.directory / "pipe", asyncio.Event()
+    os.mkfifo(pipe)
+    start = asyncio.create_subprocess_exec
+
+    async def slowly(*argv: str, **more: Any) -> asyncio.subprocess.Process:
+        """On a busy machine the program runs long before its starter hears of it."""
+        process = await start(*argv, **more)
+        await known.wait()
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
+    asking = asyncio.create_task(bench.ask(f"sleep 600 & echo $! > '{pipe}'; wait"))
+    child = int(await wait_for_line(pipe))
+    asking.cancel()
+    await asyncio.wait([asking], timeout=0)  # the cancel has arrived
+    known.set()
+    async with asyncio.timeout(10):
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await _until_dead(child)
+
+
 async def test_a_child_that_holds_the_output_open_keeps_nobody_waiting(bench: Bench) -> None:
     async with asyncio.timeout(20):
         verdict = await bench.ask(f"sleep 600 & echo $! > child; {bench.says(context='done')}")

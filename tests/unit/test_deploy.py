@@ -130,6 +130,31 @@ def test_the_container_answers_at_its_published_port_whatever_its_own_address_is
         policy.check_host(["evil.example.com"], local_address="172.17.0.2")
 
 
+def test_the_containers_user_owns_every_directory_of_its_home() -> None:
+    """`install -d` makes the directories in between too, but gives them to root."""
+    (made,) = re.findall(r"install -d -o longboat -g longboat -m 700 (.+?) &&", " ".join(instructions("RUN")))
+    own = Path("/home/longboat")
+    paths = [Path(name) for name in made.split()]
+    between = {above for path in paths for above in path.parents if own in above.parents}
+    assert between
+    assert between <= set(paths)
+
+
+def test_the_container_is_built_so_that_podman_keeps_its_health_check() -> None:
+    """Podman's own format of images has none."""
+    builds = re.findall(r"podman build .+", f"{PAGE}\n{read('Containerfile')}")
+    assert builds
+    assert [line for line in builds if "--format docker" not in line] == []
+
+
+def test_the_container_is_given_the_time_to_drain_and_keeps_what_is_trusted() -> None:
+    """Containers are killed 10 s after they were told to stop, unless one says otherwise."""
+    (started,) = re.findall(r"podman run .+?longboat:latest", PAGE, flags=re.DOTALL)
+    (given,) = re.findall(r"--stop-timeout (\d+)", started)
+    assert int(given) >= ServerSection().drain_s + 5
+    assert {"/data", "/home/longboat/.config"} <= set(re.findall(r"-v longboat-\w+:(\S+)", started))
+
+
 def test_every_variable_of_ours_in_the_files_is_a_documented_one() -> None:
     named = {name for path in DEPLOY.iterdir() for name in re.findall(r"LONGBOAT_\w+", read(path.name))}
     assert not [name for name in named if f"| `{name}` |" not in TEXTS["docs/configuration.md"]]

@@ -11,6 +11,7 @@ import longboat
 from longboat.errors import DataDirError
 from longboat.store.migrations import migrate, migrations
 from longboat.store.queries import Query, load_queries, parse_queries
+from longboat.wire.plain import folded
 
 QUERIES = load_queries()
 
@@ -30,6 +31,7 @@ def names_in_code() -> set[str]:
 @pytest.fixture(scope="module")
 def schema() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.create_function("folded", 1, folded)
     migrate(connection, "memory")
     return connection
 

@@ -1,7 +1,12 @@
 """The pure parts of the terminal app: history, completion, pastes, subjects, the words at the end (F2)."""
 
-import pytest
+from importlib import import_module
+from pkgutil import walk_packages
 
+import pytest
+from textual.widget import Widget
+
+import longboat.tui
 from longboat.client.subject import subject_of
 from longboat.tui.attachments import LONG, chip, from_paste
 from longboat.tui.commands import command_in
@@ -9,7 +14,9 @@ from longboat.tui.completion import Choice, Sort, Wanted, matching, wanted
 from longboat.tui.content import counted, one_line
 from longboat.tui.history import History
 from longboat.tui.leaving import farewell, theme_of_terminal
+from longboat.tui.messages import end_note
 from longboat.tui.toolcard import diff_style
+from longboat.wire.models import FinishPart, FinishReason
 from longboat.wire.plain import plain
 
 
@@ -99,3 +106,37 @@ def test_the_last_words_tell_what_was_not_sent_and_how_to_come_back() -> None:
 @pytest.mark.parametrize(("said", "theme"), [("15;0", "textual-dark"), ("0;15", "textual-light"), ("", "textual-dark")])
 def test_the_theme_follows_the_terminal(said: str, theme: str) -> None:
     assert theme_of_terminal({"COLORFGBG": said}) == theme
+
+
+@pytest.mark.parametrize(
+    ("finish", "told"),
+    [
+        (FinishPart(reason=FinishReason.CANCELED), "■ Interrupted."),
+        (FinishPart(reason=FinishReason.ERROR), "✗ Failed."),
+        (FinishPart(reason=FinishReason.ERROR, detail="No."), "✗ Failed: No."),
+        (FinishPart(reason=FinishReason.ERROR, title="Longboat failed", detail="See."), "✗ Longboat failed: See."),
+        (FinishPart(reason=FinishReason.ERROR, title="Too many requests"), "✗ Too many requests."),
+        (
+            FinishPart(reason=FinishReason.MAX_TOKENS),
+            "✗ The answer was cut: the model reached its limit. Ask it to go on.",
+        ),
+    ],
+)
+def test_how_a_turn_ended_is_said_once(finish: FinishPart, told: str) -> None:
+    note = end_note(finish, lambda _: "")
+    assert note is not None
+    assert str(note.render()) == told
+
+
+def test_no_two_widgets_share_a_name() -> None:
+    """Styles go by the name of the class: those of one would be those of the other, which hid the choices once."""
+    modules = [import_module(found.name) for found in walk_packages(longboat.tui.__path__, "longboat.tui.")]
+    widgets = {
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Widget) and value.__module__.startswith("longboat.")
+    }
+    names = [widget.__name__ for widget in widgets]
+    assert len(names) > 30
+    assert [name for name in names if names.count(name) > 1] == []

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 
+from longboat import regular
 from longboat.cli.connection import Connection
 from longboat.cli.environment import lacking
 from longboat.cli.main import Failure
@@ -119,7 +120,7 @@ def wait_until_gone(connection: Connection, seconds: float) -> bool:
 @contextmanager
 def _start_lock() -> Iterator[None]:
     directory = private_dir(runtime_dir(os.environ, os.getuid()))
-    with open(directory / "start.lock", "w") as file:
+    with open(directory / "start.lock", "w", opener=regular.opener) as file:
         end = time.monotonic() + START_S
         while not _locked(file.fileno()):
             if time.monotonic() > end:
@@ -188,7 +189,7 @@ def _spawn() -> subprocess.Popen[bytes]:
         log.replace(log.with_suffix(".log.1"))
     # -P and its own directory: the user's directory may hold modules that would be taken for ours.
     command = [sys.executable, "-P", "-m", "longboat", "serve", "--idle-exit", str(IDLE_EXIT_S)]
-    with open(log, "ab") as output:
+    with open(log, "ab", opener=regular.opener) as output:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -223,7 +224,7 @@ def _answers(connection: Connection) -> bool:
 
 def _last_line() -> str:
     try:
-        lines = log_file().read_text(errors="replace").splitlines()
+        lines = regular.read(log_file()).decode(errors="replace").splitlines()
     except OSError as error:
         return f"no log ({error.strerror})"
     said = [line for line in lines if line.startswith("longboat: ")]

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
+from longboat.cli.reception import GREETING, LARGEST, Reception, listened
 from longboat.client import calls
 from longboat.client.address import Address, find
 from longboat.client.answers import untrusted
 from longboat.client.calls import Call
 from longboat.client.following import Asking
 from longboat.errors import LongboatError, ServerUnreachable, Unauthorized
-from longboat.wire.models import Workspace
+from longboat.wire.models import Health, Version, Workspace
 
 T = TypeVar("T")
 
@@ -84,10 +85,16 @@ class Connection:
         try:
             target = urlsplit(self.address.base_url).path + call.target
             wire.request(call.method, target, body=call.body, headers=self.address.headers | call.headers)
-            response = wire.getresponse()
-            return response.status, response.read()
+            return self._heard(wire.sock, call)
         finally:
             wire.close()
+
+    def _heard(self, wire: socket.socket, call: Call[T]) -> tuple[int, bytes]:
+        most = GREETING if call.answer in (Health, Version) else LARGEST
+        reception = Reception(str(self.address), timeout_s=call.timeout_s, most=most)
+        with http.client.HTTPResponse(listened(wire, reception), method=call.method) as response:
+            response.begin()
+            return response.status, response.read()
 
     def _open(self, timeout_s: float) -> http.client.HTTPConnection:
         if self.address.url is None:

@@ -6,6 +6,8 @@ from typing import IO
 
 import click
 
+from longboat.regular import opener
+
 POLL_S = 0.25
 
 
@@ -25,7 +27,7 @@ def logs(follow: bool, lines: int) -> None:
     if not path.exists():
         click.echo(f"No log yet: {path} does not exist. (A server in the foreground logs to its terminal.)", err=True)
         return
-    with open(path, errors="replace") as file:
+    with open(path, errors="replace", opener=opener) as file:
         click.echo("".join(file.readlines()[-lines:] if lines else []), nl=False)
         if follow:
             _follow(path, file)
@@ -39,5 +41,5 @@ def _follow(path: Path, file: IO[str]) -> None:
             continue
         time.sleep(POLL_S)
         if path.exists() and path.stat().st_size < file.tell():
-            with open(path, errors="replace") as anew:
+            with open(path, errors="replace", opener=opener) as anew:
                 return _follow(path, anew)

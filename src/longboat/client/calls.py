@@ -15,6 +15,7 @@ import msgspec
 from longboat.client.answers import error_from
 from longboat.errors import LongboatError
 from longboat.wire import archive, asks, figures, listings, models, requests, workshop
+from longboat.wire.ids import new_id
 
 T = TypeVar("T")
 
@@ -131,9 +132,10 @@ def agent(workspace_id: str, *, model: str | None = None) -> Call[models.AgentIn
     return Call(method="GET", path=_in(workspace_id, "agent"), answer=models.AgentInfo, params=params)
 
 
-def create_session(workspace_id: str, title: str = "") -> Call[models.Session]:
-    body = _encode(requests.CreateSession(title=title))
-    return Call(method="POST", path=_in(workspace_id, "sessions"), answer=models.Session, body=body, repeatable=False)
+def create_session(workspace_id: str, title: str = "", session_id: str | None = None) -> Call[models.Session]:
+    """Under an id of your own, or one that is made here: asked for again, it is the same session."""
+    body = _encode(requests.CreateSession(title=title, session_id=session_id or new_id()))
+    return Call(method="POST", path=_in(workspace_id, "sessions"), answer=models.Session, body=body)
 
 
 def offered_models(workspace_id: str) -> Call[listings.ModelPage]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from longboat.config.source import contents
 from longboat.errors import ConfigInvalid
+from longboat.regular import opener
 
 MAX_RECORD = 4 << 20
 """Some 30,000 directories. Read on the event loop, where more would be felt."""
@@ -99,7 +100,7 @@ def _alone(trusted: Path) -> Iterator[None]:
     """Two who change the record at once do it one after the other, so that nothing forgotten comes back."""
     try:
         trusted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with trusted.with_suffix(".lock").open("a") as lock:
+        with open(trusted.with_suffix(".lock"), "a", opener=opener) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
     except OSError as error:
@@ -112,12 +113,8 @@ def _write(trusted: Path, known: dict[str, str]) -> None:
     if len(content) > MAX_RECORD:
         raise ConfigInvalid(f"{trusted}: this is full: `longboat trust --forget` what you need no longer.")
     fresh = trusted.with_suffix(".new")
-    with open(fresh, "w", encoding="ascii", opener=_private) as file:
+    with open(fresh, "w", encoding="ascii", opener=opener) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
     os.replace(fresh, trusted)
-
-
-def _private(file: str, flags: int) -> int:
-    return os.open(file, flags, mode=0o600)

@@ -35,23 +35,28 @@ async def run(
     with tempfile.TemporaryFile() as source, _Tap() as out, _Tap() as err:
         source.write(stdin)
         source.seek(0)
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            cwd=directory,
-            env=dict(environ),
-            stdin=source,
-            stdout=out.write_end,
-            stderr=err.write_end,
-            start_new_session=True,
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *argv,
+                cwd=directory,
+                env=dict(environ),
+                stdin=source,
+                stdout=out.write_end,
+                stderr=err.write_end,
+                start_new_session=True,
+            )
         )
         code: int | None = None
         try:
+            await asyncio.shield(starting)
             out.listen()
             err.listen()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
-                    code = await process.wait()
+                    code = await starting.result().wait()
         finally:
+            # Canceled while it starts: asyncio would end it alone, and what it has started by then would stay.
+            process = await starting
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             with contextlib.suppress(TimeoutError):

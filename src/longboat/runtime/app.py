@@ -26,7 +26,6 @@ from longboat.store.protocol import Entry, Row, Store, UniqueViolated, Unit, Wri
 from longboat.store.rows import client_from_row
 from longboat.store.sqlite import open_sqlite
 from longboat.tools import family
-from longboat.tools.seam import Tool
 from longboat.wire import models as wire
 from longboat.wire.events import Change, encode_body
 from longboat.wire.figures import Stats
@@ -36,6 +35,7 @@ from longboat.wire.models import Health, WorkspacePage
 if TYPE_CHECKING:
     from longboat.runtime.workspace import Workspace
     from longboat.tools.mcp.logins import Logins
+    from longboat.tools.seam import Tool
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -50,7 +50,7 @@ async def open_app(
     settings: Settings,
     *,
     models: ModelSource | None = None,
-    tools: Iterable[Tool] = (),
+    tools: "Iterable[Tool]" = (),
     stop: asyncio.Event | None = None,
     hurry: asyncio.Event | None = None,
 ) -> AsyncIterator["App"]:
@@ -98,7 +98,7 @@ class App:
         store: Store,
         models: ModelDesk,
         tasks: Tasks,
-        tools: Sequence[Tool],
+        tools: "Sequence[Tool]",
         *,
         stop_requested: asyncio.Event,
     ) -> None:
@@ -135,8 +135,8 @@ class App:
         workspaces = self._open.values()
         return {
             "workspaces_open": len(self._open),
-            "runs_unfinished": sum(workspace.runs_unfinished for workspace in workspaces),
-            "runs_active": sum(workspace.runs_active for workspace in workspaces),
+            "runs_unfinished": sum(workspace.sessions.runs_unfinished for workspace in workspaces),
+            "runs_active": sum(workspace.sessions.runs_active for workspace in workspaces),
             "streams_open": sum(workspace.streams_open for workspace in workspaces),
             "store_failing": float(self._store.problem is not None),
             "leaving": float(self.leaving),
@@ -200,7 +200,7 @@ class App:
         workspace.hold()
         self._watch_idleness()
         if self.leaving:
-            workspace.refuse()
+            workspace.sessions.refuse()
         return workspace
 
     def _outfitters(self) -> "Callable[..., Workspace]":
@@ -289,10 +289,10 @@ class App:
             self._idle_exit.cancel()
         workspaces = list(self._open.values())
         for workspace in workspaces:
-            workspace.refuse()
+            workspace.sessions.refuse()
         if not await self._unwound(workspaces, drain_s, hurry):
             for workspace in workspaces:
-                workspace.interrupt()
+                workspace.sessions.interrupt()
             if not await self._unwound(workspaces, FINAL_S, asyncio.Event()):
                 logger.error("some runs did not end in time: they are settled at the next start")
         while self._open:  # also those that somebody opened during the drain
@@ -311,7 +311,7 @@ class App:
     async def _unwound(self, workspaces: "list[Workspace]", timeout_s: float, hurry: asyncio.Event) -> bool:
         """Whether no turn runs any more, within the time or until somebody is in a hurry."""
         async with Tasks() as waits:
-            turns = [waits.spawn(workspace.wind_down(), name="unwound") for workspace in workspaces]
+            turns = [waits.spawn(workspace.sessions.wind_down(), name="unwound") for workspace in workspaces]
             all_done = waits.spawn(_all(turns), name="all unwound")
             rush = waits.spawn(_all([waits.spawn(hurry.wait(), name="hurry")]), name="rush")
             await asyncio.wait([all_done, rush], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

@@ -41,7 +41,6 @@ from longboat.wire.models import (
     RunState,
     Session,
     TextPart,
-    Usage,
 )
 
 
@@ -68,8 +67,6 @@ class Ending:
     withdrawn: Withdrawn = NOTHING_ASKED
     """Kept apart: if the store will never take the turn's words, what its run asked is withdrawn all the same (A2)."""
 
-
-TITLE_LENGTH = 80
 
 NO_TURN = Ending(message_id=None, text="", error="")
 
@@ -239,24 +236,3 @@ class Booking:
     def _entry(self, bodies: tuple[bytes, ...], *, run_seq: int | None = None) -> Entry:
         session = self._session
         return Entry(bodies=bodies, session_id=session.id, parent_session_id=session.parent_id, run_seq=run_seq)
-
-
-def titled(session: Session, booking: Booking) -> Session:
-    """A session without a title takes its first prompt's first line; the small model may find a better one."""
-    first = next((booking.records[run_id] for run_id in booking.prompts), None)
-    if first is None or (session.title and (first.options.shell is not None or not session.title.startswith("!"))):
-        return session  # one that began with a person's command is named after the first prompt
-    prompt = first.run.prompt.strip()
-    title = prompt.splitlines()[0][:TITLE_LENGTH].strip() if prompt else "Attachment"
-    return msgspec.structs.replace(session, title=title, updated_at=booking.at)
-
-
-def usage_write(session: Session, used: Usage) -> Write:
-    told = {"updated_at": session.updated_at, "context_tokens": session.context_tokens}
-    params = {"session_id": session.id, **told, **msgspec.structs.asdict(used)}
-    return Write("session_usage", params, rows=1)
-
-
-def title_write(session: Session) -> Write:
-    params = {"session_id": session.id, "title": session.title, "updated_at": session.updated_at}
-    return Write("session_title", params, rows=1)

@@ -14,7 +14,7 @@ from longboat.runtime.home import Home
 from longboat.runtime.host import Host
 from longboat.runtime.outbox import Outbox
 from longboat.runtime.outfit import Outfit
-from longboat.runtime.round import Round, groups
+from longboat.runtime.round import Round, Slot, groups
 from longboat.runtime.tasks import together
 from longboat.runtime.toolbox import Toolbox
 from longboat.store.rows import RunRecord
@@ -51,14 +51,14 @@ class Hands:
         for group in groups(calls):
             self._heed_stop()
             pairs = zip(made.begin(*group), group, strict=True)
-            await together([self._see_call(toolbox, made, place, call) for place, call in pairs])
+            await together([self._see_call(toolbox, slot, call) for slot, call in pairs])
         results = made.finish(now())
         self.round = None
         return results
 
-    async def _see_call(self, toolbox: Toolbox, around: Round, place: int, call: ToolCallPart) -> None:
-        result = await toolbox.call(call, lambda text: around.show(place, text))
-        around.put(place, result)
+    async def _see_call(self, toolbox: Toolbox, slot: Slot, call: ToolCallPart) -> None:
+        result = await toolbox.call(call, slot)
+        slot.put(result)
         self._host.add_call(call.name, failed=result.is_error)
         if self._loop_guard.is_loop(call, result):
             raise ModelError(

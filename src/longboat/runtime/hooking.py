@@ -30,3 +30,9 @@ async def announce(
     if first:
         raise ModelError(verdict.reason, title="A hook refused the prompt", code="prompt_denied")
     return (f"A hook objects to {prompt!r}: {verdict.reason}", *verdict.context)
+
+
+async def tell_finished(home: Home, hooks: Hooks, run: Run) -> None:
+    """They are only told: nothing waits for what they say."""
+    about = {"prompt": run.prompt, "outcome": run.outcome, "error": run.error}
+    await ask_hooks(home, hooks, HookEvent.RUN_FINISHED, run, **about)

@@ -6,6 +6,7 @@ Owns the workspace's configuration, models, rules, tools, asks and books. Must n
 import asyncio
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -31,8 +32,10 @@ from longboat.runtime.workbench import Workbench
 from longboat.store.protocol import Entry, Store, Unit
 from longboat.store.rows import RunRecord
 from longboat.tools.mcp.logins import Logins
+from longboat.tools.sandbox import SandboxMode, obstacle
 from longboat.tools.seam import Tool
 from longboat.wire.events import Change, encode_body
+from longboat.wire.requests import Approve
 
 
 class Household:
@@ -110,7 +113,17 @@ class Household:
         outfit = await self.bench.outfit(
             model=model, agent=record.options.agent, child=record.run.parent_run_id is not None
         )
-        return wished(outfit, record.options, model)
+        return wished(await self._unboxed(outfit, record), record.options, model)
+
+    async def _unboxed(self, outfit: Outfit, record: RunRecord) -> Outfit:
+        """A permission says that there is no box. Who allowed all beforehand sees none, and is told at the start."""
+        if record.approve is not Approve.ALL or record.run.parent_run_id is not None or "bash" not in outfit.tools:
+            return outfit
+        problem = await obstacle(SandboxMode(self.config().sandbox))
+        if not problem:
+            return outfit
+        told = f"Commands run without a sandbox: {problem}."
+        return replace(outfit, problems=(*outfit.problems, told))
 
     def is_ready(self) -> bool:
         """Whether the directory is there and its configuration can be used."""

@@ -17,7 +17,7 @@ import msgspec
 
 from longboat.core.history import calls_of, is_object
 from longboat.errors import BadInput
-from longboat.runtime.booking import usage_write
+from longboat.runtime.account import usage_write
 from longboat.runtime.transcript import TITLE_LENGTH, Transcript, copied, inscribe, new_session
 from longboat.store.protocol import Store, Unit, Write
 from longboat.store.rows import import_run

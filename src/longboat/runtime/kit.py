@@ -14,7 +14,7 @@ from longboat.runtime.home import Home
 from longboat.store.protocol import Entry, Unit, Write
 from longboat.store.rows import RunRecord
 from longboat.tools.kit import ToolError
-from longboat.wire.asks import Permission, PermissionAnswer, Question
+from longboat.wire.asks import CallAnswer, Permission, PermissionAnswer, Question
 from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import new_id
 from longboat.wire.requests import Approve
@@ -31,16 +31,19 @@ class WorkKit:
         call_id: str,
         *,
         output: Callable[[str], None],
+        answered: Callable[[CallAnswer], None],
         told: set[Path],
         approved: bool,
     ) -> None:
-        """`told`: instructions that this turn's model has read. `approved`: a hook lets the call through."""
+        """`answered` hears who allowed what. `told`: instructions that this turn's model has read. `approved`: a hook
+        lets the call through."""
         self._home = home
         self._record = record
         self._call_id = call_id
         self._told = told
         self._approved = approved or record.approve is Approve.ALL
         self._expected: dict[Path, str] = {}
+        self._answered = answered
         self.output = output
         self.instructions: list[str] = []
         """What files below the workspace say of what the call has read."""
@@ -101,6 +104,7 @@ class WorkKit:
         return hidden_by(self._rules(), directory=str(self.directory))
 
     async def _heed(self, answered: Permission) -> None:
+        self._answered(CallAnswer(answer=answered.answer, answered_by=answered.answered_by))
         match answered.answer:
             case PermissionAnswer.DENY:
                 reason = f" They said: {answered.reason}" if answered.reason else ""
@@ -167,7 +171,9 @@ class WorkKit:
             parent_run_id=run.parent_run_id,
             parent_session_id=run.parent_session_id,
         )
-        return (await self._home.asks.question(question)).answer
+        answered = await self._home.asks.question(question)
+        self._answered(CallAnswer(answered_by=answered.answered_by))
+        return answered.answer
 
     async def put_todos(self, items: Sequence[TodoItem]) -> None:
         run = self._record.run

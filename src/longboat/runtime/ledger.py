@@ -14,6 +14,7 @@ from longboat.store.rows import (
 )
 from longboat.wire.figures import SessionUsage
 from longboat.wire.models import MessagePage, RunPage, RunState, SessionPage
+from longboat.wire.plain import folded
 from longboat.wire.workshop import Todos
 
 NEWEST = 2**62
@@ -84,7 +85,7 @@ class Ledger:
 
 def _like(search: str) -> str | None:
     """The pattern that finds the words in order."""
-    quoted = [word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") for word in search.split()]
+    quoted = [word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") for word in folded(search).split()]
     return f"%{'%'.join(quoted)}%" if quoted else None
 
 

@@ -69,7 +69,8 @@ def _part(part: Part, names: dict[str, str]) -> str:
             return _folded(f"Call of {_line(part.name)}", part.input)
         case ToolResultPart():
             kind = "Error" if part.is_error else "Result"
-            return _folded(f"{kind} of {_line(names.get(part.tool_call_id, 'a call'))}", part.content)
+            said = [f"{kind} of {_line(names.get(part.tool_call_id, 'a call'))}", *(it.told() for it in part.answers)]
+            return _folded(", ".join(map(_line, said)), part.content)
         case FilePart():
             return f"Attached: `{_line(part.name).replace('`', '')}` ({_line(part.media_type)})"
         case ReasoningPart() | FinishPart():

@@ -3,31 +3,35 @@
 Owns what becomes of the messages of the run that was active. Must not decide the run's outcome: the core has.
 """
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 
+from longboat.core.effects import Effect, RunFinished
 from longboat.core.history import close_turn, missing_results, not_begun, text_of, with_results
+from longboat.core.state import RunView
+from longboat.runtime.asks import Asks
 from longboat.runtime.booking import Ending
 from longboat.runtime.clock import now
 from longboat.runtime.ends import LOST, Stop, sentence, stopped
 from longboat.store.protocol import Entry, Write
-from longboat.store.rows import put_message
+from longboat.store.rows import RunRecord, put_message
 from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import new_id
-from longboat.wire.models import Message, Outcome, Role, Run
+from longboat.wire.models import Message, Outcome, Role, Run, RunState
 
 
 def mend(
     messages: Sequence[Message],
     run: Run,
-    outcome: Outcome | None,
+    effects: Iterable[Effect],
     next_seq: Callable[[], int],
     *,
-    waiting: Set[str] = frozenset(),
+    asks: Asks,
 ) -> Ending:
-    """Close the messages of `run` for its outcome; with none it is resumed, and its half answer is withdrawn.
-
-    `waiting`: calls that somebody has yet to allow or answer. They have done nothing: a resumed run makes them.
+    """Close the messages of `run` if the effects end it, and take back what it asked; else it is resumed, and its half
+    answer is withdrawn. Calls that somebody has yet to allow or answer have done nothing: a resumed run makes them.
     """
+    outcome = next((e.outcome for e in effects if isinstance(e, RunFinished) and e.run_id == run.run_id), None)
+    waiting = asks.calls(run.run_id)
     own: Sequence[Message] = [m for m in messages if m.run_id == run.run_id and m.role is not Role.USER]
 
     def blank(role: Role) -> Message:
@@ -50,12 +54,29 @@ def mend(
     closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=blank, not_run=not_run)
     writes += [put_message(message) for message, _ in closing.changes]
     told += [(Change.CREATED if new else Change.UPDATED, message) for message, new in closing.changes]
-    return Ending(
+    ending = Ending(
         message_id=closing.answer.id,
         text=text_of(closing.answer),
         error="" if outcome is Outcome.CANCELED else sentence(finish),
         writes=writes,
         entries=_entries(run, told),
+    )
+    return asks.withdraw(run.run_id).joined(ending)
+
+
+def seen(record: RunRecord) -> RunView:
+    """A run as the core is told of it after a start."""
+    orphan = record.run.parent_run_id is not None
+    return RunView(
+        run_id=record.run.run_id,
+        seq=record.run.seq,
+        delivery=record.run.delivery,
+        # A sub-agent's run is nobody's any more: the call that waited for it is gone.
+        state=RunState.ACCEPTED if orphan and record.run.state is RunState.QUEUED else record.run.state,
+        cancel_requested=record.run.cancel_requested or orphan,
+        # Whether its step was sent is not on disk: better too late than a prompt the model may have seen.
+        sent=record.run.state is RunState.FOLDED,
+        tries=record.tries,
     )
 
 

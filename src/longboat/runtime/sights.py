@@ -20,6 +20,7 @@ from longboat.tools.paths import printable, resolve
 from longboat.tools.ripgrep import Output, ask
 from longboat.tools.tree import Tree
 from longboat.wire.listings import DiffPage, FileDiff, FileEntry, FileKind, FilePage, FoundPage
+from longboat.wire.plain import folded
 
 MAX_ENTRIES = 1_000
 MAX_LOOKED_AT = 20_000
@@ -156,8 +157,8 @@ def _names_in(output: Output) -> list[str]:
 
 def best_of(query: str, paths: Sequence[str], limit: int) -> list[str]:
     """The paths that match best. Small letters match large ones too."""
-    wanted = query.lower()
-    ranked = ((place, len(path), path) for path in paths if (place := _place(wanted, path.lower())) is not None)
+    wanted = folded(query)
+    ranked = ((place, len(path), path) for path in paths if (place := _place(wanted, folded(path))) is not None)
     return [path for _, _, path in heapq.nsmallest(limit, ranked)]
 
 

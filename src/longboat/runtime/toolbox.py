@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -18,9 +18,20 @@ from longboat.runtime.outfit import Outfit
 from longboat.store.rows import RunRecord
 from longboat.tools.kit import ToolError
 from longboat.tools.seam import Tool, ToolCall, ToolResult
+from longboat.wire.asks import CallAnswer
 from longboat.wire.models import ToolCallPart, ToolResultPart
 
 logger = logging.getLogger(__name__)
+
+
+class News(Protocol):
+    """Told of what a call does before it has a result."""
+
+    def show(self, text: str) -> None:
+        """Live output."""
+
+    def note(self, answer: CallAnswer) -> None:
+        """Somebody's word about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +45,9 @@ class Toolbox:
     """Told of hooks that fail."""
     told: set[Path] = field(default_factory=set)
 
-    async def call(self, part: ToolCallPart, output: Callable[[str], None]) -> ToolResultPart:
+    async def call(self, part: ToolCallPart, news: News) -> ToolResultPart:
         try:
-            result = await self._call(part, output)
+            result = await self._call(part, news)
         except ToolError as error:
             result = _failed(str(error))
         except asyncio.CancelledError:
@@ -60,7 +71,7 @@ class Toolbox:
             images=result.images,
         )
 
-    async def _call(self, part: ToolCallPart, output: Callable[[str], None]) -> ToolResult:
+    async def _call(self, part: ToolCallPart, news: News) -> ToolResult:
         tool = self._find(part.name)
         arguments = _arguments(part)
         before = await self._ask_hooks(HookEvent.BEFORE_TOOL, part, arguments)
@@ -71,7 +82,8 @@ class Toolbox:
             self.home,
             self.record,
             part.id,
-            output=output,
+            output=news.show,
+            answered=news.note,
             told=self.told,
             approved=before.decision == "allow",
         )

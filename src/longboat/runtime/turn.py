@@ -11,6 +11,7 @@ from dataclasses import replace
 import msgspec
 
 from longboat.config.settings import RetrySection
+from longboat.core.asked import Asked
 from longboat.core.history import calls_of, close_message, close_turn, for_model, not_begun, text_of
 from longboat.core.prompts import GO_ON, PLAN, SUMMARIZE
 from longboat.core.stream import Draft, sayable
@@ -68,9 +69,7 @@ class Turn:
         """The assistant and tool messages of this turn."""
         self._draft: Draft | None = None
         self._outfit = Outfit(system="")
-        self._prompts = [record.run.prompt]
-        self._announced = 0
-        """How many of them the hooks have seen."""
+        self._asked = Asked(record.run.prompt)
         self._stop: Stop | None = None
         self._stopped_by: str | None = None
         self._summarizing = False
@@ -110,13 +109,11 @@ class Turn:
 
     def fold(self, message: Message) -> None:
         self._history.append(message)
-        self._prompts.append(text_of(message))
+        self._asked.add(text_of(message))
 
     def withdraw(self, message: Message) -> None:
         self._history.remove(message)
-        at = len(self._prompts) - 1 - self._prompts[::-1].index(text_of(message))
-        del self._prompts[at]
-        self._announced = min(self._announced, len(self._prompts))
+        self._asked.take_back(text_of(message))
 
     async def unwind(self) -> tuple[Outcome, Ending]:
         """Wait for the task, close the transcript, and say how it ended."""
@@ -214,7 +211,7 @@ class Turn:
         if (place := next(own, None)) is None:
             return  # a summary has taken its place since
         said = await filled_in(self._home.bench, self._record.run, self._history[place], self._tell_problem)
-        self._prompts[0] = text_of(said)
+        self._asked.begin_with(text_of(said))
         if said is not self._history[place]:
             self._history[place] = said
             self._outbox.whole(said)
@@ -237,9 +234,7 @@ class Turn:
 
     async def _announce_prompts(self) -> None:
         """Hooks may refuse the prompt that began the turn, object to one that came later, and add to both (A5)."""
-        while self._announced < len(self._prompts):
-            first, prompt = self._announced == 0, self._prompts[self._announced]
-            self._announced += 1
+        for prompt, first in self._asked.untold():
             said = await announce(
                 self._home, self._outfit.hooks, self._record.run, prompt, first=first, problem=self._tell_problem
             )
@@ -346,7 +341,7 @@ class Turn:
                     title="Nothing to summarize",
                     code="nothing_to_summarize",
                 )
-            self._prompts.clear()
+            self._asked.forget()
             await self._summarize(model, "Summarizing, as somebody asked.")
         self._own = [self._history[-1]]
         return StopReason.END_TURN
@@ -368,8 +363,8 @@ class Turn:
                 code="summary_empty",
             )
         self._summarizing = False
-        request_kept = GO_ON + "\n\n".join(self._prompts) if self._prompts else ""
-        text = text_of(draft) + request_kept + await self._plan()
+        asked = self._asked.text()
+        text = text_of(draft) + (GO_ON + asked if asked else "") + await self._plan()
         summary = msgspec.structs.replace(draft, parts=(TextPart(text=text),), finished_at=now())
         self._draft = None
         mark = Write("session_summary", {"session_id": self._session_id, "seq": summary.seq}, rows=1)

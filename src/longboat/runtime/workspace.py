@@ -10,10 +10,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from functools import partial
 
-import msgspec
-
 from longboat.config.settings import OnRestart, Settings
-from longboat.context.hooks import HookEvent, read_hooks
+from longboat.context.hooks import read_hooks
 from longboat.errors import (
     ConfigInvalid,
     LongboatError,
@@ -27,21 +25,20 @@ from longboat.runtime.claims import Claims
 from longboat.runtime.clock import now
 from longboat.runtime.delegation import delegate
 from longboat.runtime.guests import GuestBook
-from longboat.runtime.hooking import ask_hooks
+from longboat.runtime.hooking import tell_finished
 from longboat.runtime.household import Household
 from longboat.runtime.hub import Hub
 from longboat.runtime.insistence import RESTORE_S, insist
 from longboat.runtime.intake import alone, called, carry_out, shell_wanted, spelled_out, summary_wanted, take_in
 from longboat.runtime.models import ModelDesk
 from longboat.runtime.place import Place
-from longboat.runtime.session import SessionActor
+from longboat.runtime.sessions import Sessions
 from longboat.runtime.waits import Waits
 from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
 from longboat.store.rows import (
     RunRecord,
     client_from_row,
     insert_session,
-    session_from_row,
 )
 from longboat.tools.mcp.logins import Logins
 from longboat.tools.seam import Tool
@@ -109,13 +106,9 @@ class Workspace(Household):
             on_detach=self._guests.left,
             on_free=self.settled,
         )
-        self._actors: dict[str, SessionActor] = {}
+        self.sessions = Sessions(self)
         self._waits = Waits()
-        self._leaving = False
         self._entering = 0
-        self._deletions = 0
-        self._logins = 0
-        """Logins to MCP servers that people have begun."""
 
     # Home, for the sessions
 
@@ -137,34 +130,22 @@ class Workspace(Household):
         """They are only told; the workspace stays open for them (A5)."""
         try:
             with suppress(ConfigInvalid, WorkspaceClosing), self._staying():
-                hooks = read_hooks(self.config().hooks)
-                await ask_hooks(
-                    self, hooks, HookEvent.RUN_FINISHED, run, prompt=run.prompt, outcome=run.outcome, error=run.error
-                )
+                await tell_finished(self, read_hooks(self.config().hooks), run)
         finally:
             self.bench.environs.release(run.run_id)
 
     def session_deleted(self, session_id: str) -> None:
-        self._actors.pop(session_id, None)
-        self._deletions += 1
+        self.sessions.deleted(session_id)
 
     def settled(self) -> None:
-        if not self._claims.held and not self.engaged and not self._logins and not self.closing:
+        if not self._claims.held and not self.engaged and not self.closing:
             self._on_free(self)
 
     # What the app looks at
 
     @property
     def engaged(self) -> bool:
-        return self._entering > 0 or any(actor.engaged for actor in self._actors.values())
-
-    @property
-    def runs_unfinished(self) -> int:
-        return sum(len(actor.state.runs) for actor in self._actors.values())
-
-    @property
-    def runs_active(self) -> int:
-        return sum(actor.state.busy for actor in self._actors.values())
+        return self._entering > 0 or self.sessions.engaged
 
     @property
     def streams_open(self) -> int:
@@ -185,13 +166,13 @@ class Workspace(Household):
             path=str(self.directory),
             created_at=self._place.created_at,
             ready=self.is_ready(),
-            busy=self.runs_active > 0,
+            busy=self.sessions.runs_active > 0,
             clients=tuple(client_from_row(row) for row in rows),
         )
 
     async def agent(self, name: str | None = None) -> AgentInfo:
         """Who would answer a prompt that names this model, or none."""
-        busy = self.runs_active > 0
+        busy = self.sessions.runs_active > 0
         try:
             model = await self.model(name, "large")
         except LongboatError as error:
@@ -204,12 +185,12 @@ class Workspace(Household):
     # Sessions
 
     async def create_session(self, request: CreateSession, *, sent_by: tuple[str, str] | None = None) -> Session:
-        """`sent_by`: of a sub-agent, the session that sends it and the call."""
+        """`sent_by`: of a sub-agent, the session that sends it and the call. Raises UniqueViolated if it is there."""
         self._check_open()
         at = now()
         parent, call = sent_by or (None, None)
         session = Session(
-            id=new_id(),
+            id=request.session_id or new_id(),
             workspace_id=self.id,
             parent_id=parent,
             parent_call_id=call,
@@ -223,16 +204,16 @@ class Workspace(Household):
         return session
 
     async def session(self, session_id: str) -> Session:
-        return (await self._actor(session_id)).session
+        return (await self.sessions.get(session_id)).session
 
     async def update_session(self, session_id: str, request: UpdateSession) -> Session:
         with self._staying():
-            return await (await self._actor(session_id)).rename(request.title)
+            return await (await self.sessions.get(session_id)).rename(request.title)
 
     async def delete_session(self, session_id: str) -> None:
         """With the sessions of its sub-agents, which go first: none is left behind."""
         with self._staying():
-            await (await self._actor(session_id)).delete(partial(self._delete_children, session_id))
+            await (await self.sessions.get(session_id)).delete(partial(self._delete_children, session_id))
 
     async def _delete_children(self, session_id: str) -> None:
         rows = await self.store.read(
@@ -252,26 +233,26 @@ class Workspace(Household):
 
     async def undo_turn(self, session_id: str) -> Undone:
         with self._staying():
-            return await (await self._actor(session_id)).undo()
+            return await (await self.sessions.get(session_id)).undo()
 
     async def redo_turn(self, session_id: str) -> Undone:
         with self._staying():
-            return await (await self._actor(session_id)).redo()
+            return await (await self.sessions.get(session_id)).redo()
 
     async def messages(
         self, session_id: str, *, limit: int, after: str | None = None, before: str | None = None
     ) -> MessagePage:
-        await self._actor(session_id)
+        await self.sessions.get(session_id)
         if before is not None:
             return await self.ledger.messages_before(session_id, limit=limit, before=before)
         return await self.ledger.messages(session_id, limit=limit, after=after)
 
     async def todos(self, session_id: str) -> Todos:
-        await self._actor(session_id)
+        await self.sessions.get(session_id)
         return await self.ledger.todos(session_id)
 
     async def session_status(self, session_id: str) -> SessionStatus:
-        state = (await self._actor(session_id)).state
+        state = (await self.sessions.get(session_id)).state
         return SessionStatus(
             session_id=session_id,
             busy=state.busy,
@@ -279,28 +260,6 @@ class Workspace(Household):
             queued=len(state.in_state(RunState.QUEUED)),
             undone=await self.undo.undone(session_id),
         )
-
-    async def _actor(self, session_id: str) -> SessionActor:
-        actor = self._actors.get(session_id)
-        if actor is not None:
-            return actor
-        deletions = self._deletions
-        rows = await self.store.read(
-            lambda reader: reader.fetch("session_by_id", session_id=session_id, workspace_id=self.id)
-        )
-        if deletions != self._deletions:
-            return await self._actor(session_id)  # what was read may be gone since
-        if not rows:
-            raise SessionNotFound(session_id)
-        if session_id not in self._actors:  # somebody else may have been faster
-            self._actors[session_id] = SessionActor(
-                self,
-                session_from_row(rows[0]),
-                last_message=rows[0]["last_message"],
-                summary_seq=rows[0]["summary_seq"],
-                leaving=self._leaving,
-            )
-        return self._actors[session_id]
 
     # Runs
 
@@ -313,13 +272,13 @@ class Workspace(Household):
         return await self.accept(alone(record) if self.asks_a_server(record.run.prompt) else record)
 
     async def accept(self, record: RunRecord) -> Accepted:
-        if self._leaving:
+        if self.sessions.leaving:
             raise ServerLeaving
         run_id = record.run.run_id
         bound = self.bench.environs.bind(run_id, record.run.client_id)
         with self._staying():
             try:
-                return await (await self._actor(record.run.session_id)).accept(record)
+                return await (await self.sessions.get(record.run.session_id)).accept(record)
             except BaseException as refused:
                 if bound:
                     self.bench.environs.release(run_id)
@@ -332,25 +291,25 @@ class Workspace(Household):
         known = await self.ledger.record(record.run.run_id)
         if known.run.session_id != record.run.session_id or known.fingerprint != record.fingerprint:
             raise RunIdTaken(record.run.run_id)
-        run = self._placed(known.run)
+        run = self.sessions.placed(known.run)
         return Accepted(run_id=run.run_id, seq=run.seq, state=run.state, position=run.position)
 
     async def runs(self, *, state: RunState | None, session_id: str | None, limit: int, after: str | None) -> RunPage:
         page = await self.ledger.runs(state=state, session_id=session_id, limit=limit, after=after)
-        return RunPage(items=tuple(self._placed(run) for run in page.items), next=page.next)
+        return RunPage(items=tuple(self.sessions.placed(run) for run in page.items), next=page.next)
 
     async def run(self, run_id: str, *, wait_s: float = 0) -> Run:
         await self._waits.wait(run_id, wait_s)
-        return self._placed((await self.ledger.record(run_id)).run)
+        return self.sessions.placed((await self.ledger.record(run_id)).run)
 
     async def cancel_run(self, run_id: str, by: str | None = None) -> Run:
         with self._staying():
             session_id = self._waits.session_of(run_id)
             if session_id is not None:
-                run = await (await self._actor(session_id)).cancel_run(run_id, by)
+                run = await (await self.sessions.get(session_id)).cancel_run(run_id, by)
                 if run is not None:
                     return run
-            return self._placed((await self.ledger.record(run_id)).run)
+            return self.sessions.placed((await self.ledger.record(run_id)).run)
 
     async def edit_run(self, run_id: str, request: EditRun) -> Run:
         name = called(request.prompt or "")
@@ -360,27 +319,21 @@ class Workspace(Household):
         with self._staying():
             session_id = self._waits.session_of(run_id)
             if session_id is not None:
-                run = await (await self._actor(session_id)).edit_run(run_id, request)
+                run = await (await self.sessions.get(session_id)).edit_run(run_id, request)
                 if run is not None:
                     return run
             raise RunNotEditable(run_id, (await self.ledger.record(run_id)).run.state)
 
     async def cancel_session(self, session_id: str, by: str | None = None) -> Canceled:
         with self._staying():
-            return await (await self._actor(session_id)).cancel(by)
+            return await (await self.sessions.get(session_id)).cancel(by)
 
     async def clear_queue(self, session_id: str, by: str | None = None) -> Canceled:
         with self._staying():
-            return await (await self._actor(session_id)).clear_queue(by)
+            return await (await self.sessions.get(session_id)).clear_queue(by)
 
     async def queued(self, session_id: str) -> RunPage:
-        return RunPage(items=tuple((await self._actor(session_id)).queued()))
-
-    def _placed(self, run: Run) -> Run:
-        """The run with its present place in the queue, which only memory knows."""
-        actor = self._actors.get(run.session_id)
-        position = actor.state.position(run.run_id) if actor is not None else None
-        return msgspec.structs.replace(run, position=position)
+        return RunPage(items=tuple((await self.sessions.get(session_id)).queued()))
 
     # MCP servers
 
@@ -388,7 +341,7 @@ class Workspace(Household):
         with self._staying():
             told = await self.bench.mcp_login(server, request.redirect_url)
             if told.authorization_url is not None:
-                self._logins += 1
+                self._entering += 1
                 self.tasks.spawn(self._wait_logged_in(server), name=f"login to {server}")
             return told
 
@@ -397,8 +350,7 @@ class Workspace(Household):
         try:
             await self.bench.wait_logged_in(server)
         finally:
-            self._logins -= 1
-            self.settled()
+            self._left()
 
     # Streams
 
@@ -407,7 +359,7 @@ class Workspace(Household):
         self, *, client_id: str, after: str | None, session_id: str | None
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         if session_id is not None:
-            await self._actor(session_id)
+            await self.sessions.get(session_id)
         self._check_open()
         stream = object()
         new = self._claims.attach(client_id, stream)
@@ -434,23 +386,8 @@ class Workspace(Household):
         except ConfigInvalid:
             resume = False
         for session_id, records in by_session.items():
-            actor = await self._actor(session_id)
+            actor = await self.sessions.get(session_id)
             await insist(partial(actor.restore, records, resume=resume), for_s=RESTORE_S)
-
-    def refuse(self) -> None:
-        """Take no new prompts: the server is leaving."""
-        self._leaving = True
-
-    async def wind_down(self) -> None:
-        """Start nothing more, what is queued stays queued; then wait until no turn runs."""
-        for actor in list(self._actors.values()):
-            await actor.leave()
-        for actor in list(self._actors.values()):
-            await actor.wait_until(lambda state: not state.busy)
-
-    def interrupt(self) -> None:
-        for actor in self._actors.values():
-            actor.interrupt()
 
     def close(self) -> None:
         """End the streams and the clocks. From here on this object refuses; the app opens a new one when asked."""
@@ -475,8 +412,11 @@ class Workspace(Household):
         try:
             yield
         finally:
-            self._entering -= 1
-            self.settled()
+            self._left()
+
+    def _left(self) -> None:
+        self._entering -= 1
+        self.settled()
 
     def _check_open(self) -> None:
         if self.closing:

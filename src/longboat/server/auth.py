@@ -29,6 +29,7 @@ PAGE_PATHS = frozenset({"/", "/stats"})
 
 _LOOKED_AT = frozenset({b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site", b"x-forwarded-proto"})
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Policy:
         found = _pick(headers)
         host = self.check_host(found.get("host", []), local_address=local[0])
         for origin in found.get("origin", []):
-            self.check_origin(origin, host=host)
+            self.check_origin(origin, host=host, by_tls=self._is_by_tls(host, found))
         if not found.get("origin") and path not in PAGE_PATHS | PUBLIC_PATHS:  # where a link from anywhere may lead
             self.check_site(found.get("sec-fetch-site", []))
         known = self._is_known(found, local_port=local[1])
@@ -108,12 +109,21 @@ class Policy:
         if any(value not in ("same-origin", "none") for value in values):
             raise ForeignOrigin("A page of another site may not call this server.")
 
-    def check_origin(self, value: str, *, host: Authority) -> None:
-        """A page may call only the server it came from. Another port of the same machine is another origin."""
+    def check_origin(self, value: str, *, host: Authority, by_tls: bool = False) -> None:
+        """A page may call only the server it came from. Another port of the same machine is another origin, also of a
+        name that is allowed: unless it is allowed with that port, for a proxy that does not hand on the Host."""
         scheme, _, rest = value.partition("://")
-        origin = Authority.parse(rest) if scheme in ("http", "https") else None
-        if origin is None or not (origin == host or self._is_allowed(origin)):
-            raise ForeignOrigin(f"A page of {value[:200]!r} may not call this server.")
+        origin = Authority.parse(rest) if scheme in _PORTS else None
+        if origin is not None:
+            # Of a Host without a port, only the scheme tells which one was called.
+            ours = Authority(host.host, host.port or _PORTS[scheme])
+            origin = Authority(origin.host, origin.port or _PORTS[scheme])
+            if (origin == ours and not (by_tls and scheme != "https")) or origin in self._allowed():
+                return
+        raise ForeignOrigin(
+            f"A page of {value[:200]!r} may not call this server. If it is the server's own, behind a proxy: let the "
+            "proxy hand on the Host, or add the name with its port to server.allowed_hosts in your longboat.json."
+        )
 
     def is_token(self, given: bytes) -> bool:
         """In constant time. An empty token opens nothing."""
@@ -129,7 +139,10 @@ class Policy:
         the others no proxy reaches us, and a browser without TLS would throw a secure cookie away."""
         found = _pick(headers)
         host = Authority.parse(found.get("host", [""])[0])
-        return host is not None and self._is_allowed(host) and found.get("x-forwarded-proto") == ["https"]
+        return host is not None and self._is_by_tls(host, found)
+
+    def _is_by_tls(self, host: Authority, found: Mapping[str, list[str]]) -> bool:
+        return self._is_allowed(host) and found.get("x-forwarded-proto") == ["https"]
 
     def _cookie_value(self) -> str:
         """Derived: a cookie that somebody sees opens this door for a browser, and is not the token."""
@@ -150,10 +163,13 @@ class Policy:
             return True
         return _is_loopback(local) and host in _LOCAL_NAMES
 
-    def _is_allowed(self, given: Authority) -> bool:
-        """An allowed name without a port is allowed at every port."""
-        allowed = (Authority.parse(text) for text in self.allowed_hosts)
-        return any(it is not None and it.host == given.host and it.port in (None, given.port) for it in allowed)
+    def _is_allowed(self, host: Authority) -> bool:
+        """An allowed name without a port is answered to at every port."""
+        ports = {None, host.port} if host.port is not None else {None, *_PORTS.values()}
+        return any(it.host == host.host and it.port in ports for it in self._allowed())
+
+    def _allowed(self) -> list[Authority]:
+        return [it for it in map(Authority.parse, self.allowed_hosts) if it is not None]
 
 
 def _pick(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 import longboat
+from longboat import regular
 from longboat.config.settings import Settings
 from longboat.errors import ListenError
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
@@ -112,7 +113,7 @@ def discovery_path(settings: Settings) -> Path:
 def read_discovery(path: Path) -> Discovery | None:
     """What a discovery file says, or None when it says nothing readable."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Discovery)
+        return msgspec.json.decode(regular.read(path), type=Discovery)
     except (OSError, msgspec.MsgspecError):
         return None
 

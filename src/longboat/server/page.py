@@ -97,7 +97,7 @@ _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode(
 LOGIN_HEADERS = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": (
-        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'self'; "
+        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; img-src data:; base-uri 'none'; form-action 'self'; "
         "frame-ancestors 'none'"
     ),
     # With no-referrer a browser would send the form without its Origin, which is refused.
@@ -111,9 +111,12 @@ LOGIN_HEADERS = {
 def login_page(wrong: str = "") -> str:
     """Asks for the token; `wrong` says why the last one did not do."""
     told = f'<p class="wrong" role="alert">{escape(wrong)}</p>' if wrong else ""
+    # Inside the page: a browser that finds none asks for /favicon.ico, against the policy.
+    icon = base64.b64encode(_assets()["icon.svg"].body).decode()
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Log in · Longboat</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<link rel="icon" href="data:image/svg+xml;base64,{icon}">'
         f"<style>{_STYLE}</style></head><body><main><h1>Longboat</h1>"
         "<p>This server wants its token before it shows anything. <code>longboat web</code> on its machine opens a "
         f"browser that is logged in.</p>{told}"

@@ -29,7 +29,9 @@ def token_for(data_dir: Path, environ: Mapping[str, str]) -> str:
 
 def _kept(path: Path) -> str | None:
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), encoding="ascii") as file:
+        # Never waits for the other end of a pipe.
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        with open(os.open(path, flags), encoding="ascii") as file:
             status = os.fstat(file.fileno())
             private = status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o077
             return file.read(1_000).strip() if private and stat.S_ISREG(status.st_mode) else None

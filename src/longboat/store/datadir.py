@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from longboat.errors import DataDirError
+from longboat.regular import opener
 
 STORE_NAME = "longboat.db"
 
@@ -16,7 +17,7 @@ def hold_data_dir(path: Path) -> Iterator[Path]:
     """Hold the directory with a lock file that names our pid; the kernel drops the lock whenever we end."""
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = opener(str(path / "lock"), os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise DataDirError(
             f"Cannot use the data directory {path}: {error.strerror}. Choose another with --data-dir."

@@ -80,7 +80,7 @@ FROM sessions WHERE workspace_id = :workspace_id AND place < :before ORDER BY pl
 -- Sessions of a workspace, newest first: those whose title is like this, and without those of sub-agents if so wished.
 SELECT sessions.*, (SELECT count(*) FROM runs WHERE runs.session_id = sessions.session_id AND state = 'active') AS busy
 FROM sessions WHERE workspace_id = :workspace_id AND place < :before
-    AND (:like IS NULL OR title LIKE :like ESCAPE '\') AND (NOT :top OR parent_id IS NULL)
+    AND (:like IS NULL OR folded(title) LIKE :like ESCAPE '\') AND (NOT :top OR parent_id IS NULL)
 ORDER BY place DESC LIMIT :limit;
 
 -- name: message_put

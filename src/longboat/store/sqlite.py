@@ -23,6 +23,7 @@ from longboat.errors import DataDirError, StoreUnavailable
 from longboat.store.migrations import migrate
 from longboat.store.protocol import Entry, Listener, Published, Row, UniqueViolated, Unit, Write, WriteMissed
 from longboat.store.queries import load_queries
+from longboat.wire.plain import folded
 
 T = TypeVar("T")
 
@@ -304,6 +305,9 @@ class SqliteReader:
 
 def _connect(path: Path, *, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
+    connection.create_function(
+        "folded", 1, folded, deterministic=True
+    )  # SQLite's own LIKE knows the case of ASCII alone
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")

@@ -61,6 +61,11 @@ async def wrap(argv: tuple[str, ...], policy: SandboxPolicy) -> Boxed:
     return Boxed(argv=argv, note=f"not sandboxed: {problem}")
 
 
+async def obstacle(mode: SandboxMode) -> str:
+    """Why commands run without the box that was wished for; empty if they do not, or are refused."""
+    return await asyncio.to_thread(_trial, shutil.which("bwrap")) if mode is SandboxMode.AUTO else ""
+
+
 GUARDED = (".git/config", ".git/hooks", "longboat.json")
 _NAMESPACES = ("--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent")
 _BASE = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")

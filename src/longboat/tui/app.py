@@ -22,6 +22,7 @@ from longboat.tui.composer import Completing, Composed, Composer, PromptInput
 from longboat.tui.connection import Connection
 from longboat.tui.deeds import Deeds
 from longboat.tui.desk import Desk
+from longboat.tui.dialogs.frame import Dialog
 from longboat.tui.hearing import Hearing
 from longboat.tui.interrupting import Interrupting
 from longboat.tui.keeping import Keeping
@@ -35,6 +36,7 @@ from longboat.tui.tail import Notices, OutgoingView
 from longboat.tui.theming import Theming
 from longboat.tui.transcript import TranscriptView
 from longboat.wire.events import Event
+from longboat.wire.ids import new_id
 from longboat.wire.listings import ModelPage
 from longboat.wire.models import Delivery, RunState, Workspace
 from longboat.wire.requests import Approve, Effort
@@ -48,6 +50,7 @@ class LongboatApp(App[None]):
     TITLE = "Longboat"
     COMMANDS = App.COMMANDS | {CommandProvider}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 — Textual declares it so
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-high")]  # noqa: RUF012
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "interrupt", "Interrupt", show=False),
@@ -98,8 +101,9 @@ class LongboatApp(App[None]):
         if session_id is not None:
             self.desk.turn_to(session_id)
         self.told_problem = False
+        self._wanted: dict[int, str] = {}
         self._made: dict[int, str] = {}
-        """The sessions that prompts have made, by their draft."""
+        """The sessions that prompts want and have made, by their draft."""
         self._warned_to_leave = False
         self._failure = ""
 
@@ -196,7 +200,8 @@ class LongboatApp(App[None]):
     async def _session(self, prompt: Outgoing) -> str:
         """The session for a prompt that has none, made if it is the first of its draft; shown if it still is."""
         if prompt.draft not in self._made:
-            session = await self.connection.client.create_session(self.connection.workspace_id)
+            wanted = self._wanted.setdefault(prompt.draft, new_id())  # the same one if the answer is lost on the way
+            session = await self.connection.client.create_session(self.connection.workspace_id, session_id=wanted)
             self._made[prompt.draft] = session.id
             if self.desk.session_id is None and self.desk.draft == prompt.draft:
                 self.connection.mirror.sessions.setdefault(session.id, session)
@@ -233,6 +238,10 @@ class LongboatApp(App[None]):
             )
         )
         self.run_worker(self.view.newest(), name="newest")
+
+    def on_dialog_strayed(self, event: Dialog.Strayed) -> None:
+        # In the queue of the input, behind what was typed before the dialog came.
+        self.composer.input.call_later(self.composer.input.take, event.typed)
 
     def on_outgoing_view_retried(self, event: OutgoingView.Retried) -> None:
         self.sender.retry(event.prompt)

@@ -10,8 +10,14 @@ from longboat.tui.dialogs.asks import Gone, told_permission, told_question
 from longboat.tui.dialogs.permission import PermissionDecision, PermissionDialog
 from longboat.tui.dialogs.question import QuestionAnswered, QuestionDialog
 from longboat.tui.toolcard import WAITING
-from longboat.wire.asks import AskState, Permission, PermissionNotification, Question, QuestionNotification
-from longboat.wire.ids import person
+from longboat.wire.asks import (
+    AskState,
+    CallAnswer,
+    Permission,
+    PermissionNotification,
+    Question,
+    QuestionNotification,
+)
 
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
@@ -61,7 +67,7 @@ class Asking:
         answered = told.state is AskState.ANSWERED
         mine = told.answered_by == self._app.connection.client.client_id
         if ask is not None:
-            self._app.view.remark(ask.run_id, ask.tool_call_id, _remark(told, mine=mine))
+            self._app.view.remark(ask.run_id, ask.tool_call_id, self._app.view.said(*_answer_in(told)))
         match self._open, told:
             case PermissionDialog() as dialog, PermissionNotification() if dialog.permission.id == told.id:
                 dialog.withdrawn(told.answered_by, told.answer if answered else None)
@@ -117,14 +123,12 @@ class Asking:
         return dialog.permission if isinstance(dialog, PermissionDialog) else dialog.question
 
 
-def _remark(told: PermissionNotification | QuestionNotification, *, mine: bool) -> str:
-    """What stands at the card of the call."""
+def _answer_in(told: PermissionNotification | QuestionNotification) -> list[CallAnswer]:
+    """As the call's result will have it."""
     if told.state is not AskState.ANSWERED:
-        return ""
-    who = "you" if mine else person(told.answered_by or "somebody")
-    if isinstance(told, QuestionNotification):
-        return f"answered by {who}"
-    return f"{'denied' if told.answer == 'deny' else f'allowed ({told.answer})'} by {who}"
+        return []
+    answer = told.answer if isinstance(told, PermissionNotification) else None
+    return [CallAnswer(answer=answer, answered_by=told.answered_by)]
 
 
 def _told(ask: Ask, told: PermissionNotification | QuestionNotification) -> str:

@@ -61,12 +61,18 @@ def choices(project: tuple[CommandInfo, ...]) -> list[Choice]:
     """What `/` offers: ours, then those of the project."""
     ours = [
         Choice(
-            text=f"/{command.name}", told=f"<{command.argument}> {command.told}" if command.argument else command.told
+            text=f"/{command.name}",
+            told=f"<{command.argument}> {command.told}" if command.argument else command.told,
+            whole=not command.argument,
         )
         for command in COMMANDS
     ]
     theirs = [
-        Choice(text=f"/{command.name}", told=f"{command.argument_hint} {command.description}".strip())
+        Choice(
+            text=f"/{command.name}",
+            told=f"{command.argument_hint} {command.description}".strip(),
+            whole=not command.argument_hint and not command.arguments,
+        )
         for command in project
         if command.name not in BY_NAME
     ]

@@ -12,6 +12,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from longboat.tui.content import line
+from longboat.wire.plain import folded
 
 _FILE = re.compile(r"(?:^|(?<=\s))@(\S*)$")
 _COMMAND = re.compile(r"^/([\w:.-]*)$")
@@ -36,6 +37,8 @@ class Choice:
     text: str
     """What stands in the prompt when it is taken."""
     told: str = ""
+    whole: bool = False
+    """A command that takes nothing more: enter runs it."""
 
 
 def wanted(before_cursor: str, *, first_line: bool) -> Wanted | None:
@@ -49,8 +52,8 @@ def wanted(before_cursor: str, *, first_line: bool) -> Wanted | None:
 
 def matching(choices: list[Choice], query: str) -> list[Choice]:
     """Those whose name begins so, then those that have it anywhere."""
-    query = query.lower()
-    names = [(choice, choice.text.lower().lstrip("/@")) for choice in choices]
+    query = folded(query)
+    names = [(choice, folded(choice.text).lstrip("/@")) for choice in choices]
     begin = [choice for choice, name in names if name.startswith(query)]
     return begin + [choice for choice, name in names if query in name and not name.startswith(query)]
 
@@ -69,6 +72,7 @@ class Choices(OptionList):
         super().__init__(id="choices", markup=False)
         self.can_focus = False
         self._choices: list[Choice] = []
+        self._asked: Wanted | None = None
 
     @property
     def is_open(self) -> bool:
@@ -78,9 +82,13 @@ class Choices(OptionList):
     def chosen(self) -> Choice | None:
         return self._choices[self.highlighted] if self.highlighted is not None and self._choices else None
 
-    def offer(self, choices: list[Choice]) -> None:
+    def chosen_for(self, word: Wanted | None) -> Choice | None:
+        """The one that is highlighted, if the list is for this and not for what stood there before."""
+        return self.chosen if word is not None and word == self._asked else None
+
+    def offer(self, asked: Wanted | None, choices: list[Choice]) -> None:
         """Show these; none closes the list."""
-        self._choices = choices
+        self._asked, self._choices = asked, choices
         self.clear_options()
         self.add_options(Option(_prompt(choice)) for choice in choices)
         self.highlighted = 0 if choices else None
@@ -88,7 +96,7 @@ class Choices(OptionList):
 
     def close(self) -> None:
         if self._choices:
-            self.offer([])
+            self.offer(None, [])
 
 
 def _prompt(choice: Choice) -> Content:

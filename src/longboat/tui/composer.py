@@ -72,7 +72,7 @@ class PromptInput(TextArea):
 
     def _acts_on(self, key: str) -> Callable[[], object] | None:
         if key == "enter":
-            return self._enter
+            return self.choose
         if key == "backspace":
             # As a binding it would come after letters that were typed later, when both arrive at once.
             return self.action_delete_left if self.text else lambda: self.post_message(self.Emptied())
@@ -87,13 +87,29 @@ class PromptInput(TextArea):
             event.prevent_default()
             self.post_message(self.Pasted(attachment))
 
-    def _enter(self) -> None:
-        chosen = self._choices.chosen
-        if chosen is not None and chosen.text.strip() != self.text.strip():
-            self.action_complete()
+    def take(self, typed: events.Key | events.Paste) -> None:
+        """What was typed for here when something came in front of it. enter begins a line."""
+        if isinstance(typed, events.Paste):
+            if (attachment := from_paste(typed.text, self.attached)) is not None:
+                self.post_message(self.Pasted(attachment))
+            else:
+                self._replace_via_keyboard(typed.text, *self.selection)
+        elif typed.key == "backspace":
+            self.action_delete_left()
         else:
-            self._choices.close()
-            self.post_message(self.Sent(queue=False))
+            self._replace_via_keyboard("\n" if typed.key == "enter" else typed.character or "", *self.selection)
+
+    def choose(self) -> None:
+        """Send what is typed, or take what is highlighted: it is sent as well if nothing can follow it."""
+        word = self.wanted
+        chosen = self._choices.chosen_for(word)
+        if chosen is not None and word is not None and chosen.text.strip() != self.text.strip():
+            alone = len(self.text.strip()) == word.length
+            self.action_complete()
+            if not (chosen.whole and alone):
+                return
+        self._choices.close()
+        self.post_message(self.Sent(queue=False))
 
     def action_newline(self) -> None:
         self._replace_via_keyboard("\n", *self.selection)
@@ -114,7 +130,8 @@ class PromptInput(TextArea):
             self.post_message(self.LeaveAsked(end=False))
 
     def action_complete(self) -> None:
-        chosen, word = self._choices.chosen, self.wanted
+        word = self.wanted
+        chosen = self._choices.chosen_for(word)
         if chosen is None or word is None:
             if not self._choices.is_open:
                 self.screen.focus_next()
@@ -212,7 +229,7 @@ class Composer(Vertical):
     def offer(self, asked: Wanted, choices: list[Choice]) -> None:
         """The answer to `Completing`; too late if something else is being typed."""
         if self.input.wanted == asked:
-            self.choices.offer(choices)
+            self.choices.offer(asked, choices)
 
     def attach(self, attachment: Attachment) -> None:
         self.attachments.append(attachment)
@@ -252,8 +269,8 @@ class Composer(Vertical):
         self.attach(event.attachment)
 
     def on_option_list_option_selected(self, event: Choices.OptionSelected) -> None:
-        event.stop()  # a click
-        self.input.action_complete()
+        event.stop()  # a click is as good as enter
+        self.input.choose()
         self.input.focus()
 
     def on_prompt_input_emptied(self, event: PromptInput.Emptied) -> None:

@@ -142,7 +142,7 @@ class Hearing:
         self._app.show_queue()
         self._app.show_state()
         if complete.folded_into is None:
-            self._app.call_attention(ENDED[complete.outcome], one_line(complete.error, 200))
+            self._app.call_attention(ENDED[complete.outcome], one_line(_why(complete), 200))
 
     def _note(self, complete: RunComplete) -> Note | None:
         """How a run ended that has no message to say it."""
@@ -151,8 +151,10 @@ class Hearing:
         match complete.outcome:
             case Outcome.CANCELED:
                 return Note(f"■ {prompt} was canceled before it began.", "warning")
-            case Outcome.ERROR | Outcome.INTERRUPTED:
-                return Note(f"✗ {prompt} failed: {complete.error}", "error")
+            case Outcome.ERROR:
+                return Note(f"✗ {prompt} failed: {_why(complete)}", "error")
+            case Outcome.INTERRUPTED:
+                return Note(f"✗ {prompt} was interrupted: {_why(complete)}", "error")
         return None
 
     def _hear_notice(self, told: AgentEvent) -> None:
@@ -190,3 +192,8 @@ class Hearing:
 
     def since(self, run: Run | None) -> float | None:
         return None if run is None else self.began.setdefault(run.run_id, monotonic())
+
+
+def _why(complete: RunComplete) -> str:
+    """What the server says of a run's end, without the word that stands before it already."""
+    return complete.error.removeprefix("Interrupted: ") if complete.outcome is Outcome.INTERRUPTED else complete.error

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from longboat import regular
+
 AUTO = "auto"
 """The theme that fits the terminal."""
 KEPT = 1_000
@@ -43,7 +45,7 @@ class Keeping:
     def theme(self) -> str:
         with suppress(OSError, msgspec.MsgspecError, UnicodeError):
             if self._directory is not None:
-                return msgspec.json.decode((self._directory / "terminal.json").read_bytes(), type=Choices).theme
+                return msgspec.json.decode(regular.read(self._directory / "terminal.json"), type=Choices).theme
         return AUTO
 
     def keep_theme(self, name: str) -> None:
@@ -64,16 +66,13 @@ class Keeping:
             line = msgspec.json.encode(Kept(path=path, prompt=prompt)) + b"\n"
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             # One write at the end of the file: two terminals may do it at once.
-            file = os.open(self._directory / "prompts.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                os.write(file, line)
-            finally:
-                os.close(file)
+            with open(self._directory / "prompts.jsonl", "ab", buffering=0, opener=regular.opener) as file:
+                file.write(line)
 
     def _lines(self) -> list[bytes]:
         with suppress(OSError):
             if self._directory is not None:
-                return (self._directory / "prompts.jsonl").read_bytes().splitlines()
+                return regular.read(self._directory / "prompts.jsonl").splitlines()
         return []
 
     def _write(self, name: str, content: bytes) -> None:
@@ -83,7 +82,7 @@ class Keeping:
         with suppress(OSError):
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             made = self._directory / f".{name}.{os.getpid()}"
-            with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            with open(made, "wb", opener=regular.opener) as file:
                 file.write(content)
             made.replace(self._directory / name)
 

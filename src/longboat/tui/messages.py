@@ -117,8 +117,14 @@ def end_note(finish: FinishPart, other: Callable[[str], str]) -> Note | None:
     if finish.reason is FinishReason.CANCELED:
         who = other(finish.detail.removeprefix("by "))
         return Note(content(f"{text} by {who}." if who else f"{text}."), kind)
-    told = [line for line in (finish.title, finish.detail) if line.strip()]
-    return Note(content(": ".join([text, "\n".join(told)]) if told else f"{text}."), kind)
+    if finish.reason is FinishReason.INTERRUPTED:  # the server's words say the same
+        return Note(f"{text}.", kind)
+    title, detail = finish.title.strip(), finish.detail.strip()
+    if finish.reason is FinishReason.ERROR and title:
+        text = f"✗ {title}"  # it says that it failed, and how
+    elif title:
+        detail = f"{title}: {detail}" if detail else title
+    return Note(f"{text}: {detail}" if detail else f"{text}.", kind)
 
 
 class PromptView(Static):

@@ -62,8 +62,9 @@ class ToolCard(Static):
 
     def note(self, remark: str) -> None:
         """What somebody did about it, or that it waits for somebody."""
-        self._remark = remark
-        self._draw()
+        if remark != self._remark:
+            self._remark = remark
+            self._draw()
 
     def end(self) -> None:
         if not self.over:

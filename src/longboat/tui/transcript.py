@@ -12,7 +12,8 @@ from textual.widget import Widget
 
 from longboat.client import Transcript
 from longboat.tui.messages import AnswerView, MessageView, Note, PromptView, Surroundings, view_of
-from longboat.tui.toolcard import ToolCard
+from longboat.tui.toolcard import WAITING, ToolCard
+from longboat.wire.asks import CallAnswer
 from longboat.wire.models import Message, Role, ToolResultPart
 
 MOUNTED = 60
@@ -113,6 +114,14 @@ class TranscriptView(VerticalScroll):
         for view in self._views.values():
             if isinstance(view, PromptView) and view.message.run_id == run_id:
                 view.show(view.message)
+
+    def said(self, *answers: CallAnswer) -> str:
+        """Who allowed or denied a call, or answered its question."""
+        told = (
+            answer.told(mine=bool(answer.answered_by) and not self._around.other(answer.answered_by or ""))
+            for answer in answers
+        )
+        return ", ".join(dict.fromkeys(told))
 
     def remark(self, run_id: str, call_id: str, words: str) -> None:
         """What somebody did about a call, whether it is on the screen or not."""
@@ -267,10 +276,16 @@ class TranscriptView(VerticalScroll):
         for message in messages:
             for part in message.parts if message.role is Role.TOOL else ():
                 if isinstance(part, ToolResultPart):
-                    self._around.results[message.run_id, part.tool_call_id] = part
+                    key = message.run_id, part.tool_call_id
+                    self._around.results[key] = part
+                    # While it runs it may ask once more: that it waits is told, then.
+                    if part.answers and (part.finished or self._around.remarks.get(key) != WAITING):
+                        self._around.remarks[key] = self.said(*part.answers)
 
     def _show_results(self, message: Message) -> None:
         self._take_results([message])
         for part in message.parts:
             if isinstance(part, ToolResultPart) and (card := self.card(message.run_id, part.tool_call_id)):
                 card.show_result(part)
+                if part.answers:
+                    card.note(self._around.remarks[message.run_id, part.tool_call_id])

@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from longboat.wire.ids import person
 from longboat.wire.shape import Shape
 
 
@@ -22,6 +23,22 @@ class PermissionAnswer(StrEnum):
     ALWAYS = "always"
     """The same for ever: the rules are written to the project's longboat.json."""
     DENY = "deny"
+
+
+class CallAnswer(Shape, frozen=True, kw_only=True):
+    """Somebody's word about a call that asked."""
+
+    answer: PermissionAnswer | None = None
+    """Null for a question: the words that were given stand in the call's result."""
+    answered_by: str | None = None
+    """The client, if it said its name."""
+
+    def told(self, *, mine: bool = False) -> str:
+        """For people, such as `denied by ann`. `mine`: whoever reads it has said it."""
+        who = "you" if mine else person(self.answered_by or "somebody")
+        if self.answer is None:
+            return f"answered by {who}"
+        return f"{'denied' if self.answer is PermissionAnswer.DENY else f'allowed ({self.answer})'} by {who}"
 
 
 class Permission(Shape, frozen=True, kw_only=True):

@@ -26,6 +26,13 @@ def check_own_id(value: str, *, field: str) -> str:
     return value
 
 
+def check_session_id(value: str) -> str:
+    """Likewise for a session, whose id stands where a route's name may: `…/sessions/import` is no session."""
+    if value == "import":
+        raise BadInput(f"session_id must not be {value!r}: that is the name of a route.", code="bad_session_id")
+    return check_own_id(value, field="session_id")
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Cursor:
     """A place in one workspace's log: just after event `number`, written by the server's start `epoch`."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from longboat.wire.asks import Permission, Question
+from longboat.wire.asks import CallAnswer, Permission, Question
 from longboat.wire.shape import Shape
 
 
@@ -104,6 +104,8 @@ class ToolResultPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="to
     finished: bool = True
     images: tuple[Image, ...] = ()
     """What the model sees besides: 5 MB each at most."""
+    answers: tuple[CallAnswer, ...] = ()
+    """Who allowed or denied the call, or answered its question; first to last. The model does not see it."""
 
 
 class FilePart(Shape, frozen=True, kw_only=True, tag_field="type", tag="file"):

@@ -5,6 +5,7 @@ Pure. What is taken out leaves a visible sign, so that nothing can hide in a com
 """
 
 import re
+import unicodedata
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -36,6 +37,13 @@ def spelled(text: str) -> str:
 def plain_line(text: str) -> str:
     """The same on one line."""
     return " ".join(plain(text).split())
+
+
+def folded(text: str) -> str:
+    """As it is searched: capital and small letters are the same, and so is an accent in whichever way it is written."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 def _sign(found: re.Match[str]) -> str:

@@ -25,7 +25,10 @@ class CreateWorkspace(_Request, frozen=True, kw_only=True):
 
 
 class CreateSession(_Request, frozen=True, kw_only=True):
+    """With a session_id of your own the request is safe to repeat."""
+
     title: Title = ""
+    session_id: str | None = None
 
 
 class UpdateSession(_Request, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from typing import Annotated
 from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath, QueryParameter
 
+from longboat.runtime.founding import found
 from longboat.server.bodies import read_body
 from longboat.server.routes.request import After, HttpRequest, Limit, W, accepted, takes, workspace_of
 from longboat.wire.models import Accepted, MessagePage, Session, SessionPage
@@ -30,11 +31,13 @@ async def list_sessions(
     return await (await workspace_of(request)).ledger.sessions(limit=limit, after=after, search=search, top=top)
 
 
-@post(W + "/sessions", opt=takes(CreateSession))
-async def create_session(request: HttpRequest) -> Session:
-    """Create a session. No body means no title."""
+@post(W + "/sessions", opt=takes(CreateSession, also=(200, 409)))
+async def create_session(request: HttpRequest) -> Response[Session]:
+    """Create a session. No body means no title. With a `session_id` of your own it is safe to repeat: 201 if the
+    session is new, 200 with the session as it is now if it is there already, whatever its title has become."""
     wanted = await read_body(request, CreateSession, empty=b"{}")
-    return await (await workspace_of(request)).create_session(wanted)
+    session, new = await found(await workspace_of(request), wanted)
+    return Response(session, status_code=201 if new else 200)
 
 
 @get(ONE)

@@ -1,13 +1,23 @@
 """Fields in which people write. What is pasted into them was often written by others: it passes the same cleaning."""
 
+from textual import events
 from textual.widgets import Input, TextArea
 from textual.widgets.text_area import Edit, EditResult
 
+from longboat.tui.dialogs.frame import Dialog
 from longboat.wire.plain import plain, spelled
 
 
 class Field(Input):
     """One line."""
+
+    def on_key(self, event: events.Key) -> None:
+        if isinstance(self.screen, Dialog):
+            self.screen.stray(event)
+
+    def on_paste(self, event: events.Paste) -> None:
+        if isinstance(self.screen, Dialog):
+            self.screen.stray(event)
 
     def insert(self, text: str, index: int) -> None:
         super().insert(plain(text), index)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from textual import events
@@ -9,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
@@ -19,12 +21,22 @@ Clock = Callable[[], float]
 
 GRACE_S = 0.5
 """Somebody who is typing when a dialog opens by itself must not answer it: keys count after a pause of this length."""
+HIGH = 20
+"""Rows from which on a terminal is not short."""
+STRAYED = "You were typing as this opened: it went into your prompt."
 
 
 class Dialog(ModalScreen[Result], Generic[Result]):
     """A box in front of the rest. esc closes it and decides nothing."""
 
+    @dataclass
+    class Strayed(Message):
+        """A key or a paste that was meant for what lies beneath. Its enter begins a line, and sends nothing unseen."""
+
+        typed: events.Key | events.Paste
+
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-roomy")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (HIGH, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "later", "Close", show=False)]
     HEADING = ""
     """Our own words: foreign text never stands in a border, which reads markup."""
@@ -73,7 +85,11 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         super().__init__()
         self._grace_s = grace_s
         self._clock = clock
-        self._heard_at: float | None = None
+        self._heard_at: float | None = clock()
+        """When somebody was last heard typing; None once they paused."""
+        self._strayed = False
+        self._line_ended: events.Key | None = None
+        """An enter after which nothing has come yet."""
         self._over = False
         self._kept: tuple[Result | None, ...] = ()
 
@@ -90,10 +106,38 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         self._heard_at = self._clock()
 
     def on_key(self, event: events.Key) -> None:
-        """Keys come here before they mean anything: those of somebody who has not seen the dialog yet are dropped."""
-        if self.is_hasty() and (event.is_printable or event.key in ("enter", "escape")):
+        self.stray(event)
+
+    def on_paste(self, event: events.Paste) -> None:
+        if not self.stray(event) and self._grace_s:  # nobody here took it
+            self._pass_on(event)
+
+    def stray(self, event: events.Key | events.Paste) -> bool:
+        """Whether this is of somebody who has not seen the dialog yet: it is passed on, and means nothing here. Fields
+        ask before they take anything."""
+        typing = isinstance(event, events.Paste) or event.is_printable or event.key in ("enter", "escape", "backspace")
+        hasty = self.is_hasty() and typing
+        if hasty:
             event.stop()
             event.prevent_default()
+            self._pass_on(event)
+        elif self._strayed and typing:
+            self._strayed = False
+            self.complain("")
+        return hasty
+
+    def _pass_on(self, event: events.Key | events.Paste) -> None:
+        if isinstance(event, events.Key) and event.key in ("enter", "escape"):
+            # Alone it is an answer that comes too soon: what waits in the composer is not to be sent by it.
+            self._line_ended = event if self._strayed and event.key == "enter" else None
+            return
+        if self._line_ended is not None:
+            self.post_message(self.Strayed(self._line_ended))
+            self._line_ended = None
+        self.post_message(self.Strayed(event))
+        self._strayed = True
+        if self.query(".trouble"):
+            self.complain(STRAYED)
 
     def is_hasty(self) -> bool:
         """Whether this comes too soon to be meant. Who goes on typing is asked to pause."""

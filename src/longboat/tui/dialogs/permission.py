@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.asks import Gone, tell, told_permission
 from longboat.tui.dialogs.fields import Field
-from longboat.tui.dialogs.frame import GRACE_S, Clock, Dialog, keys_line
+from longboat.tui.dialogs.frame import GRACE_S, HIGH, Clock, Dialog, keys_line
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.looks import FAINT
 from longboat.wire.asks import Permission, PermissionAnswer
@@ -45,17 +45,17 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
     ]
     DEFAULT_CSS = """
     PermissionDialog {
-        &.-diff > .box { height: 90%; }
-        &.-diff.-narrow > .box { height: 100%; }
         #about { height: auto; }
-        &.-diff #about { max-height: 30vh; }
         #head { max-height: 2; }
         #title { text-style: bold; max-height: 3; }
         #why { color: $text-warning; max-height: 4; }
         #detail { background: $panel; padding: 0 1; }
-        DiffView { height: 1fr; min-height: 3; }
+        DiffView { height: auto; max-height: 30vh; }  /* until it is known what the others leave */
+        &.-short DiffView { scrollbar-size-horizontal: 0; }
         #answers { height: auto; border: none; padding: 0; background: $surface; &:focus { border: none; } }
         #reason { display: none; }
+        &.-denying #reason { display: block; }
+        &.-denying.-short #answers { display: none; }
     }
     """
 
@@ -77,7 +77,14 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         self._of = of
         self._wide = False
         self.set_class(_is_diff(permission.detail), "-diff")
-        self.yielding = "" if _is_diff(permission.detail) else "#about"
+        self.yielding = "#diff" if _is_diff(permission.detail) else "#about"
+
+    def fit(self) -> None:
+        """A difference needs room: what stands above it takes a third at most. In rows, as `_fit` counts."""
+        if self.has_class("-diff"):
+            tenths = 2 if self.size.height < HIGH else 3
+            self.query_one("#about").styles.max_height = max(3, self.size.height * tenths // 10)
+        super().fit()
 
     def body(self) -> list[Widget]:
         permission = self.permission
@@ -124,6 +131,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         at = answers.highlighted
         answers.set_options(self._options())
         answers.highlighted = min(at or 0, answers.option_count - 1)
+        self.fit()
 
     def _told_rules(self) -> Content:
         if not self._rules:
@@ -166,9 +174,12 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
             self._draw()
 
     def action_deny(self) -> None:
-        reason = self.query_one("#reason", Input)
-        reason.display = True
-        reason.focus()
+        self._deny(True)
+
+    def _deny(self, denying: bool) -> None:
+        """Ask why not, or go back to the answers."""
+        self.set_class(denying, "-denying")
+        self.query_one("#reason" if denying else "#answers").focus()
         self.fit()
 
     @on(Input.Submitted, "#reason")
@@ -176,10 +187,8 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         self.end(PermissionDecision(answer=PermissionAnswer.DENY, reason=event.value.strip()))
 
     def action_later(self) -> None:
-        reason = self.query_one("#reason", Input)
-        if reason.display:
-            reason.display = False
-            self.query_one("#answers").focus()
+        if self.has_class("-denying"):
+            self._deny(False)
         else:
             super().action_later()
 

@@ -27,7 +27,7 @@ class QuestionAnswered:
     """The choices as the agent wrote them, then one's own words."""
 
 
-class Choices(OptionList):
+class AnswerList(OptionList):
     # Where the arrows are heard: a key that the app heard first would overtake those pressed before it.
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "screen.send", "Send", show=False)]
 
@@ -37,6 +37,8 @@ class Choices(OptionList):
         """Letters came here that were meant for one's own words: the focus was on its way there."""
 
     def on_key(self, event: events.Key) -> None:
+        if isinstance(self.screen, Dialog) and self.screen.stray(event):
+            return
         if event.is_printable and event.character not in (" ", "t") and not (event.character or "").isdigit():
             self.strayed = True
 
@@ -59,7 +61,7 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
     QuestionDialog {
         #text { height: auto; }
         #choices {
-            height: auto; max-height: 40vh; border: none; padding: 0; background: $surface;
+            height: auto; border: none; padding: 0; background: $surface;
             &:focus { border: none; }
         }
     }
@@ -71,7 +73,7 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
         self._marked: set[int] = set()
 
     def body(self) -> list[Widget]:
-        choices = [Choices()] if self.question.choices else []
+        choices = [AnswerList()] if self.question.choices else []
         mark = [("space", "mark"), ("enter", "send")] if self.question.multiple else [("enter", "send")]
         return [
             VerticalScroll(Static(plain(self.question.text), markup=False), id="text", can_focus=False),
@@ -82,6 +84,12 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
             ),
         ]
 
+    def fit(self) -> None:
+        """Many choices leave room for the question. In rows, as `_fit` counts."""
+        for choices in self.query(AnswerList):
+            choices.styles.max_height = max(3, self.size.height * 4 // 10)
+        super().fit()
+
     def on_mount(self) -> None:
         if self.question.choices:
             self._draw()
@@ -90,8 +98,8 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
             self.query_one("#words").focus()
 
     @property
-    def _choices(self) -> Choices:
-        return self.query_one("#choices", Choices)
+    def _choices(self) -> AnswerList:
+        return self.query_one("#choices", AnswerList)
 
     def _draw(self) -> None:
         choices = self._choices

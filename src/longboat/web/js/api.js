@@ -11,18 +11,26 @@ export class Refused extends Error {
 /** The server could not be reached, or is on its way out: the same call may do later. */
 export class Unreachable extends Error {}
 
+const READ_MS = 20_000; // until an answer begins
+const CHANGE_MS = 60_000;
+
 export async function call(method, path, body, { signal } = {}) {
-  const options = { method, signal, cache: 'no-store', headers: { accept: 'application/json' } };
+  const late = signal ? null : new AbortController();
+  const options = { method, signal: signal ?? late.signal, cache: 'no-store', headers: { accept: 'application/json' } };
   if (body !== undefined) {
     options.body = JSON.stringify(body);
     options.headers['content-type'] = 'application/json';
   }
+  // A line can die without a word. Who brings a signal has a clock of their own.
+  const timer = late && setTimeout(() => late.abort(), method === 'GET' ? READ_MS : CHANGE_MS);
   let response;
   try {
     response = await fetch(path, options);
   } catch (error) {
-    if (error.name === 'AbortError') throw error;
+    if (error.name === 'AbortError' && signal) throw error;
     throw new Unreachable('The server cannot be reached.');
+  } finally {
+    clearTimeout(timer);
   }
   if (response.ok) return response.status === 204 ? null : response.json();
   const told = await response.json().catch(() => ({}));
@@ -36,6 +44,7 @@ const query = (values) => {
 };
 
 export const server = {
+  health: () => call('GET', '/v1/health'),
   workspaces: () => call('GET', '/v1/workspaces'),
   join: (path, client_id) => call('POST', '/v1/workspaces', { path, client_id }),
   stats: (days, workspace_id) =>
@@ -79,8 +88,9 @@ export class Workspace {
     return call('GET', this.at(id));
   }
 
-  createSession(title = '', signal = undefined) {
-    return call('POST', `${this.root}/sessions`, { title }, { signal });
+  /** Under an id of our own: asked for again, it is the same session. */
+  createSession(session_id, signal) {
+    return call('POST', `${this.root}/sessions`, { session_id }, { signal });
   }
 
   rename(id, title) {

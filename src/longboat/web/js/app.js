@@ -108,6 +108,7 @@ function showName() {
 }
 
 async function start() {
+  dispatchEvent(new Event('longboat-started'));
   startTheme();
   startNotifications();
   drawers.nav = new Drawer(byId('nav'), byId('toggle-nav'));

@@ -96,7 +96,7 @@ export class Asks {
   }
 }
 
-export function farewellText(answer, mine) {
+function farewellText(answer, mine) {
   const what = answer.kind === 'permissions' ? plain(answer.title ?? 'Permission') : plain(answer.text ?? 'Question');
   if (answer.state === 'withdrawn') return `${what}: no longer asked, its run has ended.`;
   const said = answer.kind === 'permissions' ? ANSWERS[answer.answer] : `“${plain(answer.answer.join(', '))}”`;

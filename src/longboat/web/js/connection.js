@@ -7,6 +7,7 @@ const WORDS = {
   connecting: 'Connecting…',
   reconnecting: 'Reconnecting…',
   waiting: 'Offline, trying again…',
+  turns: 'Taking turns with your other tabs',
   live: 'Live',
   none: '',
 };
@@ -20,6 +21,7 @@ export class Connection {
   set(state, status) {
     if (state === 'refused') return this.refused(status);
     const was = this.state;
+    if (state === 'connecting' && was === 'turns') return; // until it is live
     this.state = state;
     this.element.dataset.state = state;
     this.element.replaceChildren(

@@ -2,7 +2,7 @@
 
 import { say, toast } from './a11y.js';
 import { Refused, Unreachable } from './api.js';
-import { Asks, farewellText } from './asks.js';
+import { Asks } from './asks.js';
 import { Composer } from './composer.js';
 import { h, icon } from './dom.js';
 import { cost, plain, tokens } from './format.js';
@@ -69,10 +69,10 @@ export class Conversation {
     this.composer.takeDrops(this.element);
     this.stops = [
       mirror.on('runs', (run) => this.runChanged(run)),
+      mirror.on('runs', () => outbox.seen((run_id) => mirror.runs.has(run_id))),
       mirror.on('run_complete', (run) => this.ended(run)),
       mirror.on('sessions', (event) => this.sessionChanged(event)),
       mirror.on('asks', () => this.transcript?.refresh()),
-      mirror.on('answered', (answer) => this.answered(answer)),
       mirror.on('notices', () => this.drawNotices()),
       mirror.on('lost', ({ session_id, error }) => session_id === this.session_id && this.lostSession(error)),
       outbox.listen((kind, entry) => this.onItsWay(kind, entry)),
@@ -238,7 +238,8 @@ export class Conversation {
     this.transcript?.refresh();
     this.drawNotices();
     if (run.session_id !== this.session_id || run.folded_into) return;
-    if (run.error) say(`The run failed: ${plain(run.error)}`);
+    if (run.outcome === 'interrupted') say(plain(run.error));
+    else if (run.error) say(`The run failed: ${plain(run.error)}`);
     else if (run.cancelled) say('The run was canceled.');
     else say(`Answer: ${plain(run.text).slice(0, 300)}`);
   }
@@ -276,15 +277,6 @@ export class Conversation {
     const usage = session?.usage;
     const used = usage && usage.input_tokens + usage.output_tokens;
     this.facts.textContent = used ? `${tokens(used)} tokens${usage.cost ? ` · ${cost(usage.cost)}` : ''}` : '';
-  }
-
-  /** Who gave which answer stays in sight until the next prompt. */
-  answered(answer) {
-    if (!this.mirror.concerns(answer, this.session_id) || answer.state === 'withdrawn') return;
-    const message = farewellText(answer, answer.answered_by === this.workspace.client_id);
-    const told = this.mirror.notices.get(this.session_id) ?? [];
-    this.mirror.notices.set(this.session_id, [...told, { type: 'answered', session_id: this.session_id, message }]);
-    this.drawNotices();
   }
 
   drawNotices() {

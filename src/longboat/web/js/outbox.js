@@ -1,7 +1,7 @@
 // Prompts on their way: kept in this browser until the server has them, in order, one after the other, also over a
 // reload. Knows storage and delivery; must not know how they are drawn.
 
-import { newId, Refused } from './api.js';
+import { newId, Refused, server } from './api.js';
 import { keep, keys, PREFIX, recall } from './storage.js';
 
 const FIRST_WAIT_MS = 500;
@@ -10,6 +10,8 @@ const SLOWEST_MS = 120_000; // a line that dies without a word; a large picture 
 const STALE_MS = 12 * 3_600_000;
 /** Answers after which the same prompt may do later. */
 const LATER = new Set([401, 408, 425, 429]);
+/** So often a server that is well may fail at one prompt before those behind it have their turn. */
+const MOST_ERRORS = 5;
 
 export class Outbox {
   /** Entries have: run_id, number, session_id or the place of a session to be made, text, attachments, problem, … */
@@ -101,28 +103,33 @@ export class Outbox {
 
   // What a person does
 
-  add(prompt) {
+  add(prompt, run = { run_id: newId(), tried: false }) {
     const number = Math.max(Date.now(), (this.entries().at(-1)?.number ?? 0) + 1);
-    this.save({ ...prompt, run_id: newId(), number, problem: null, tried: false });
+    this.save({ ...prompt, ...run, number, problem: null });
     this.work();
   }
 
-  /** A refused one once more, as it is, and as a new run. */
+  /** A refused one once more, as it is, and as a new run; as the same one if the server may have it. */
   again(entry, changes = {}) {
-    const { problem, dropped, taken, ...prompt } = entry;
+    const { problem, dropped, taken, errors, unsure, ...prompt } = entry;
     this.remove(entry);
-    this.add({ ...prompt, ...changes });
+    this.add({ ...prompt, ...changes }, unsure ? { run_id: entry.run_id, tried: true } : undefined);
   }
 
   /** Out of it. The server may have it all the same once it was on its way: then its run is canceled. */
   takeBack(entry) {
     const now = this.find(entry.run_id);
     if (!now) return false; // it was delivered just now
-    if (now.tried && !now.problem) {
-      this.save({ ...now, taken: true });
+    if (now.tried && (!now.problem || now.unsure)) {
+      this.save({ ...now, taken: true, problem: null, errors: 0 });
       this.work();
     } else this.remove(now);
     return true;
+  }
+
+  /** What the server failed at it may have all the same: then it is not to be sent again. */
+  seen(isKnown) {
+    for (const entry of this.entries()) if (entry.problem && entry.unsure && isKnown(entry.run_id)) this.remove(entry);
   }
 
   fromElsewhere(event) {
@@ -172,9 +179,15 @@ export class Outbox {
     }
   }
 
-  failed(entry, error) {
+  async failed(entry, error) {
+    const counts = error instanceof Refused && error.status >= 500 && (await isWell());
     const now = this.find(entry.run_id);
     if (!now) return true;
+    if (counts) {
+      const errors = (now.errors ?? 0) + 1;
+      if (errors >= MOST_ERRORS) return this.giveUp(now, errors, error);
+      this.save({ ...now, errors });
+    }
     if (error instanceof Refused && error.status < 500 && !LATER.has(error.status)) {
       if (now.taken) this.remove(now); // nothing is there to cancel
       else this.save({ ...now, problem: error.message });
@@ -186,6 +199,16 @@ export class Outbox {
     if (reason && reason !== this.reason) this.tell('refused', { ...now, problem: reason });
     this.reason = reason;
     return false;
+  }
+
+  /** It stays to be seen, and those behind it go on. */
+  giveUp(entry, errors, error) {
+    const problem = `Tried ${errors} times. ${error.message}`;
+    this.failures = 0;
+    if (entry.taken) this.remove(entry);
+    else this.save({ ...entry, errors: 0, problem, unsure: entry.tried });
+    this.tell('refused', { ...entry, problem: entry.taken ? `It may still run. ${problem}` : problem });
+    return true;
   }
 
   async deliver(entry) {
@@ -201,7 +224,7 @@ export class Outbox {
 
   /** The session of all that were written for the same new one. */
   async makeSession(entry, signal) {
-    const made = await this.workspace.createSession('', signal);
+    const made = await this.workspace.createSession(entry.place, signal);
     for (const other of this.entries())
       if (!other.session_id && other.place === entry.place && !other.problem)
         this.save({ ...other, session_id: made.id });
@@ -239,6 +262,14 @@ function read(text) {
   } catch {
     return null;
   }
+}
+
+/** Whether a server that failed at something is there for other things. */
+async function isWell() {
+  return server.health().then(
+    (health) => health.status === 'ok',
+    () => false,
+  );
 }
 
 /** One tab at a time, where the browser can. Where not, each sends in order, and a run_id starts nothing twice. */

@@ -343,6 +343,7 @@ async function load() {
 }
 
 async function start() {
+  dispatchEvent(new Event('longboat-started'));
   startTheme();
   byId('days').addEventListener('change', load);
   byId('place').addEventListener('change', load);

@@ -1,11 +1,13 @@
 // The event stream: one connection that is made again for as long as the page lives, and goes on where it was.
 // Knows frames and cursors; must not know what an event means.
 
+import { Place } from './places.js';
+
 const SILENCE_MS = 40_000; // the server says something every 15 s
 const LONGEST_WAIT_MS = 8_000;
 
 export class Stream {
-  /** `take(type, data)` gets every event, `tell(state, detail)` connecting, live, waiting, refused. */
+  /** `take(type, data)` gets every event, `tell(state, detail)` connecting, live, turns, waiting, refused. */
   constructor(path, { take, tell }) {
     this.path = path;
     this.take = take;
@@ -13,6 +15,7 @@ export class Stream {
     this.cursor = null;
     this.failures = 0;
     this.stopped = false;
+    this.place = new Place({ wait: () => this.tell('turns'), leave: () => this.giveWay() });
     this.retry = () => this.wake?.();
     addEventListener('online', this.retry);
     document.addEventListener('visibilitychange', this.retry);
@@ -21,6 +24,7 @@ export class Stream {
 
   stop() {
     this.stopped = true;
+    this.place.close();
     removeEventListener('online', this.retry);
     document.removeEventListener('visibilitychange', this.retry);
     this.abort?.abort();
@@ -29,18 +33,27 @@ export class Stream {
 
   async run() {
     while (!this.stopped) {
-      this.tell(this.failures ? 'reconnecting' : 'connecting');
+      this.gaveWay = false;
       try {
-        await this.connect();
+        await this.place.during(() => this.connect());
       } catch (error) {
         if (error.status) return this.stopped || this.tell('refused', error.status);
       }
+      if (this.gaveWay) continue;
       this.failures += 1;
       if (!this.stopped) await this.pause();
     }
   }
 
+  /** Another tab needs the connection more. What is missed meanwhile comes by the cursor. */
+  giveWay() {
+    this.gaveWay = true;
+    this.abort.abort();
+  }
+
   async connect() {
+    if (this.stopped) return;
+    this.tell(this.failures ? 'reconnecting' : 'connecting');
     this.abort = new AbortController();
     const headers = { accept: 'text/event-stream', ...(this.cursor && { 'last-event-id': this.cursor }) };
     const watch = new Watch(() => this.abort.abort());

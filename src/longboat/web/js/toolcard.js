@@ -18,12 +18,13 @@ export class ToolCard {
     this.state = h('span', { class: 'tool-state' });
     this.name = h('span', { class: 'tool-name' });
     this.about = h('span', { class: 'tool-about' });
+    this.said = h('span', { class: 'tool-said' });
     this.time = h('span', { class: 'tool-time' });
     this.body = h('div', { class: 'tool-body' });
     this.element = h(
       'details',
       { class: 'tool', ontoggle: () => this.toggled() },
-      h('summary', {}, icon('right'), this.state, this.name, this.about, this.time),
+      h('summary', {}, icon('right'), this.state, this.name, this.about, this.said, this.time),
       this.body,
     );
     this.drawn = '';
@@ -43,6 +44,7 @@ export class ToolCard {
     this.state.setAttribute('aria-label', LABELS[status]);
     this.name.textContent = plain(part.name);
     this.about.textContent = summary(part);
+    this.drawSaid();
     this.time.textContent = this.took();
     if (!this.touched) this.element.open = this.opens(status);
     if (this.element.open) this.draw();
@@ -53,6 +55,15 @@ export class ToolCard {
     if (this.story.isOver(this.message)) return 'lost';
     if (this.story.isAsked(this.part.id, this.message.run_id)) return 'asked';
     return this.result ? 'running' : 'waiting';
+  }
+
+  /** Who allowed or denied it, or answered its question. */
+  drawSaid() {
+    const answers = this.result?.answers ?? [];
+    const words = answers.map((answer) => saidOf(answer, this.story.isMe(answer.answered_by)));
+    this.said.textContent = [...new Set(words)].join(', ');
+    this.said.title = answers.map((answer) => plain(answer.answered_by ?? '')).join(', ');
+    this.said.hidden = !words.length;
   }
 
   took() {
@@ -143,6 +154,13 @@ export class ToolCard {
     this.output.set(text);
     return this.output.element;
   }
+}
+
+/** In the words of the terminal app: `ann:tui-3f2a` is one of ann's. */
+function saidOf({ answer, answered_by }, mine) {
+  const who = mine ? 'you' : plain((answered_by ?? 'somebody').split(':', 1)[0] || answered_by);
+  if (!answer) return `answered by ${who}`;
+  return `${answer === 'deny' ? 'denied' : `allowed (${plain(answer)})`} by ${who}`;
 }
 
 const LABELS = {

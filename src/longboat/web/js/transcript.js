@@ -254,6 +254,7 @@ export class Transcript {
 
   /** Change rows without moving what is being read. */
   hold(change) {
+    this.keepPlace();
     const anchor = this.anchor();
     const before = anchor?.getBoundingClientRect().top;
     change();
@@ -265,15 +266,23 @@ export class Transcript {
   remember() {
     this.mark = this.pinned ? null : this.anchor();
     this.markTop = this.mark?.getBoundingClientRect().top;
+    this.markScroll = this.scroller.scrollTop;
     this.history.reading = this.history.byId.get(this.mark?.dataset.id)?.seq ?? null;
   }
 
   resized() {
     if (this.pinned) this.stick();
-    else if (this.mark?.isConnected) {
-      const moved = this.mark.getBoundingClientRect().top - this.markTop;
-      if (Math.abs(moved) > 0.5) this.scroller.scrollTop += moved;
-    }
+    else this.keepPlace();
+  }
+
+  /** Take back what rows did to the place of the eye, and not what the reader's own scrolling did. */
+  keepPlace() {
+    if (this.pinned || !this.mark?.isConnected) return;
+    const scrolled = this.scroller.scrollTop - this.markScroll;
+    const moved = this.mark.getBoundingClientRect().top + scrolled - this.markTop;
+    if (Math.abs(moved) <= 0.5) return;
+    this.scroller.scrollTop += moved;
+    this.remember();
   }
 
   anchor() {
@@ -282,6 +291,8 @@ export class Transcript {
   }
 
   scrolled() {
+    // Browsers tell of a scroll before they tell of new sizes: without this the mark below would take them in.
+    this.keepPlace();
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     const left = scrollHeight - scrollTop - clientHeight;
     const wentUp = scrollTop < this.lastTop - 1;
@@ -338,7 +349,6 @@ export class Transcript {
 }
 
 const TITLES = {
-  answered: 'Answered',
   error: 'Error',
   notice: 'Note',
   retrying: 'Trying again',
