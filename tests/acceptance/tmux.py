@@ -4,7 +4,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -50,13 +50,20 @@ class Pane:
 
     def until(self, *wanted: str, gone: str = "") -> str:
         """The screen, once it holds all of these and not that."""
+        return self.until_so(
+            lambda screen: all(text in screen for text in wanted) and not (gone and gone in screen),
+            f"{wanted!r} without {gone!r}",
+        )
+
+    def until_so(self, true: Callable[[str], bool], told: str) -> str:
+        """The screen, once this is true of it."""
         end = time.monotonic() + PATIENCE_S
         while True:
             screen = self.screen
-            if all(text in screen for text in wanted) and not (gone and gone in screen):
+            if true(screen):
                 hear(screen, "the terminal app")
                 return screen
-            assert time.monotonic() < end, f"never {wanted!r} without {gone!r}, but:\n{screen}"
+            assert time.monotonic() < end, f"never {told}, but:\n{screen}"
             time.sleep(EVERY_S)
 
 

@@ -15,7 +15,7 @@ from textual.screen import Screen
 
 from longboat.client import Client
 from longboat.errors import LongboatError
-from longboat.tui import leaving, offering
+from longboat.tui import fit, leaving, offering
 from longboat.tui.asking import Asking
 from longboat.tui.commands import BY_NAME, CommandProvider, command_in
 from longboat.tui.composer import Completing, Composed, Composer, PromptInput
@@ -124,6 +124,7 @@ class LongboatApp(App[None]):
 
     def on_mount(self) -> None:
         self.theming.start()
+        fit.watch(self, self.query_one(StatusBar))
         self.composer.history.remember(self.keeping.prompts(self.connection.path))
         self.view.tail.mount(Notices())
         self.composer.input.focus()

@@ -107,7 +107,9 @@ class TranscriptView(VerticalScroll):
         self._dirty[message_id] = None
         if not self._scheduled:
             self._scheduled = True
-            self.set_timer(max(0.001, self._next - monotonic()), self._draw)
+            # Not a timer of Textual: one that is late as it starts never fires, and nothing would be drawn again.
+            soon = max(0.001, self._next - monotonic())
+            asyncio.get_running_loop().call_later(soon, self.call_next, self._draw)
 
     def redraw_prompt(self, run_id: str) -> None:
         """What is said beside the prompt of a run has changed."""
