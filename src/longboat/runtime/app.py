@@ -137,7 +137,7 @@ class App:
             "workspaces_open": len(self._open),
             "runs_unfinished": sum(workspace.sessions.runs_unfinished for workspace in workspaces),
             "runs_active": sum(workspace.sessions.runs_active for workspace in workspaces),
-            "streams_open": sum(workspace.streams_open for workspace in workspaces),
+            "streams_open": sum(workspace.audience.claims.streams for workspace in workspaces),
             "store_failing": float(self._store.problem is not None),
             "leaving": float(self.leaving),
         }
@@ -152,7 +152,7 @@ class App:
         directory = await asyncio.to_thread(_resolve, path)
         row, created = await self._issue(directory)
         workspace = await self.workspace(row["workspace_id"])
-        workspace.hold()
+        workspace.audience.claims.hold()
         if environ is not None:
             workspace.bench.environs.put(client_id, environ)
         return workspace, created
@@ -197,7 +197,7 @@ class App:
         )
         await workspace.open()
         self._open[workspace_id] = workspace
-        workspace.hold()
+        workspace.audience.claims.hold()
         self._watch_idleness()
         if self.leaving:
             workspace.sessions.refuse()
@@ -233,7 +233,7 @@ class App:
 
     async def drop_client(self, client_id: str) -> None:
         for workspace in list(self._open.values()):
-            await workspace.release(client_id)
+            await workspace.audience.release(client_id)
 
     def _close(self, workspace: "Workspace") -> None:
         """Nobody holds it and nothing is left to do. In one go: whoever asks next gets a fresh one."""

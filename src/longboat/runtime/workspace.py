@@ -1,13 +1,13 @@
 """A workspace: one directory with its sessions, its log and the clients that hold it open.
 
-Owns the session actors, the hub and the claims. Runs belong to it, not to connections (B2). Must not know HTTP; what it
+Owns the session actors and the audience. Runs belong to it, not to connections (B2). Must not know HTTP; what it
 returns are the wire's shapes.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 
 from longboat.config.settings import OnRestart, Settings
@@ -21,13 +21,11 @@ from longboat.errors import (
     SessionNotFound,
     WorkspaceClosing,
 )
-from longboat.runtime.claims import Claims
+from longboat.runtime.audience import Audience
 from longboat.runtime.clock import now
 from longboat.runtime.delegation import delegate
-from longboat.runtime.guests import GuestBook
 from longboat.runtime.hooking import tell_finished
 from longboat.runtime.household import Household
-from longboat.runtime.hub import Hub
 from longboat.runtime.insistence import RESTORE_S, insist
 from longboat.runtime.intake import alone, called, carry_out, shell_wanted, spelled_out, summary_wanted, take_in
 from longboat.runtime.models import ModelDesk
@@ -98,14 +96,7 @@ class Workspace(Household):
         self.closing = False
         self._place = place
         self._on_free = on_free
-        self._hub = Hub(store, self.id, heartbeat_s=settings.heartbeat_s)
-        self._guests = GuestBook(store, self.id)
-        self._claims = Claims(
-            hold_s=settings.create_hold_s,
-            grace_s=settings.detach_grace_s,
-            on_detach=self._guests.left,
-            on_free=self.settled,
-        )
+        self.audience = Audience(store, self.id, settings, on_free=self.settled)
         self.sessions = Sessions(self)
         self._waits = Waits()
         self._entering = 0
@@ -138,7 +129,7 @@ class Workspace(Household):
         self.sessions.deleted(session_id)
 
     def settled(self) -> None:
-        if not self._claims.held and not self.engaged and not self.closing:
+        if not self.audience.claims.held and not self.engaged and not self.closing:
             self._on_free(self)
 
     # What the app looks at
@@ -146,18 +137,6 @@ class Workspace(Household):
     @property
     def engaged(self) -> bool:
         return self._entering > 0 or self.sessions.engaged
-
-    @property
-    def streams_open(self) -> int:
-        return self._claims.streams
-
-    def hold(self) -> None:
-        self._claims.hold()
-
-    async def release(self, client_id: str) -> None:
-        """Give a client's claim back. Returns when that is on record: who asks next must not find the client there."""
-        self._claims.release(client_id)
-        await self._guests.wait_told()
 
     async def describe(self) -> wire.Workspace:
         rows = await self.store.read(lambda reader: reader.fetch("clients_of", workspace_id=self.id))
@@ -361,21 +340,14 @@ class Workspace(Household):
         if session_id is not None:
             await self.sessions.get(session_id)
         self._check_open()
-        stream = object()
-        new = self._claims.attach(client_id, stream)
-        try:
-            if new:
-                await self._guests.came(client_id)
-            async with aclosing(self._hub.stream(after, session_id)) as chunks:
-                yield chunks
-        finally:
-            self._claims.detach(client_id, stream)
+        async with self.audience.stream(client_id=client_id, after=after, session_id=session_id) as chunks:
+            yield chunks
 
     # Life and end
 
     async def open(self) -> None:
         """Find out where the log stands. What is committed from now on, the hub hears of."""
-        await self._hub.open()
+        await self.audience.hub.open()
 
     async def restore(self) -> None:
         """Take up the unfinished runs that the store has (B6)."""
@@ -392,9 +364,9 @@ class Workspace(Household):
     def close(self) -> None:
         """End the streams and the clocks. From here on this object refuses; the app opens a new one when asked."""
         self.closing = True
-        self._claims.close()
+        self.audience.claims.close()
         self._waits.close()
-        self._hub.close()
+        self.audience.hub.close()
 
     async def aclose(self) -> None:
         await self.tasks.aclose()
