@@ -58,12 +58,13 @@ test: setup ## Run every test (some of them: make test ARGS="-k cancel")
 	@$(BIN)/python tests/parts.py
 	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal $(ARGS)
 
-check: setup ## Lint, format, types, import rules, generated pages
+check: $(SITE) ## Lint, format, types, import rules, generated pages, the documentation
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
 bench: setup ## Measure against the floors
 	$(BIN)/python -m benchmarks
