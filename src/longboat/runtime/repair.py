@@ -12,10 +12,10 @@ from longboat.runtime.asks import Asks
 from longboat.runtime.booking import Ending
 from longboat.runtime.clock import now
 from longboat.runtime.ends import LOST, Stop, sentence, stopped
+from longboat.runtime.voice import blank
 from longboat.store.protocol import Entry, Write
 from longboat.store.rows import RunRecord, put_message
 from longboat.wire.events import Change, encode_body
-from longboat.wire.ids import new_id
 from longboat.wire.models import Message, Outcome, Role, Run, RunState
 
 
@@ -34,24 +34,16 @@ def mend(
     waiting = asks.calls(run.run_id)
     own: Sequence[Message] = [m for m in messages if m.run_id == run.run_id and m.role is not Role.USER]
 
-    def blank(role: Role) -> Message:
-        return Message(
-            id=new_id(),
-            session_id=run.session_id,
-            run_id=run.run_id,
-            seq=next_seq(),
-            role=role,
-            parts=(),
-            created_at=now(),
-        )
+    def fresh(role: Role) -> Message:
+        return blank(run, role, next_seq())
 
     if outcome is None:
-        return _ready_to_resume(own, run, blank, waiting)
+        return _ready_to_resume(own, run, fresh, waiting)
     # Half a summary is nobody's answer.
     own, writes, told = _without_half(own) if own and own[-1].summary else (own, [], [])
     _, finish = stopped(Stop.CANCEL if outcome is Outcome.CANCELED else Stop.INTERRUPT)
     not_run = not_begun(own, waiting) if outcome is Outcome.INTERRUPTED else frozenset()
-    closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=blank, not_run=not_run)
+    closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=fresh, not_run=not_run)
     writes += [put_message(message) for message, _ in closing.changes]
     told += [(Change.CREATED if new else Change.UPDATED, message) for message, new in closing.changes]
     ending = Ending(
@@ -80,12 +72,12 @@ def seen(record: RunRecord) -> RunView:
     )
 
 
-def _ready_to_resume(own: Sequence[Message], run: Run, blank: Callable[[Role], Message], waiting: Set[str]) -> Ending:
+def _ready_to_resume(own: Sequence[Message], run: Run, fresh: Callable[[Role], Message], waiting: Set[str]) -> Ending:
     own, writes, told = _without_half(own)
     due = not_begun(own, waiting)
     missing = [result for result in missing_results(own, LOST[Outcome.INTERRUPTED]) if result.tool_call_id not in due]
     if missing or (own and own[-1].finished_at is None):
-        results = own[-1] if own[-1].role is Role.TOOL else blank(Role.TOOL)
+        results = own[-1] if own[-1].role is Role.TOOL else fresh(Role.TOOL)
         change = Change.UPDATED if own[-1].role is Role.TOOL else Change.CREATED
         results = with_results(results, missing, None if waiting else now())
         writes.append(put_message(results))

@@ -14,7 +14,7 @@ from longboat.config.settings import RetrySection
 from longboat.core.asked import Asked
 from longboat.core.history import calls_of, close_message, close_turn, for_model, not_begun, text_of
 from longboat.core.prompts import GO_ON, PLAN, SUMMARIZE
-from longboat.core.stream import Draft, sayable
+from longboat.core.stream import Draft
 from longboat.core.turn import estimate_tokens, nearly_full, plausible
 from longboat.errors import ModelError
 from longboat.models.seam import Finished, Model, ModelRequest, StopReason
@@ -29,12 +29,12 @@ from longboat.runtime.mcp_prompts import filled_in
 from longboat.runtime.outbox import Outbox
 from longboat.runtime.outfit import Outfit
 from longboat.runtime.step import Step
+from longboat.runtime.voice import Voice
 from longboat.store.protocol import Write
 from longboat.store.rows import RunRecord, put_message, read_messages, todo_items
 from longboat.wire.events import Change
 from longboat.wire.ids import new_id
 from longboat.wire.models import (
-    AgentEvent,
     AgentEventType,
     FinishPart,
     FinishReason,
@@ -64,6 +64,7 @@ class Turn:
         self._record = record
         self._session_id = record.run.session_id
         self._outbox = Outbox(home.store, home.id, self._session_id, parent=host.session.parent_id)
+        self._voice = Voice(record.run, self._outbox, host.next_message_seq)
         self._history: list[Message] = []
         self._own: list[Message] = []
         """The assistant and tool messages of this turn."""
@@ -83,7 +84,7 @@ class Turn:
             record,
             self._outbox,
             heed_stop=self._heed_stop,
-            problem=self._tell_problem,
+            problem=self._voice.problem,
         )
         self._task: asyncio.Task[StopReason] = asyncio.get_running_loop().create_task(self._steps())
 
@@ -140,14 +141,14 @@ class Turn:
         own = [*self._own, *(making.message() for making in (self._draft, self._hands.round) if making is not None)]
         waiting = self._home.asks.calls(self.run_id) if outcome is Outcome.INTERRUPTED else set()
         not_run = not_begun(own, waiting)
-        closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._blank, not_run=not_run)
+        closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._voice.blank, not_run=not_run)
         for message, new in closing.changes:
             self._outbox.whole(message, Change.CREATED if new else Change.UPDATED)
         if outcome is Outcome.ERROR:
-            self._notice(AgentEventType.ERROR, finish.title, finish.detail)
+            self._voice.notice(AgentEventType.ERROR, finish.title, finish.detail)
         if finish.reason is FinishReason.MAX_TOKENS:
-            self._notice(AgentEventType.NOTICE, "The answer is cut off: the model came to its output limit.", "")
-        self._notice(AgentEventType.AGENT_FINISHED, "", "")
+            self._voice.problem("The answer is cut off: the model came to its output limit.")
+        self._voice.notice(AgentEventType.AGENT_FINISHED)
         writes, entries = await self._outbox.close()
         error = "" if outcome in (Outcome.END_TURN, Outcome.CANCELED) else sentence(finish)
         form = self._outfit.form
@@ -164,7 +165,7 @@ class Turn:
         self._retry = self._home.config().retry  # for all of the turn: a file that is being edited does not end it
         self._outfit = await self._home.outfit(self._record, model)
         for problem in self._outfit.problems:
-            self._tell_problem(problem)
+            self._voice.problem(problem)
         await self._read_history()
         if self._record.options.summarize:
             return await self._sum_up(model)
@@ -197,7 +198,7 @@ class Turn:
         self._outfit = await self._home.bench.shell()
         text = msgspec.json.encode({"command": command}).decode()
         call = ToolCallPart(id=new_id(), name="bash", input=text, finished=True)
-        message = msgspec.structs.replace(self._blank(Role.ASSISTANT), parts=(call,), finished_at=now())
+        message = msgspec.structs.replace(self._voice.blank(Role.ASSISTANT), parts=(call,), finished_at=now())
         self._own.append(message)
         self._outbox.whole(message, Change.CREATED, durable=True)
         await self._outbox.flush()
@@ -210,7 +211,7 @@ class Turn:
         own = (i for i, each in enumerate(self._history) if each.run_id == self.run_id and each.role is Role.USER)
         if (place := next(own, None)) is None:
             return  # a summary has taken its place since
-        said = await filled_in(self._home.bench, self._record.run, self._history[place], self._tell_problem)
+        said = await filled_in(self._home.bench, self._record.run, self._history[place], self._voice.problem)
         self._asked.begin_with(text_of(said))
         if said is not self._history[place]:
             self._history[place] = said
@@ -228,7 +229,7 @@ class Turn:
         self._own.append(answer)
         self._outbox.whole(answer)
         # For the model alone: nobody said this.
-        request = msgspec.structs.replace(self._blank(Role.USER), parts=(TextPart(text=complaint),))
+        request = msgspec.structs.replace(self._voice.blank(Role.USER), parts=(TextPart(text=complaint),))
         self._history += [answer, request]
         return True
 
@@ -236,7 +237,7 @@ class Turn:
         """Hooks may refuse the prompt that began the turn, object to one that came later, and add to both (A5)."""
         for prompt, first in self._asked.untold():
             said = await announce(
-                self._home, self._outfit.hooks, self._record.run, prompt, first=first, problem=self._tell_problem
+                self._home, self._outfit.hooks, self._record.run, prompt, first=first, problem=self._voice.problem
             )
             added = "".join(f"\n\n{text}" for text in said)
             self._outfit = replace(self._outfit, system=self._outfit.system + added)
@@ -273,7 +274,7 @@ class Turn:
         """Stream an answer into a new draft."""
         if self._draft is None:
             blank = msgspec.structs.replace(
-                self._blank(Role.ASSISTANT),
+                self._voice.blank(Role.ASSISTANT),
                 model=model.name,
                 provider=model.provider,
                 summary=self._summarizing,
@@ -287,7 +288,7 @@ class Turn:
             effort=self._outfit.effort,
             schema=self._outfit.form.schema if self._outfit.form is not None and not self._summarizing else None,
         )
-        step = Step(model, self._draft, self._outbox, self._retry, self._notice)
+        step = Step(model, self._draft, self._outbox, self._retry, self._voice.notice)
         finished = await step.take(request)
         used = plausible(finished.usage)
         context = used.output_tokens + (0 if self._summarizing else used.input_tokens)
@@ -296,7 +297,7 @@ class Turn:
 
     async def _run_tools(self, calls: list[ToolCallPart]) -> None:
         if calls:
-            self._take(await self._hands.make(calls, self._blank(Role.TOOL), self._outfit, new=True))
+            self._take(await self._hands.make(calls, self._voice.blank(Role.TOOL), self._outfit, new=True))
 
     async def _resume_calls(self) -> None:
         """After a restart: calls that waited for somebody have done nothing yet, and are made again (A2)."""
@@ -347,8 +348,8 @@ class Turn:
         return StopReason.END_TURN
 
     async def _summarize(self, model: Model, why: str = FULL) -> None:
-        self._notice(AgentEventType.SUMMARIZING, why, "")
-        request = self._blank(Role.USER)
+        self._voice.notice(AgentEventType.SUMMARIZING, why)
+        request = self._voice.blank(Role.USER)
         request = msgspec.structs.replace(request, parts=(TextPart(text=SUMMARIZE),))
         self._drop_draft()
         self._summarizing = True
@@ -390,27 +391,3 @@ class Turn:
             write = Write("message_delete", {"message_id": message.id}, rows=1)
             self._outbox.tell(message, Change.DELETED, writes=[write])
             self._draft = None
-
-    def _blank(self, role: Role) -> Message:
-        return Message(
-            id=new_id(),
-            session_id=self._session_id,
-            run_id=self.run_id,
-            seq=self._host.next_message_seq(),
-            role=role,
-            parts=(),
-            created_at=now(),
-        )
-
-    def _tell_problem(self, text: str) -> None:
-        self._notice(AgentEventType.NOTICE, text, "")
-
-    def _notice(self, kind: AgentEventType, message: str, detail: str) -> None:
-        event = AgentEvent(
-            type=kind,
-            session_id=self._session_id,
-            run_id=self.run_id,
-            message=sayable(message),
-            detail=sayable(detail),
-        )
-        self._outbox.tell(event)
