@@ -94,6 +94,24 @@ async def test_a_steering_prompt_that_finds_no_further_step_runs_as_its_own_turn
         await check_ends(boat)
 
 
+async def test_a_steering_prompt_that_came_too_late_waits_behind_the_queue_for_a_turn_of_its_own(
+    tmp_path: Path,
+) -> None:
+    """L10: it was not meant for the turn that somebody else has queued."""
+    gate = Gate()
+    model = ScriptedModel([[Pause(gate), Say("re A")], [Say("re B")], [Say("re C")]])
+    async with launch(tmp_path, model) as boat:
+        await boat.submit("A")
+        await gate.reached()
+        b = await queue(boat, "B", delivery=Delivery.QUEUE)
+        c = await queue(boat, "C", delivery=Delivery.STEER)
+        gate.open()
+        assert [(await boat.completed(run_id)).text for run_id in (b, c)] == ["re B", "re C"]
+        late = await boat.workspace.run(c)
+        assert (late.folded_into, late.delivery) == (None, Delivery.QUEUE)
+        await check_ends(boat)
+
+
 @pytest.mark.parametrize("outcome", [Outcome.ERROR, Outcome.CANCELED])
 async def test_folded_runs_share_the_outcome_of_their_turn(tmp_path: Path, outcome: Outcome) -> None:
     """E1: error and cancel alike."""

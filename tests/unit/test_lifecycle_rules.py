@@ -244,6 +244,25 @@ def test_l10_a_prompt_that_finds_no_further_step_runs_as_its_own_turn() -> None:
     assert states(state) == {"b": RunState.ACTIVE}
 
 
+def test_l10_one_that_came_too_late_is_folded_into_no_turn_that_was_queued_before_it() -> None:
+    state, effects = decide(busy_with(("b", QUEUE), ("c", STEER), ("d", STEER)), end("a"))
+    assert effects[1:] == (RunStarted(run_id="b"), DeliveryChanged(run_id="c"), DeliveryChanged(run_id="d"))
+    assert decide(state, DrainStep(run_id="b")) == (state, ())
+    _, effects = play(end("b"), DrainStep(run_id="c"), state=state)
+    assert effects == (RunFinished(run_id="b", outcome=Outcome.END_TURN), RunStarted(run_id="c"))
+
+
+def test_l10_two_that_came_too_late_are_answered_together() -> None:
+    _, effects = play(end("a"), DrainStep(run_id="b"), state=busy_with(("b", STEER), ("c", STEER)))
+    assert effects[1:] == (RunStarted(run_id="b"), RunFolded(run_id="c", into="b"))
+
+
+def test_l10_one_that_steers_the_next_turn_while_it_runs_is_folded_into_that() -> None:
+    state, _ = decide(busy_with(("b", QUEUE), ("c", STEER)), end("a"))
+    _, effects = play(accept("d", 4, STEER), enter("d"), DrainStep(run_id="b"), state=state)
+    assert effects[-1] == RunFolded(run_id="d", into="b")
+
+
 def test_l10_core_keeps_the_delivery_it_is_given_until_it_is_edited() -> None:
     state, effects = decide(busy_with(("b", QUEUE)), ChangeDelivery(run_id="b", delivery=STEER))
     assert effects == (DeliveryChanged(run_id="b"),)
@@ -255,7 +274,7 @@ def test_l10_core_keeps_the_delivery_it_is_given_until_it_is_edited() -> None:
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_l11_however_a_turn_ends_the_next_run_starts_in_the_same_decision(outcome: Outcome) -> None:
-    state, effects = decide(busy_with(("b", QUEUE), ("c", STEER)), end("a", outcome))
+    state, effects = decide(busy_with(("b", QUEUE), ("c", QUEUE)), end("a", outcome))
     assert effects == (RunFinished(run_id="a", outcome=outcome), RunStarted(run_id="b"))
     assert states(state) == {"b": RunState.ACTIVE, "c": RunState.QUEUED}
 

@@ -196,7 +196,15 @@ def _start_next(state: SessionState) -> Decision:
     queued = state.in_state(RunState.QUEUED)
     if state.busy or state.leaving or not queued:
         return state, ()
-    return _put(state, queued[0].after(Happening.START)), (RunStarted(run_id=queued[0].run_id),)
+    first, *others = queued
+    state = _put(state, first.after(Happening.START))
+    effects: list[Effect] = [RunStarted(run_id=first.run_id)]
+    for run in others if first.delivery is Delivery.QUEUE else ():
+        if run.delivery is Delivery.STEER:
+            # The turn that it was to steer is over (L10): it must not end up in one that others have queued.
+            state = _put(state, replace(run, delivery=Delivery.QUEUE))
+            effects.append(DeliveryChanged(run_id=run.run_id))
+    return state, tuple(effects)
 
 
 def _restore(state: SessionState, command: Restore) -> Decision:
