@@ -13,6 +13,11 @@ from longboat.testing import Pause, Say, Use
 pytestmark = MARKS
 pytest_plugins = ("chromium",)
 
+AT_END = """box => new Promise((done) => {
+  const look = () => (box.scrollHeight - box.scrollTop - box.clientHeight < 8 ? done() : requestAnimationFrame(look));
+  look();
+})"""
+
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 )
@@ -70,6 +75,47 @@ async def test_f3_files_go_along_picked_dropped_and_pasted(chromium: Browser, si
         await expect(chips).to_contain_text(["pasted-1.txt"])
     body = json.dumps(site.model.requests[-1].body["messages"][-1])
     assert "remember the milk" in body
+
+
+async def test_f3_commands_of_the_page_are_carried_out_and_unknown_ones_cost_no_turn(
+    chromium: Browser, site: Site
+) -> None:
+    session = await site.session(site.project("commands"))
+    async with open_tab(chromium, site, session) as anna:
+        await anna.say("hello")
+        await anna.sees("echo: hello")
+        await anna.idle()
+        await anna.say("/rename Two lines about the sea")
+        await expect(anna.title).to_have_text("Two lines about the sea")
+        await anna.say("/nonsense of mine")
+        await expect(anna.toasts).to_contain_text("There is no command /nonsense")
+        await expect(anna.prompt).to_have_value("/nonsense of mine")
+        async with anna.page.expect_download() as saved:
+            await anna.say("/export json")
+        assert (await saved.value).suggested_filename == "Two-lines-about-the-sea.json"
+        await anna.say("/model nobody")
+        await expect(anna.toasts).to_contain_text("There is no model “nobody”")
+        await expect(anna.page.get_by_role("combobox", name="Model")).to_be_focused()
+        await anna.say(" /nonsense all the same")
+        await anna.sees("echo: /nonsense all the same")
+        assert [run["prompt"] for run in await session.ledger()] == ["hello", "/nonsense all the same"]
+
+
+async def test_f3_long_output_shows_its_end_and_the_list_of_sessions_begins_with_the_last_used(
+    chromium: Browser, site: Site
+) -> None:
+    directory = site.project("long output")
+    first = await site.session(directory)
+    await site.session(directory)
+    async with open_tab(chromium, site, first) as anna:
+        await anna.say("!seq 60")
+        await anna.idle()
+        box = anna.tools.locator("pre.output")
+        await expect(box).to_contain_text("60")
+        await box.evaluate(AT_END)
+        listed = anna.page.locator(".session-list > li")
+        await expect(listed).to_have_count(2)
+        await expect(listed.first).to_have_attribute("data-id", first.session_id)
 
 
 async def test_f3_files_commands_and_the_shell_from_the_prompt(chromium: Browser, site: Site) -> None:

@@ -1,16 +1,18 @@
 // Where a person writes: prompt, attachments, model, effort, steer or queue, approval. A draft is kept for each session
 // until it is sent; then the prompt is the outbox's.
 
+import { toast } from './a11y.js';
 import { Attachments } from './attachments.js';
 import { Completion } from './completion.js';
 import { confirmed } from './dialog.js';
 import { h, icon, iconButton } from './dom.js';
+import { plain } from './format.js';
 import { keep, recall } from './storage.js';
 
 const MOST_HISTORY = 50;
 
 export class Composer {
-  /** `on` has: send(prompt), find(kind, word), actions (name → what it does). */
+  /** `on` has: send(prompt), find(kind, word), knows(command), actions (name → what it does with the rest). */
   constructor(workspace, on) {
     this.workspace = workspace;
     this.on = on;
@@ -251,20 +253,37 @@ export class Composer {
 
   // Sending
 
-  submit() {
+  async submit() {
     const text = this.text.value.trim();
     if (!text && !this.files.items.length) return;
-    const action = /^\/(\w+)$/.exec(text)?.[1];
-    if (action && this.on.actions[action]) {
+    // A path is no command, and neither is what begins with a space.
+    const [, name, wish] = /^\/([\w:.-]+)(?:\s+(.*))?$/s.exec(this.text.value.trimEnd()) ?? [];
+    if (name && Object.hasOwn(this.on.actions, name)) {
       this.clear();
-      return this.on.actions[action]();
+      return this.on.actions[name](wish ?? '');
     }
+    if (name && !(await this.on.knows(name)))
+      return toast(`There is no command /${plain(name)}. A space before it sends it as a prompt.`, 'error');
+    if (this.text.value.trim() !== text) return; // somebody typed on meanwhile
     const command = text.startsWith('!') ? text.slice(1).trim() : '';
     remember(text);
     // A command takes no files along: they stay for the prompt after it.
     const prompt = { text, command, attachments: command ? [] : this.files.take(), choices: this.choices() };
     this.clear();
     this.on.send(prompt);
+  }
+
+  /** Choose a model or an effort by its name, or let the person choose. */
+  prefer(what, wish) {
+    const select = this[what];
+    const found = [...select.options].find((option) => option.value === wish || option.value.split('/').at(-1) === wish);
+    if (!wish || !found) {
+      if (wish) toast(`There is no ${what} “${plain(wish)}” to choose.`, 'error');
+      return select.focus();
+    }
+    select.value = found.value;
+    this.choose();
+    toast(`${what === 'model' ? 'Model' : 'Effort'}: ${plain(found.textContent)}`);
   }
 
   choices() {

@@ -42,7 +42,7 @@ export class Conversation {
     this.queue.onLeft = () => this.composer.focus();
     this.composer = new Composer(workspace, {
       send: (prompt) => this.send(prompt),
-      find: suggestions(workspace),
+      ...suggestions(workspace),
       actions: this.commands(),
     });
     this.welcome = new Welcome({
@@ -72,7 +72,7 @@ export class Conversation {
       mirror.on('runs', () => outbox.seen((run_id) => mirror.runs.has(run_id))),
       mirror.on('run_complete', (run) => this.ended(run)),
       mirror.on('sessions', (event) => this.sessionChanged(event)),
-      mirror.on('asks', () => this.transcript?.refresh()),
+      mirror.on('asks', () => this.asked()),
       mirror.on('notices', () => this.drawNotices()),
       mirror.on('lost', ({ session_id, error }) => session_id === this.session_id && this.lostSession(error)),
       outbox.listen((kind, entry) => this.onItsWay(kind, entry)),
@@ -244,6 +244,11 @@ export class Conversation {
     else say(`Answer: ${plain(run.text).slice(0, 300)}`);
   }
 
+  asked() {
+    this.transcript?.refresh();
+    this.drawWorking();
+  }
+
   drawWorking() {
     const unfinished = this.session_id ? this.mirror.unfinished(this.session_id) : [];
     const active = unfinished.find((run) => run.state === 'active') ?? unfinished[0];
@@ -255,7 +260,10 @@ export class Conversation {
     if (!active) return;
     const who =
       active.client_id && active.client_id !== this.workspace.client_id ? ` for ${plain(active.client_id)}` : '';
-    this.workingText.textContent = active.cancel_requested ? 'Stopping…' : `Working${who}…`;
+    const asks = this.mirror.pendingAsks().some((ask) => this.mirror.concerns(ask, this.session_id));
+    const doing = asks ? 'Waits for an answer' : `Working${who}`;
+    this.workingText.textContent = active.cancel_requested ? 'Stopping…' : `${doing}…`;
+    this.working.classList.toggle('asks', asks);
     const alone = unfinished.length < 2;
     if (alone && document.activeElement === this.stopAll) this.stopOne.focus();
     this.stopAll.hidden = alone;
@@ -339,13 +347,38 @@ export class Conversation {
   }
 
   commands() {
+    const here = (work) => (wish) => this.session_id && work(this.mirror.sessions.get(this.session_id), wish);
     return {
       new: () => this.go(null),
       undo: () => this.undo(),
       redo: () => this.redo(),
-      summarize: () => this.session_id && this.attempt(this.workspace.summarize(this.session_id)),
-      fork: () => this.session_id && this.sessions.fork({ id: this.session_id }),
+      cancel: here(({ id }) => this.attempt(this.workspace.cancelAll(id))),
+      copy: here(() => this.copy()),
+      effort: (wish) => this.composer.prefer('effort', wish),
+      export: here((session, wish) => this.sessions.save(session, wish === 'json' ? 'json' : 'markdown')),
+      fork: here((session) => this.sessions.fork(session)),
+      model: (wish) => this.composer.prefer('model', wish),
+      rename: here((session, wish) =>
+        wish ? this.attempt(this.workspace.rename(session.id, wish)) : this.sessions.rename(session),
+      ),
+      stats: () => location.assign('/stats'),
+      summarize: here(({ id }) => this.attempt(this.workspace.summarize(id))),
     };
+  }
+
+  /** The last answer, as it was written. */
+  async copy() {
+    const { messages } = this.mirror.history(this.session_id);
+    const isAnswer = (message) => message.role === 'assistant' && message.parts.some((part) => part.type === 'text');
+    const answer = messages.findLast(isAnswer);
+    const texts = answer?.parts.filter((part) => part.type === 'text').map((part) => part.text) ?? [];
+    if (!texts.length) return toast('There is no answer yet.');
+    try {
+      await navigator.clipboard.writeText(texts.join('\n\n'));
+      toast('The last answer is copied.');
+    } catch {
+      toast('This browser does not let the page copy.', 'error');
+    }
   }
 
   async undo() {

@@ -1,4 +1,4 @@
-// The list of sessions: newest first, searched by title, each with its actions.
+// The list of sessions: the one used last first, searched by title, each with its actions.
 
 import { roving, toast } from './a11y.js';
 import { asked, confirmed } from './dialog.js';
@@ -90,7 +90,7 @@ export class Sessions {
   }
 
   drawNow() {
-    const sessions = [...this.known.values()].sort((one, other) => other.created_at.localeCompare(one.created_at));
+    const sessions = [...this.known.values()].sort((one, other) => other.updated_at.localeCompare(one.updated_at));
     const asking = new Set();
     for (const ask of this.mirror.pendingAsks()) {
       asking.add(ask.parent_session_id ?? ask.session_id);

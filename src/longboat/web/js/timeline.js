@@ -2,7 +2,7 @@
 
 import { legend, picture, table } from './charts.js';
 import { h, perFrame, replace, svg } from './dom.js';
-import { between, oneLine, plain, seconds, when } from './format.js';
+import { between, brief, oneLine, plain, seconds, when } from './format.js';
 
 const MOST_RUNS = 8;
 const WIDTH = 300;
@@ -97,12 +97,12 @@ function drawRun({ run, tools, end }, y) {
     'g',
     {},
     svg('title', {}, describe(run, tools, end)),
-    svg('text', { class: 'label', x: 0, y: y + 9 }, oneLine(plain(run.prompt), 40)),
+    svg('text', { class: 'label', x: 0, y: y + 10 }, oneLine(plain(run.prompt), 40)),
     bar('waiting', 0, started),
     run.started_at && bar(run.state === 'active' ? 'working live' : 'working', started, WIDTH - 62),
     tools.map((tool) => bar('tool', x(tool.from), x(tool.to ?? end))),
     svg('circle', { class: `end ${outcome}`, cx: WIDTH - 54, cy: y + 16.5, r: 4 }),
-    svg('text', { class: 'tick', x: WIDTH - 46, y: y + 20 }, seconds(whole)),
+    svg('text', { class: 'tick', x: WIDTH - 46, y: y + 20 }, brief(whole)),
   );
 }
 

@@ -215,6 +215,9 @@ class Output {
     const hidden = lines.length - MOST_LINES;
     this.more.hidden = hidden <= 3;
     this.more.textContent = this.whole ? 'Show less' : `Show ${plural(hidden, 'more line')}`;
-    this.pre.textContent = this.whole || hidden <= 3 ? this.text : lines.slice(hidden).join('\n');
+    const { pre } = this;
+    const isAtEnd = pre.scrollHeight - pre.scrollTop - pre.clientHeight < 8;
+    pre.textContent = this.whole || hidden <= 3 ? this.text : lines.slice(hidden).join('\n');
+    if (isAtEnd) requestAnimationFrame(() => (pre.scrollTop = pre.scrollHeight));
   }
 }
