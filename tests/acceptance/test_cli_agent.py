@@ -293,6 +293,9 @@ def test_ctrl_c_at_the_prompt_cancels_the_run(home: Home, cwd: Path) -> None:
     terminal.process.send_signal(2)
     assert terminal.finish() == 130
     assert "Canceling …" in terminal.seen
+    canceled, way_on = [line for line in terminal.lines if line][-2:]
+    assert canceled == "canceled"
+    assert way_on.endswith('; go on with: longboat run -c "…"')
     assert pending(home, cwd) == []
 
 

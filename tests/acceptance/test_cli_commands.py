@@ -8,6 +8,7 @@ import pytest
 from cli_home import Home, home_with, scripted_endpoint
 
 from longboat.testing import Gate, Pause, Say
+from longboat.tools import landlock, seccomp
 
 pytestmark = pytest.mark.acceptance
 
@@ -86,6 +87,17 @@ def test_runs_shows_what_is_active_and_queued_and_cancel_ends_a_sessions_runs(ho
     assert home.longboat("cancel", "--session", session, cwd=cwd).out == "Nothing to cancel.\n"
 
 
+def test_a_prompt_that_waits_to_steer_is_listed_as_one_and_not_as_queued(home: Home, cwd: Path) -> None:
+    home.endpoint.script("steered", [Say("x"), Pause(Gate("steered"))])
+    home.longboat("run", "--detach", "[[steered]]", cwd=cwd)
+    home.endpoint.wait_for_gate("steered")
+    home.longboat("run", "--detach", "-c", "later", cwd=cwd)
+    home.longboat("run", "--detach", "-c", "--delivery", "steer", "go left", cwd=cwd)
+    states = [line.split()[1:-1] for line in home.longboat("runs", cwd=cwd).lines[1:]]
+    assert [state[0] for state in states] == ["steers", "queued", "active"]
+    home.longboat("cancel", "--all", cwd=cwd)
+
+
 def test_cancel_all_reaches_every_session_of_the_directory(home: Home, cwd: Path) -> None:
     started = []
     for name in ("a", "b"):
@@ -105,12 +117,52 @@ def test_doctor_finds_nothing_wrong_and_names_what_is_used(home: Home, cwd: Path
     assert "WRONG" not in done.out
 
 
+def test_doctor_names_the_sandbox_of_this_system(home: Home, cwd: Path) -> None:
+    """A8: also where bubblewrap is missing; that is wrong only if one is required and nothing else is there."""
+    (cwd / "longboat.json").write_text(json.dumps({"sandbox": "required"}))
+    home.longboat("trust", "--yes", cwd=cwd)
+    done = home.longboat("doctor", cwd=cwd, PATH=str(home.path / "empty"))
+    (told,) = [line for line in done.lines if "  sandbox  " in line]
+    if landlock.version() < landlock.CAN_TRUNCATE or not seccomp.without_sockets():
+        assert told.startswith('WRONG  sandbox         "required"; this system has none: bubblewrap')
+    else:
+        assert told.startswith('note   sandbox         "required"; this system has a Landlock sandbox: no network and')
+        assert "(bubblewrap (`bwrap`) is not installed)" in told
+
+
 def test_doctor_tells_a_broken_config_by_file_and_line_and_exits_1(home: Home, cwd: Path) -> None:
     (cwd / "longboat.json").write_text('{\n  // mine\n  "titles": 3\n}')
     done = home.longboat("doctor", cwd=cwd)
     assert done.code == 1
     (told,) = [line for line in done.lines if str(cwd / "longboat.json") in line]
     assert told.startswith(f"WRONG  config          {cwd / 'longboat.json'}:3: titles"), "once, and not as ok"
+
+
+def test_doctor_tells_of_every_file_that_is_wrong_and_calls_none_right_that_it_did_not_look_at(
+    home: Home, cwd: Path
+) -> None:
+    theirs = home.path / "other" / "longboat" / "longboat.json"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text('{"titles": 3}')
+    elsewhere = {"XDG_CONFIG_HOME": str(home.path / "other"), "LONGBOAT_RUNTIME_DIR": str(home.path / "r")}
+    (cwd / "longboat.json").write_text("{")
+    told = [line.split()[0] for line in home.longboat("doctor", cwd=cwd, **elsewhere).lines if "longboat.json" in line]
+    assert told == ["WRONG", "WRONG"]
+    (cwd / "longboat.json").write_text("{}")
+    lines = [line for line in home.longboat("doctor", cwd=cwd, **elsewhere).lines if "longboat.json" in line]
+    assert [line.split()[0] for line in lines] == ["WRONG", "note"]
+    assert lines[1].endswith("(not looked at yet)")
+
+
+def test_stop_names_the_directory_in_which_something_runs(home: Home, cwd: Path) -> None:
+    home.endpoint.script("holds", [Say("x"), Pause(Gate("holds"))])
+    home.longboat("run", "--detach", "[[holds]]", cwd=cwd)
+    home.endpoint.wait_for_gate("holds")
+    done = home.longboat("stop", cwd=home.path)
+    first, hint = done.err.splitlines()
+    assert (done.code, first) == (1, f"longboat: A run is unfinished in {cwd}: wait for it, or cancel it.")
+    assert f"longboat runs --cwd {cwd}" in hint
+    home.longboat("cancel", "--all", cwd=cwd)
 
 
 def test_doctor_tells_a_provider_that_nobody_answers_for(home: Home, cwd: Path) -> None:

@@ -217,6 +217,13 @@ def test_f1_the_completion_of_each_shell_is_printed(home: Home, cwd: Path, shell
     assert (wrong.code, "bash, zsh, fish" in wrong.err) == (2, True)
 
 
+def test_fish_is_told_the_whole_help_of_a_candidate(home: Home, cwd: Path) -> None:
+    """A candidate comes as `plain,NAME<tab>HELP`, and the help has commas of its own."""
+    given = {"_LONGBOAT_COMPLETE": "fish_complete", "COMP_WORDS": "longboat runs", "COMP_CWORD": "runs"}
+    assert home.longboat(cwd=cwd, **given).out == "plain,runs\tList runs: what is active, queued and over.\n"
+    assert 'string split --max 1 "," $completion' in home.longboat("completion", "fish", cwd=cwd).out
+
+
 def completed(home: Home, cwd: Path, *words: str) -> list[str]:
     """What bash is offered for the last word."""
     given = {"COMP_WORDS": " ".join(("longboat", *words)), "COMP_CWORD": str(len(words))}
@@ -263,7 +270,7 @@ def test_f1_what_programs_are_given_has_the_shapes_of_the_protocol(home: Home, c
     assert finished(process).code == 0
     msgspec.json.decode(home.longboat("stats", "--format", "json", cwd=cwd).out, type=Stats)
     models = json.loads(home.longboat("models", "--format", "json", cwd=cwd).out)
-    assert set(models) == {"large", "small", "problem", "providers", "hint", "server"}
+    assert set(models) == {"large", "small", "problem", "advice", "providers", "hint", "server"}
 
 
 def test_f1_options_before_a_subcommand_hold_for_it_too(home: Home, cwd: Path) -> None:

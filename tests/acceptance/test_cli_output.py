@@ -159,7 +159,7 @@ def test_how_a_run_ended_is_told_in_plain_words(home: Home, cwd: Path) -> None:
     assert states == {"good": "done", "bad": "failed"}
     assert home.longboat("cancel", "good", cwd=cwd).out == "good was over before: done\n"
     newest = json.loads(home.longboat("session", "list", "--limit", "1", "--format", "json", cwd=cwd).out)["id"]
-    assert "[error] The API key was refused: " in home.longboat("session", "show", newest, cwd=cwd).out
+    assert "[failed] The API key was refused: " in home.longboat("session", "show", newest, cwd=cwd).out
 
 
 # While the server stops

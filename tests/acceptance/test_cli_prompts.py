@@ -220,11 +220,26 @@ def test_a_closed_stdin_is_no_matter(home: Home, cwd: Path) -> None:
     assert finished(process).out == "echo: hi\n"
 
 
-def test_a_pipe_that_is_open_and_silent_is_told_of_with_the_way_out(home: Home, cwd: Path) -> None:
+def test_f1_a_pipe_that_stays_open_and_silent_does_not_hold_a_prompt_up(home: Home, cwd: Path) -> None:
+    """Whoever starts us from a program often leaves it so."""
+    silent, ours = os.pipe()
+    with open(silent, "rb"), open(ours, "wb"):
+        done = finished(home.start("run", "hi", cwd=cwd, stdin=silent))
+    assert (done.code, done.out) == (0, "echo: hi\n")
+    waiting, gone_on = done.err.splitlines()
+    assert "`</dev/null`" in waiting
+    assert 'end the prompt with "-"' in gone_on
+
+
+def test_f1_a_pipe_whose_writer_is_slow_to_begin_is_read_to_its_end(home: Home, cwd: Path) -> None:
     process = home.start("run", "hi", cwd=cwd, stdin=subprocess.PIPE)
     assert process.stderr is not None
-    assert "`</dev/null`" in process.stderr.readline()
-    assert finished(process, "late\n").out == "echo: hi\n\nlate\n"
+    assert "Waiting for standard input" in process.stderr.readline()
+    assert process.stdin is not None
+    process.stdin.write("late")
+    process.stdin.flush()
+    assert "until it ends" in process.stderr.readline(), "one that has begun is waited for"
+    assert finished(process, " and later\n").out == "echo: hi\n\nlate and later\n"
 
 
 # Watched

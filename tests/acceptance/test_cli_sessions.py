@@ -44,6 +44,21 @@ def test_a_session_goes_out_as_a_file_and_comes_in_again_elsewhere(home: Home, c
     assert "no whole export" in refused.err
 
 
+def test_a_session_larger_than_any_prompt_may_be_comes_in_again(home: Home, cwd: Path) -> None:
+    """Issue 3: an own export is re-importable, however long the session was."""
+    home.longboat("run", "hello", cwd=cwd)
+    session = json.loads(home.longboat("session", "list", "--format", "json", cwd=cwd).out)["id"]
+    document = json.loads(home.longboat("session", "export", session, cwd=cwd).out)
+    document["messages"][0]["parts"][0]["text"] = "long " * 4_000_000
+    file = cwd / "session.json"
+    file.write_text(json.dumps(document))
+    made = home.longboat("session", "import", str(file), cwd=cwd)
+    assert (made.code, made.out.split()[1:]) == (0, ["hello"]), made.err
+    export = home.longboat("session", "export", made.out.split()[0], cwd=cwd).out
+    assert len(export) > 20_000_000
+    assert home.longboat("session", "import", "-", cwd=cwd, given=export).code == 0
+
+
 def test_a_fork_is_a_session_to_go_on_in(home: Home, cwd: Path) -> None:
     home.longboat("run", "hello", cwd=cwd)
     session = json.loads(home.longboat("session", "list", "--format", "json", cwd=cwd).out)["id"]
@@ -81,6 +96,41 @@ def test_sessions_are_listed_by_last_use_and_what_is_left_out_is_counted(home: H
     assert (len(runs.lines), runs.err) == (4, "There are older ones: longboat runs --limit 15\n")
 
 
+def test_whoever_sent_a_prompt_is_named_and_you_are_only_yourself(home: Home, cwd: Path) -> None:
+    home.longboat("run", "hello", cwd=cwd, LOGNAME="anna")
+    home.longboat("run", "-c", "and me", cwd=cwd, LOGNAME="ben")
+    session = json.loads(home.longboat("session", "list", "--format", "json", cwd=cwd).out)["id"]
+    shown = home.longboat("session", "show", session, cwd=cwd, LOGNAME="ben").lines
+    assert [line for line in shown if line in ("anna", "ben", "you", "agent")] == ["anna", "agent", "you", "agent"]
+    forked = home.longboat("session", "fork", session, cwd=cwd).out.split()[0]
+    copied = home.longboat("session", "show", forked, cwd=cwd, LOGNAME="ben").lines
+    assert ("user" in copied, "you" in copied) == (True, False), "who sent what was copied is not known"
+
+
+def test_sessions_are_searched_by_the_words_of_their_titles(home: Home, cwd: Path) -> None:
+    for prompt in ("The broken build", "Tides", "A build that works"):
+        home.longboat("run", prompt, cwd=cwd)
+    found = home.longboat("session", "list", "--search", "build", cwd=cwd)
+    assert [line.split()[-1] for line in found.lines] == ["TITLE", "works", "build"]
+    short = home.longboat("session", "list", "--search", "a build", "--limit", "1", cwd=cwd)
+    assert len(short.lines) == 2
+    more = home.longboat("session", "list", "--search", "build", "--limit", "1", cwd=cwd)
+    assert more.err == "1 more: longboat session list --search build --limit 2\n"
+    none = home.longboat("session", "list", "--search", "boats", cwd=cwd)
+    assert (none.code, none.out) == (0, "No session has 'boats' in its title.\n")
+
+
+def test_a_rename_is_no_use_neither_in_the_list_nor_for_whoever_goes_on(home: Home, cwd: Path) -> None:
+    for prompt in ("first", "second"):
+        home.longboat("run", prompt, cwd=cwd)
+    first = home.longboat("session", "list", cwd=cwd).lines[-1].split()[0]
+    home.longboat("session", "rename", first, "renamed", cwd=cwd)
+    listed = home.longboat("session", "list", cwd=cwd).lines
+    assert [line.split()[-1] for line in listed] == ["TITLE", "second", "renamed"]
+    assert home.longboat("run", "-c", "more", cwd=cwd).code == 0
+    assert "more" not in home.longboat("session", "show", first, cwd=cwd).out
+
+
 def test_a7_a_session_is_summed_up_on_request(home: Home, cwd: Path) -> None:
     home.longboat("run", "hello", cwd=cwd)
     session = json.loads(home.longboat("session", "list", "--format", "json", cwd=cwd).out)["id"]
@@ -105,7 +155,7 @@ def test_stats_are_tables_for_people_and_json_for_programs(home: Home, cwd: Path
     home.longboat("run", "[[costly]]", cwd=cwd)
     shown = home.longboat("stats", cwd=cwd).out
     assert "4,000 tokens in, 20 out" in shown
-    for words in ("mine/m", "end_turn", "waiting", "█"):
+    for words in ("mine/m", "done", "waiting", "█"):
         assert words in shown
     found = json.loads(home.longboat("stats", "--days", "2", "--format", "json", cwd=cwd).out)
     assert found["models"][0]["usage"]["input_tokens"] == 4000

@@ -46,3 +46,46 @@ def test_b5_the_app_says_that_the_server_was_stopped_and_goes_on_when_there_is_o
         assert "Starting a Longboat server" in home.longboat("runs", cwd=cwd).err, "nobody had started it before"
         shown.say("hello")
         shown.until("echo: hello")
+
+
+@pytest.fixture
+def url(home: Home) -> str:
+    home.serve("--port", "0")
+    return home.discovery().url or ""
+
+
+def test_attach_offers_the_directory_one_is_in_and_takes_a_number_a_path_or_an_id(
+    home: Home, cwd: Path, url: str
+) -> None:
+    other = home.workspace("a-first")
+    home.longboat("run", "from the first", cwd=other)
+    home.longboat("run", "from here", cwd=cwd)
+    with pane(home, "attach", url, "-c", cwd=cwd) as shown:
+        listed = shown.until("Which directory")
+        here = next(line.split()[0] for line in listed.splitlines() if line.endswith(str(cwd)))
+        assert f"Which directory [{here}]:" in listed
+        shown.say("nonsense")
+        shown.until("'nonsense' is none of them: give a number from 1 to 2, a path or an id")
+        shown.press("Enter")
+        shown.until("echo: from here")
+    with pane(home, "attach", url, "-c", cwd=cwd) as shown:
+        shown.until("Which directory")
+        shown.say(str(other))
+        shown.until("echo: from the first")
+
+
+def test_going_on_in_the_app_is_going_on_where_a_prompt_was_sent_last(home: Home, cwd: Path) -> None:
+    """-c of the app, of `run` and of `undo` is the same session."""
+    home.longboat("run", "older", cwd=cwd)
+    older = home.longboat("session", "list", cwd=cwd).lines[-1].split()[0]
+    home.longboat("run", "newer", cwd=cwd)
+    home.longboat("run", "-s", older, "again", cwd=cwd)
+    with pane(home, "-c", cwd=cwd) as shown:
+        shown.until("echo: older", "echo: again")
+
+
+def test_attach_takes_the_beginning_of_a_sessions_id(home: Home, cwd: Path, url: str) -> None:
+    home.longboat("run", "hello", cwd=cwd)
+    session = home.longboat("session", "list", cwd=cwd).lines[-1].split()[0]
+    with pane(home, "attach", url, "--cwd", str(cwd), "-s", session[:18], cwd=cwd) as shown:
+        shown.until("echo: hello")

@@ -48,7 +48,7 @@ def test_another_client_cancels_and_the_screen_shows_it(home: Home, cwd: Path, s
         assert len(shown.lines) == size[1]
         done = home.longboat("cancel", "--all", cwd=cwd)
         assert done.code == 0, done.err
-        screen = shown.until("Interrupted", "Idle")
+        screen = shown.until("Canceled", "Idle")
         assert "half of it" in screen, "what was said stays"
 
 
@@ -181,6 +181,18 @@ def is_app(process: psutil.Process, cwd: Path) -> bool:
     with suppress(psutil.Error):
         return process.cmdline()[-2:] == ["-m", "longboat"] and process.cwd() == str(cwd)
     return False
+
+
+def test_a_paste_of_several_lines_is_sent_in_lines(home: Home, cwd: Path) -> None:
+    with pane(home, cwd=cwd) as shown:
+        shown.until(READY)
+        shown.tmux("set-buffer", "-b", "lines", "first line\nsecond line")
+        shown.tmux("paste-buffer", "-p", "-b", "lines")
+        shown.until("second line")
+        shown.press("Enter")
+        screen = shown.until("echo: first line", "Idle")
+        assert "␍" not in screen
+        assert [line.strip(" │▌").strip() for line in screen.splitlines()].count("second line") >= 1
 
 
 def test_bytes_that_are_no_text_do_not_end_the_app(home: Home, cwd: Path) -> None:

@@ -48,6 +48,24 @@ async def test_a2_a_permission_answered_in_one_page_leaves_the_other_and_says_wh
     assert (directory / "made").exists()
 
 
+async def test_a2_the_parts_of_a_command_are_shown_once_with_those_that_are_the_reason(
+    chromium: Browser, site: Site
+) -> None:
+    site.model.add([tool("bash", command="ls; touch a > /dev/null")], [tool("bash", command="touch b")], name="parts")
+    session = await site.session(site.project("parts"))
+    async with open_tab(chromium, site, session) as anna:
+        await anna.say("[[parts]]")
+        await expect(anna.asks.locator("h2")).to_have_text("Run ls; touch a > /dev/null")
+        await expect(anna.asks.locator(".command")).to_have_count(0)
+        await expect(anna.asks.locator(".parts li")).to_have_text(
+            ["✓ ls needs no rule", "? touch a no rule allows it", "✓ > /dev/null needs no rule"]
+        )
+        await expect(anna.asks.locator(".parts .asked")).to_have_count(1)
+        await anna.button("Allow once").click()
+        await expect(anna.asks.locator("h2")).to_have_text("Run touch b")
+        await expect(anna.asks.locator(".parts")).to_have_count(0)
+
+
 async def test_a2_for_the_session_it_is_not_asked_again_and_the_command_line_may_answer(
     chromium: Browser, site: Site
 ) -> None:

@@ -85,6 +85,17 @@ async def test_f6_a_page_that_never_arrives_whole_says_so_and_has_a_button(chrom
         await anna.go(session)
 
 
+async def test_f6_a_page_whose_files_do_not_fit_together_is_loaded_again(chromium: Browser, site: Site) -> None:
+    """As when the server is replaced by another version in the middle of it."""
+    session = await site.session(site.project("mixed"))
+    async with open_tab(chromium, site) as anna:
+        old = {"body": "export const nothing = 1;", "content_type": "text/javascript"}
+        await anna.page.route("**/assets/js/mirror.js", lambda route: route.fulfill(**old), times=1)
+        await anna.page.goto(f"{anna.origin}/#/{session.workspace.rpartition('/')[2]}/{session.session_id}")
+        await anna.live()
+        anna.faults.clear()  # of the one that did not fit
+
+
 @pytest.mark.parametrize(("what", "path"), [("reading", "**/messages?*"), ("prompting", "**/agent")])
 async def test_f6_an_answer_that_never_comes_is_not_waited_for_without_end(
     chromium: Browser, site: Site, what: str, path: str

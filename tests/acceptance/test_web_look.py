@@ -11,6 +11,8 @@ from playwright.async_api import Browser, Route, expect
 from processes import Site, ended
 from sessions import SessionClient
 
+from longboat.models import local
+
 pytestmark = MARKS
 pytest_plugins = ("chromium",)
 
@@ -130,6 +132,25 @@ async def test_f3_without_a_model_the_page_says_what_is_missing_until_it_is_ther
         await tab.button("Look again").click()
         await expect(problem).to_have_count(0)
         await expect(tab.page.locator("#main")).to_contain_text("mine/m answers")
+        await tab.page.unroute("**/models")
+
+
+@pytest.mark.skipif(not local.runtime_installed(), reason="run: pip install 'longboat[local]'")
+async def test_a6_where_nothing_is_configured_the_page_says_what_the_local_model_is_good_for(
+    chromium: Browser, site: Site
+) -> None:
+    directory = site.project("nothing-configured", providers={}, models={"detect": False})
+    session = await site.session(directory)
+    async with open_tab(chromium, site) as tab:
+        await tab.page.goto(address(tab, session).rpartition("/")[0])
+        told = tab.page.locator("#main .problem")
+        await expect(told).to_contain_text("local/smollm2-135m answers")
+        await expect(told).to_contain_text("No provider is configured")
+        await expect(told).to_contain_text("talks but is no coder")
+        await expect(told).to_contain_text("ANTHROPIC_API_KEY")
+        await tab.page.route("**/models", answered({"items": [], "large": "mine/m", "small": None, "problem": None}))
+        await tab.button("Look again").click()
+        await expect(told).to_have_count(0)
         await tab.page.unroute("**/models")
 
 

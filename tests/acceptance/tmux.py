@@ -71,7 +71,9 @@ class Pane:
 def pane(home: Home, *arguments: str, cwd: Path, size: tuple[int, int] = (80, 24), user: str = "ann") -> Iterator[Pane]:
     """`longboat ARGUMENTS`, and below it what it said at its end with its exit code."""
     socket = home.path / f"{user}.tmux"
-    found = Pane(socket, home.environ | {"LOGNAME": user, "TERM": "xterm-256color", "LANG": "C.UTF-8"})
+    # As some shells, and pytest's workers, have it in the environment: the size is the terminal's all the same.
+    elsewhere = {"COLUMNS": "33", "LINES": "7"}
+    found = Pane(socket, home.environ | elsewhere | {"LOGNAME": user, "TERM": "xterm-256color", "LANG": "C.UTF-8"})
     command = shlex.join([sys.executable, "-m", "longboat", *arguments])
     width, height = map(str, size)
     found.tmux(

@@ -310,3 +310,19 @@ async def test_a_run_that_was_approved_does_not_do_what_may_be_denied(tmp_path: 
         await boat.completed("r1")
         assert [part.is_error for part in results(boat)] == [True, False]
         assert "Do not look for a way around it" in results(boat)[0].content
+
+
+async def test_a_run_that_was_approved_reaches_outside_where_nothing_may_be_denied(tmp_path: Path) -> None:
+    """A2: beside a deny rule too, and through a link."""
+    outside = tmp_path / "outside"
+    outside.write_text("found")
+    commands = (f"cat {outside}", "cat link", "cat ../$X*utside")
+    steps = [[call("bash", command=command) for command in commands], [Say("")]]
+    async with launch(tmp_path, ScriptedModel(steps, context_window=100_000)) as boat:
+        (boat.workspace.directory / "link").symlink_to(outside)
+        user = Path(os.environ["XDG_CONFIG_HOME"]) / "longboat" / "longboat.json"
+        user.parent.mkdir(parents=True, exist_ok=True)
+        user.write_text(TITLES_OFF.replace("{", '{"permissions": {"deny": ["bash(git push *)"]}, ', 1))
+        await boat.submit("look", "r1", approve=Approve.ALL)
+        await boat.completed("r1")
+        assert [part.content.splitlines()[0] for part in results(boat)] == ["found"] * 3

@@ -1,12 +1,14 @@
 """Fork, export, import, summarize, files, search, diff and stats over HTTP."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from server_harness import Served, refusal, serve_in
+from server_harness import Served, overheard_client, refusal, serve_in
 
-from longboat.client import Client
+from longboat.client import Client, SyncClient
+from longboat.config.settings import ServerSection
 
 
 @pytest.fixture
@@ -60,10 +62,51 @@ async def test_a_wrong_import_is_refused_with_its_own_code(served: Served, works
     assert refusal(await served.unix.post(place, content=b"{}")) == (400, "bad_export")
     newer = {"format": "longboat-session", "version": 99}
     assert refusal(await served.unix.post(place, json=newer)) == (400, "export_version")
-    assert refusal(await served.unix.post(place, content=b" " * (2 << 20))) == (413, "body_too_large")
     form = {"content-type": "text/plain"}
     assert refusal(await served.unix.post(place, content=b"{}", headers=form)) == (400, "bad_content_type")
     assert (await served.unix.get(f"{workspace}/sessions")).json()["items"] == []
+
+
+async def test_an_own_export_comes_in_again_however_large_and_what_is_too_large_is_told(tmp_path: Path) -> None:
+    """Issue 3: re-importable. The limit of other bodies is not that of imports, which names its own setting."""
+    limits = ServerSection(drain_s=1, max_body_mb=1, max_import_mb=8)
+    async with serve_in(tmp_path, server=limits) as served:
+        workspace = await served.workspace(tmp_path / "project")
+        session_id = await told(served, workspace)
+        document = (await served.unix.get(f"{workspace}/sessions/{session_id}/export")).json()
+        document["messages"][0]["parts"][0]["text"] = "long " * 800_000
+        place = f"{workspace}/sessions/import"
+        for client in (served.unix, served.tcp):
+            made = await client.post(place, json=document)
+            assert made.status_code == 201
+            again = await client.get(f"{workspace}/sessions/{made.json()['id']}/export")
+            assert len(again.content) > 4_000_000
+            assert (await client.post(place, content=again.content)).status_code == 201
+        workspace_id = workspace.rpartition("/")[2]
+        async with Client(socket=served.socket) as client:
+            export = await client.export_session(workspace_id, made.json()["id"])
+            assert (await client.import_session(workspace_id, export)).title == "hello"
+        with SyncClient(socket=served.socket) as sync:
+            made_too = await asyncio.to_thread(sync.import_session, workspace_id, export)
+            assert made_too.title == "hello"
+        refused = await served.unix.post(place, content=b" " * ((8 << 20) + 1))
+        assert refusal(refused) == (413, "body_too_large")
+        assert "server.max_import_mb" in refused.json()["message"]
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for _ in range(9):
+                yield b" " * (1 << 20)
+
+        assert refusal(await served.unix.post(place, content=pieces())) == (413, "body_too_large")
+        prompt = {"session_id": session_id, "prompt": "x" * (2 << 20)}
+        assert refusal(await served.unix.post(f"{workspace}/agent", json=prompt)) == (413, "body_too_large")
+
+
+async def test_nobody_without_the_token_imports_anything(served: Served, workspace: str) -> None:
+    """http.md: TCP always needs the bearer token; the body is not even read."""
+    async with overheard_client(served) as stranger:
+        answer = await stranger.post(f"{workspace}/sessions/import", content=b" " * (4 << 20))
+    assert refusal(answer) == (401, "unauthorized")
 
 
 async def test_the_markdown_export_is_markdown(served: Served, workspace: str) -> None:

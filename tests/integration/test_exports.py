@@ -10,11 +10,13 @@ import pytest
 from boat import Boat, launch
 from checks import check_requests, check_transcript, locked_store, replayed
 
+from longboat.core.history import calls_of
 from longboat.errors import BadInput, NothingToUndo, SessionNotFound, StoreUnavailable
 from longboat.runtime.imports import parse
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, Think, Use
+from longboat.testing.scripted import last_prompt
 from longboat.wire.archive import FORMAT_VERSION, ExportedChange, FileContent, SessionExport
-from longboat.wire.models import Outcome, Session
+from longboat.wire.models import Outcome, Session, ToolResultPart
 from longboat.wire.requests import Approve, Summarize
 
 BIG = 100_000
@@ -57,16 +59,20 @@ def without_ids(document: SessionExport) -> Any:
         return names.setdefault(value, len(names)) if key == "run_id" else value
 
     found = plain(json.loads(msgspec.json.encode(document)))
-    for message, place in zip(found["messages"], range(1, 1000), strict=False):
-        if message["seq"] == found["summary_seq"]:
-            found["summary_seq"] = place
-        message["seq"] = place
-    for thing in (found, found["session"], *found["messages"], *found["runs"]):
-        for key in ("id", "session_id", "exported_at", *(["seq"] if "outcome" in thing else ())):
-            thing.pop(key, None)
-    for key in ("created_at", "updated_at"):
-        del found["session"][key]
+    for each in (found, *found["sub_agents"]):
+        for message, place in zip(each["messages"], range(1, 1000), strict=False):
+            if message["seq"] == each["summary_seq"]:
+                each["summary_seq"] = place
+            message["seq"] = place
+        for thing in (each, each["session"], *each["messages"], *each["runs"]):
+            for key in (*OWN, *(["seq"] if "outcome" in thing else ())):
+                thing.pop(key, None)
+        for key in ("created_at", "updated_at"):
+            del each["session"][key]
     return found
+
+
+OWN = ("id", "session_id", "exported_at", "parent_id", "parent_run_id", "parent_session_id")
 
 
 async def imported(boat: Boat, document: SessionExport) -> Session:
@@ -173,6 +179,134 @@ def _with(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
             inner[int(last) if last.isdigit() else last] = value
 
     return change
+
+
+def sending() -> ScriptedModel:
+    """One that sends two sub-agents at once, one of which looks around, and sums up what they said."""
+
+    def answer(request: Any) -> Any:
+        prompt = last_prompt(request)
+        results = sum(isinstance(part, ToolResultPart) for part in request.messages[-1].parts)
+        if prompt in ("bow", "stern"):
+            if prompt == "bow" and not results:
+                return [call("ls")]
+            return [Say(f"The {prompt} is fine."), Use(input_tokens=5, output_tokens=2)]
+        if not results:
+            return [call("agent", prompt="bow"), call("agent", prompt="stern")]
+        return [Say("All is well.")]
+
+    return ScriptedModel(answer, context_window=BIG)
+
+
+async def sent(boat: Boat, run_id: str = "r1") -> SessionExport:
+    await boat.submit("Look at the boat", run_id, approve=Approve.ALL)
+    await boat.completed(run_id)
+    return await boat.workspace.archive.export(boat.session_id)
+
+
+async def children_of(boat: Boat, session_id: str) -> list[Session]:
+    page = await boat.workspace.ledger.sessions(limit=50, after=None)
+    return sorted(
+        (session for session in page.items if session.parent_id == session_id), key=lambda session: session.title
+    )
+
+
+async def test_sub_agents_come_along_and_stand_under_their_calls(tmp_path: Path) -> None:
+    """Issue 3: an export is complete. Their runs are their sender's, and go with it when it is deleted."""
+    async with launch(tmp_path, sending()) as boat:
+        document = await sent(boat)
+        assert sorted(each.session.title for each in document.sub_agents) == ["bow", "stern"]
+        session = await imported(boat, document)
+        calls = [part.id for message in await boat.messages(session.id) for part in calls_of(message)]
+        bow, stern = await children_of(boat, session.id)
+        assert sorted([bow.parent_call_id, stern.parent_call_id]) == sorted(calls)
+        (origin, _) = await children_of(boat, boat.session_id)
+        assert (bow.parent_call_id, bow.usage) == (origin.parent_call_id, origin.usage)
+        assert [part for each in await boat.messages(bow.id) for part in each.parts] == [
+            part for each in await boat.messages(origin.id) for part in each.parts
+        ]
+        (run,) = (await boat.workspace.runs(state=None, session_id=bow.id, limit=9, after=None)).items
+        (top,) = (await boat.workspace.runs(state=None, session_id=session.id, limit=9, after=None)).items
+        assert (run.parent_run_id, run.parent_session_id) == (top.run_id, session.id)
+        events = [event for event in boat.watcher.events if getattr(event.payload, "session_id", None) == bow.id]
+        assert {event.parent_session_id for event in events} == {session.id}
+        again = await boat.workspace.archive.export(session.id)
+        assert without_ids(again) == without_ids(document)
+        await boat.workspace.delete_session(session.id)
+        assert await children_of(boat, session.id) == []
+
+
+async def test_a_sub_agent_of_a_turn_that_was_undone_or_is_under_way_is_left_out(tmp_path: Path) -> None:
+    gate = Gate()
+    model = sending()
+    async with launch(tmp_path, model) as boat:
+        await sent(boat)
+        await boat.workspace.undo_turn(boat.session_id)
+        document = await boat.workspace.archive.export(boat.session_id)
+        assert (document.messages, document.sub_agents) == ((), ())
+        await boat.workspace.redo_turn(boat.session_id)
+        document = await boat.workspace.archive.export(boat.session_id)
+        assert len(document.sub_agents) == 2
+    waiting = ScriptedModel(
+        lambda request: [Pause(gate)] if last_prompt(request) == "bow" else [call("agent", prompt="bow")],
+        context_window=BIG,
+    )
+    async with launch(tmp_path, waiting) as boat:
+        await boat.submit("Look at the boat", "r9")
+        await gate.reached()
+        assert (await boat.workspace.archive.export(boat.session_id)).sub_agents == ()
+        await boat.workspace.cancel_session(boat.session_id)
+        await boat.completed("r9")
+        document = await boat.workspace.archive.export(boat.session_id)
+        assert [run.outcome for each in document.sub_agents for run in each.runs] == [Outcome.CANCELED]
+        await imported(boat, document)
+
+
+async def test_sub_agents_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    broken = {
+        "a sender that is not there": _with("sub_agents.0.session.parent_id", "nobody"),
+        "a call that is not there": _with("sub_agents.0.session.parent_call_id", "nothing"),
+        "no sender": _with("sub_agents.0.session.parent_id", None),
+        "one twice": lambda document: document["sub_agents"].append(document["sub_agents"][0]),
+        "one that is its own sender": lambda document: document["sub_agents"][0]["session"].update(
+            parent_id=document["sub_agents"][0]["session"]["id"]
+        ),
+        "a run of somebody else": _with("sub_agents.0.runs.0.run_id", "r1"),
+        "an unfinished run": _with("sub_agents.0.runs.0.state", "active"),
+        "messages out of order": _with("sub_agents.0.messages.0.seq", 99),
+        "too much usage": _with("sub_agents.0.session.usage.cost", -1),
+        "no list": _with("sub_agents", {}),
+    }
+    async with launch(tmp_path, sending()) as boat:
+        whole = msgspec.json.encode(await sent(boat))
+        codes = {}
+        for name, change in broken.items():
+            document = json.loads(whole)
+            change(document)
+            codes[name] = await _refused(boat, json.dumps(document).encode())
+        assert codes == dict.fromkeys(codes, "bad_export")
+
+
+async def test_who_canceled_a_run_comes_along(tmp_path: Path) -> None:
+    gate = Gate()
+    async with launch(tmp_path, ScriptedModel([[Say("half"), Pause(gate)]], context_window=BIG)) as boat:
+        await boat.submit("first", "r1")
+        await gate.reached()
+        await boat.workspace.cancel_session(boat.session_id, "anna")
+        await boat.completed("r1")
+        session = await imported(boat, await boat.workspace.archive.export(boat.session_id))
+        (run,) = (await boat.workspace.runs(state=None, session_id=session.id, limit=9, after=None)).items
+        assert run.canceled_by == "anna"
+
+
+async def test_the_markdown_has_what_the_sub_agents_said(tmp_path: Path) -> None:
+    async with launch(tmp_path, sending()) as boat:
+        await sent(boat)
+        lines = (await boat.workspace.archive.markdown(boat.session_id)).splitlines()
+        heads = [line for line in lines if line.startswith("#")]
+        assert sorted(line for line in heads if "Sub-agent" in line) == ["## Sub-agent: bow", "## Sub-agent: stern"]
+        assert "### Answer (scripted/scripted)" in heads
+        assert "The stern is fine." in lines
 
 
 DROP = object()

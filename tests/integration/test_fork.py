@@ -8,6 +8,7 @@ import pytest
 from boat import Boat, launch
 from checks import check_ends, check_requests, check_transcript, replayed
 
+from longboat.core.history import calls_of
 from longboat.errors import NotFound, SessionNotFound
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Use
 from longboat.testing.scripted import last_prompt
@@ -134,6 +135,34 @@ async def test_undo_in_a_fork_takes_back_no_file_of_its_origin(tmp_path: Path) -
         assert (boat.workspace.directory / "a.txt").read_text() == "mine\n"
         assert await boat.messages(session_id) == ()
         assert len(await boat.messages()) == 4
+
+
+async def test_a_fork_takes_along_what_its_sub_agents_did(tmp_path: Path) -> None:
+    """Those of the calls that it takes along, and no others; each copy is its own."""
+
+    def answer(request: Any) -> Any:
+        prompt = last_prompt(request)
+        if prompt in ("bow", "stern"):
+            return [Say(f"The {prompt} is fine.")]
+        return [Say("Done.")] if request.messages[-1].role is Role.TOOL else [call("agent", prompt=prompt[-5:].strip())]
+
+    async with launch(tmp_path, ScriptedModel(answer, context_window=BIG)) as boat:
+        for run_id, prompt in (("r1", "look at the  bow"), ("r2", "look at the stern")):
+            await boat.submit(prompt, run_id, approve=Approve.ALL)
+            await boat.completed(run_id)
+        first = next(message for message in await boat.messages() if message.run_id == "r1" and calls_of(message))
+        for upto, titles in ((None, ["bow", "stern"]), (first.id, ["bow"])):
+            session_id, messages = await forked(boat, upto)
+            page = await boat.workspace.ledger.sessions(limit=50, after=None)
+            children = {each.title: each for each in page.items if each.parent_id == session_id}
+            assert sorted(children) == titles
+            assert {each.parent_call_id for each in children.values()} == {
+                part.id for message in messages for part in calls_of(message)
+            }
+            (origin,) = (each for each in page.items if each.parent_id == boat.session_id and each.title == "bow")
+            copy = await boat.messages(children["bow"].id)
+            assert said(copy) == said(await boat.messages(origin.id))
+            assert replayed(boat.watcher.events, children["bow"].id) == list(copy)
 
 
 async def test_a_deleted_session_takes_its_sub_agents_sessions_along(tmp_path: Path) -> None:

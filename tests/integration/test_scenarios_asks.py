@@ -99,6 +99,33 @@ async def test_what_is_always_granted_is_written_to_the_project_and_holds_in_eve
         assert "permissions" in parse(scene.read("longboat.json"))
 
 
+@pytest.mark.parametrize("answer", [SESSION, ALWAYS])
+@pytest.mark.parametrize(
+    "outside", ["cat ../outside", "eval 'cat ../outside'", "cat <<E > ../$X\na b\nE", "cd sub && cat ../*/x"]
+)
+async def test_the_whole_of_bash_does_not_reach_outside_until_somebody_grants_just_that(
+    tmp_path: Path, answer: PermissionAnswer, outside: str
+) -> None:
+    """A2: beside `"allow": ["bash"]` the same command is asked once, and its parts say which of them is why."""
+    steps: list[list[Any]] = [
+        [call("bash", command="touch made")],
+        [call("bash", command=f"ls; {outside}")],
+        [call("bash", command=f"ls; {outside}")],
+        [Say("seen")],
+    ]
+    config = {"permissions": {"allow": ["bash"]}}
+    async with open_scenario(tmp_path, steps, files={"sub/x": "x\n"}, config=config) as scene:
+        await scene.start("look outside", ask=True)
+        ask = await scene.asked()
+        assert any(part.why for part in ask.parts)
+        assert [part.rule for part in ask.parts if part.text in ("ls", "touch made")] == ["bash"]
+        await scene.answer(ask, answer)
+        assert (await scene.boat.completed("r1")).text == "seen"
+        assert len(scene.watcher.of("permission_request")) == 1
+        allowed = parse(scene.read("longboat.json"))["permissions"]["allow"]
+        assert set(allowed) == {"bash", *(ask.grant if answer is ALWAYS else ())}
+
+
 async def test_who_attaches_later_sees_the_ask_answers_it_and_the_first_sees_who_did(tmp_path: Path) -> None:
     """Exactly one answer wins; the other gets the name."""
     steps: list[list[Any]] = [[call("write", path="a.txt", content="a\n")], [Say("written")]]

@@ -103,7 +103,7 @@ async def test_prompts_that_come_while_summarizing_still_run(tmp_path: Path) -> 
     """T8, L8, L10; crush #1422: a queued and a steering one."""
     gate = Gate()
     model = ScriptedModel(
-        [[CallTool("look"), FULL], [Say("Sum."), Pause(gate)], [Say("one")], [Say("two and three")]],
+        [[CallTool("look"), FULL], [Say("Sum."), Pause(gate)], [Say("one and three")], [Say("two")]],
         context_window=WINDOW,
     )
     async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as boat:
@@ -113,9 +113,9 @@ async def test_prompts_that_come_while_summarizing_still_run(tmp_path: Path) -> 
         steer = (await boat.submit("C")).run_id
         await boat.watcher.in_state(steer, "queued")
         gate.open()
-        assert (await boat.completed("a")).text == "one"
-        assert (await boat.completed("b")).text == "two and three"
-        assert (await boat.completed(steer)).folded_into == "b"
+        assert (await boat.completed("a")).text == "one and three"
+        assert (await boat.completed("b")).text == "two"
+        assert (await boat.completed(steer)).folded_into == "a"
         check_requests(model.requests)
         await check_ends(boat)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from scenario import call, open_scenario
 
 from longboat.testing import Say
+from longboat.tools import landlock, seccomp
 from longboat.wire.asks import PermissionAnswer
 from longboat.wire.models import Outcome
 from parts import how
@@ -138,7 +140,7 @@ async def test_a_boxed_command_writes_to_the_workspace_and_nowhere_else(
         assert (inside.is_error, scene.read("made")) == (False, "in\n")
         assert out.is_error
         assert "Read-only file system" in out.content
-        assert "It ran in a sandbox" in out.content
+        assert "It ran in a bubblewrap sandbox" in out.content
         assert not outside.exists()
         assert not beside.exists(), "/tmp is its own"
         assert own.is_error, "it must not say what it may do itself"
@@ -172,6 +174,7 @@ async def test_a_required_sandbox_that_is_not_there_refuses_and_says_what_to_do(
     for name in ("git", "bash", "touch"):
         (tools / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setattr("longboat.tools.landlock.version", lambda: 0)
     steps: list[list[Any]] = [[call("bash", command="touch made")], [Say("No.")]]
     for mode in ("required", "auto"):
         place = tmp_path / mode
@@ -204,8 +207,40 @@ async def test_a_run_that_asks_nobody_says_at_its_start_that_there_is_no_box(
     for name in ("bash", "git"):  # and no bwrap
         (programs / name).symlink_to(shutil.which(name) or name)
     monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.setattr("longboat.tools.landlock.version", lambda: 0)
     async with open_scenario(tmp_path, [[Say("done")]], config={"sandbox": sandbox}) as scene:
         await scene.turn("look", ask=ask)
         notices = [event.message for event in scene.watcher.of("agent_event") if event.type == "notice"]
         assert len(notices) == told
         assert all("without a sandbox" in text and "`bwrap`" in text for text in notices)
+
+
+@pytest.mark.skipif(
+    landlock.version() < landlock.CAN_SCOPE or not seccomp.without_sockets(), reason="needs Linux 6.12 with Landlock"
+)
+@pytest.mark.parametrize("mode", ["auto", "required"])
+async def test_where_bubblewrap_is_missing_landlock_is_the_box_and_is_named(
+    tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """A8: in the notice of a run that asks nobody, in what the model hears, and in what it can ask for."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "git"):  # and no bwrap
+        (programs / name).symlink_to(shutil.which(name) or name)
+    monkeypatch.setenv("PATH", str(programs))
+    steps: list[list[Any]] = [
+        [call("bash", command=f"echo in > made; echo out > {elsewhere}/made")],
+        [call("longboat_info")],
+        [Say("done")],
+    ]
+    async with open_scenario(tmp_path, steps, config={"sandbox": mode}) as scene:
+        await scene.turn("write")
+        ran, info = scene.results()
+        walls = "Landlock sandbox: no network and no sockets"
+        assert "Permission denied" in ran.content
+        assert f"It ran in a {walls}" in ran.content
+        assert (scene.read("made"), os.listdir(elsewhere)) == ("in\n", [])
+        assert f"Sandbox for bash: {mode}; in a {walls}" in info.content
+        (notice,) = [event.message for event in scene.watcher.of("agent_event") if event.type == "notice"]
+        assert notice == f"Commands run in the {walls} (bubblewrap (`bwrap`) is not installed)."
+        await scene.check()

@@ -38,6 +38,31 @@ async def test_a_prompt_is_answered_on_the_screen(tmp_path: Path) -> None:
         assert "send" in str(deck.app.composer.border_subtitle)
 
 
+@pytest.mark.parametrize("chosen", [None, "local/smollm2-135m"])
+async def test_a6_where_nothing_is_configured_an_empty_session_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str | None
+) -> None:
+    """A6: the local model talks but is no coder; not to somebody who chose it, and not below a conversation."""
+    (tmp_path / "xllamacpp.py").write_text("raise SystemExit('only looked for, never imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    port = harbour(tmp_path, None, '{"models": {"detect": false}}')
+    async with port.serving(), aboard(port, model=chosen) as deck:
+        await deck.until(lambda: deck.app.models is not None)
+        if chosen is not None:
+            assert not deck.app.query_one(Notices).display
+            return
+        await deck.until(lambda: "is no coder" in deck.screen)
+        assert "No provider is configured" in deck.screen
+        assert "ANTHROPIC_API_KEY" in deck.screen
+        await deck.say("/model anthropic/claude-sonnet-5-5")
+        await deck.until(lambda: "is no coder" not in deck.screen)
+        deck.app.model = None
+        deck.app.open_session(None)
+        await deck.until(lambda: "is no coder" in deck.screen)
+        await deck.say("! true", key="enter")
+        await deck.until(lambda: deck.app.desk.session_id is not None and "is no coder" not in deck.screen)
+
+
 async def test_thoughts_are_folded_and_open_at_a_click(tmp_path: Path) -> None:
     model = ScriptedModel([[Think("first idea\nsecond idea"), Say("done")]])
     async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
@@ -122,7 +147,7 @@ async def test_esc_interrupts_and_esc_again_cancels_the_rest(tmp_path: Path) -> 
         await deck.say("three", key="ctrl+q")
         await deck.until(lambda: len(deck.app.desk.unfinished) == 3)
         await deck.pilot.press("escape")
-        await deck.until(lambda: "■ Interrupted." in deck.notes)
+        await deck.until(lambda: "■ Canceled." in deck.notes)
         await deck.until(lambda: deck.answers == ["half", "next"])
         assert len(deck.app.desk.unfinished) == 2
         await deck.pilot.press("escape", "escape")
@@ -139,9 +164,9 @@ async def test_what_somebody_else_stopped_says_who(tmp_path: Path) -> None:
         workspace_id, (run,) = deck.app.connection.workspace_id, deck.app.desk.unfinished
         async with Client(socket=port.socket, client_id="ben:web-1") as ben:
             await ben.cancel_run(workspace_id, run.run_id)
-        await deck.until(lambda: "■ Interrupted by ben." in deck.notes)
+        await deck.until(lambda: "■ Canceled by ben." in deck.notes)
         async with aboard(port, session_id=run.session_id) as late:
-            await late.until(lambda: "■ Interrupted by ben." in late.notes)
+            await late.until(lambda: "■ Canceled by ben." in late.notes)
 
 
 async def test_a_failed_run_says_why_at_its_place(tmp_path: Path) -> None:

@@ -35,6 +35,16 @@ async def test_ctrl_j_begins_a_line_and_enter_sends_them_all(tmp_path: Path) -> 
         assert deck.app.composer.input.text == ""
 
 
+async def test_a_paste_has_the_lines_that_it_had_where_it_was_copied(tmp_path: Path) -> None:
+    """Terminals send a carriage return for the end of a line, as for the key."""
+    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port) as deck:
+        await paste(deck, "one\rtwo\r\nthree\n")
+        assert deck.app.composer.input.text == "one\ntwo\nthree\n"
+        await paste(deck, "a line\r" * 400)
+        attached = deck.app.composer.attachments[-1]
+        assert attached.text == "a line\n" * 400
+
+
 async def test_an_empty_prompt_is_not_sent(tmp_path: Path) -> None:
     async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
         await deck.pilot.press("enter", "space", "enter")
@@ -99,11 +109,10 @@ async def test_enter_runs_a_highlighted_command_and_completes_one_that_takes_mor
         await offered(deck, "/yolo")
         await deck.pilot.press("tab")
         assert (box.input.text, deck.app.approve) == ("/yolo ", Approve.ASK)
-        await deck.type("/yo")
-        await offered(deck, "/yolo")
+        await deck.type("/tod")
+        await offered(deck, "/todos")
         await deck.pilot.press("enter")
-        await deck.until(lambda: deck.app.approve is Approve.ALL)
-        assert box.input.text == ""
+        await deck.until(lambda: box.input.text == "")
         await deck.type("/eff")
         await offered(deck, "/effort")
         await deck.pilot.press("enter")
@@ -114,6 +123,21 @@ async def test_enter_runs_a_highlighted_command_and_completes_one_that_takes_mor
         await offered(deck, "/attach")
         await deck.pilot.press("down", "down", "enter")
         await deck.until(lambda: "There is no answer yet" in deck.screen)
+
+
+async def test_enter_runs_nothing_that_was_not_surely_meant(tmp_path: Path) -> None:
+    """The letters of one command stand in another, and some are not to be run by a slip."""
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+        box = deck.app.composer
+        for typed, first in (("/lo", "/yolo"), ("/yo", "/yolo"), ("/ancel", "/cancel"), ("/un", "/undo")):
+            await deck.type(typed)
+            await offered(deck, first)
+            await deck.pilot.press("enter")
+            assert (box.input.text, deck.app.approve) == (f"{first} ", Approve.ASK)
+        await deck.type("/yolo")
+        await deck.pilot.press("enter")
+        await deck.until(lambda: deck.app.approve is Approve.ALL)
+        assert box.input.text == ""
 
 
 async def test_enter_runs_a_command_of_the_project_unless_it_takes_more(tmp_path: Path) -> None:

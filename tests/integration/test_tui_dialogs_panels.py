@@ -27,7 +27,7 @@ async def test_the_queue_shows_what_waits_in_order_and_is_gone_when_nothing_does
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
         assert shown(app) == [
-            "Waiting 3  (e edit, t steer/queue, del delete)",
+            "Waiting 3  (tab here, e edit, t steer/queue, del delete)",
             "steer Prompt number 1  ada",
             "queue Prompt number 2  ada",
             "queue Prompt number 3  ada",

@@ -26,6 +26,7 @@ from tui_stage import (
     picture,
     some_changes,
     some_models,
+    some_parts,
 )
 
 from longboat.errors import BadInput
@@ -62,6 +63,17 @@ DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
     "permission": lambda: PermissionDialog(a_permission(), asked_by="ada", position=1, of=3),
     "permission-edit": lambda: PermissionDialog(an_edit()),
     "permission-once": lambda: PermissionDialog(a_permission(grant=(), wide=())),
+    "permission-parts": lambda: PermissionDialog(
+        a_permission(
+            title="Run npm test && curl -s x.org > /tmp/log; ls",
+            argument="npm test && curl -s x.org > /tmp/log; ls",
+            detail="npm test && curl -s x.org > /tmp/log; ls\n\n(in a sandbox)",
+            why="/tmp/log is outside the workspace.",
+            grant=("write(/tmp/log)", "bash(curl -s x.org)"),
+            wide=(),
+            parts=some_parts(),
+        )
+    ),
     "question": lambda: QuestionDialog(a_question()),
     "question-several": lambda: QuestionDialog(a_question(multiple=True)),
     "question-words": lambda: QuestionDialog(a_question(choices=())),
@@ -173,6 +185,7 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
             asked_by=text,
         ),
         "permission-edit": lambda: PermissionDialog(a_permission(detail=diff, argument=text, grant=rules)),
+        "permission-parts": lambda: PermissionDialog(a_permission(parts=some_parts(text), more_parts=1)),
         "question": lambda: QuestionDialog(a_question(text=text, choices=rules)),
         "question-several": lambda: QuestionDialog(a_question(text=text, choices=rules, multiple=True)),
         "sessions": lambda: SessionList(search, rename=refuse, delete=refuse, clock=lambda: NOON),

@@ -36,7 +36,8 @@ class Harbour:
     """A server that can be stopped and started again on the same directory."""
 
     path: Path
-    model: Model
+    model: Model | None
+    """None: as the configuration says."""
     app: App | None = None
 
     @property
@@ -51,7 +52,8 @@ class Harbour:
     async def serving(self, **options: Any) -> AsyncIterator["Harbour"]:
         settings = settings_in(self.path, host=None, server=ServerSection(max_body_mb=64))
         with open_listeners(settings) as listeners:
-            async with open_app(settings, models=OneModel(self.model), **options) as app:
+            models = OneModel(self.model) if self.model is not None else None
+            async with open_app(settings, models=models, **options) as app:
                 asgi, _ = build_asgi(app)
                 async with open_http(asgi, listeners.sockets):
                     self.app = app
@@ -61,7 +63,7 @@ class Harbour:
                         await app.leave(drain_s=0, hurry=asyncio.Event())
 
 
-def harbour(path: Path, model: Model, config: str = TITLES_OFF) -> Harbour:
+def harbour(path: Path, model: Model | None, config: str = TITLES_OFF) -> Harbour:
     (path / "project").mkdir(exist_ok=True)
     (path / "project" / "longboat.json").write_text(config)
     return Harbour(path, model)

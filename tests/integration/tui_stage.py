@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from longboat.wire.asks import Permission, Question
+from longboat.wire.asks import CommandPart, CommandPartKind, Permission, Question
 from longboat.wire.events import Change
 from longboat.wire.listings import DiffPage, FileDiff, ModelInfo, ModelPage
 from longboat.wire.models import Delivery, Run, RunState, Session, Usage
@@ -97,6 +97,15 @@ DIFF = "".join(
 )
 
 
+def some_parts(text: str = "curl -s x.org") -> tuple[CommandPart, ...]:
+    return (
+        CommandPart(kind=CommandPartKind.COMMAND, text="npm test", rule="bash(npm test *)"),
+        CommandPart(kind=CommandPartKind.COMMAND, text=text, why="no rule allows it"),
+        CommandPart(kind=CommandPartKind.REDIRECTION, text="> /tmp/log", why="outside the workspace"),
+        CommandPart(kind=CommandPartKind.COMMAND, text="ls"),
+    )
+
+
 def a_permission(
     *,
     tool: str = "bash",
@@ -106,6 +115,8 @@ def a_permission(
     why: str = "No rule allows git push.",
     grant: tuple[str, ...] = ("bash(git push --force origin main)",),
     wide: tuple[str, ...] = ("bash(git push *)",),
+    parts: tuple[CommandPart, ...] = (),
+    more_parts: int = 0,
 ) -> Permission:
     return Permission(
         id="per_1",
@@ -121,6 +132,8 @@ def a_permission(
         grant=grant,
         wide=wide,
         asked_at=WHEN,
+        parts=parts,
+        more_parts=more_parts,
     )
 
 

@@ -77,11 +77,17 @@ def test_a_file_that_is_changed_between_two_looks_is_left_alone(
     assert project.file.read_text() == other
 
 
-@pytest.mark.parametrize("rule", ["bash(echo \ud800)", "bash(a\nb)"])
+@pytest.mark.parametrize("rule", ["bash(echo \ud800)", "bash(a\x1bb)", "bash(= a\u202eb)"])
 def test_a_rule_that_no_file_can_hold_is_refused(project: Project, rule: str) -> None:
     with pytest.raises(ConfigInvalid, match="add it by hand"):
         project.allow(rule)
     assert not project.file.exists()
+
+
+def test_a_rule_of_several_lines_is_kept(project: Project) -> None:
+    """A2: always ends the asking for a command with a heredoc too."""
+    project.allow("bash(= cat <<E | $X\na\tb\nE)")
+    assert json.loads(project.file.read_text())["permissions"] == {"allow": ["bash(= cat <<E | $X\na\tb\nE)"]}
 
 
 @pytest.mark.parametrize(

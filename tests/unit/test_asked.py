@@ -38,6 +38,19 @@ def test_one_that_was_taken_back_before_it_was_told_hides_none_that_comes_later(
     assert list(asked.untold()) == [("c", False)]
 
 
+def test_one_that_is_taken_back_while_it_is_told_hides_none_that_came_behind_it() -> None:
+    """A hook guards what the model reads: none may slip past it."""
+    asked = Asked("a")
+    asked.add("b")
+    asked.add("c")
+    told = []
+    for prompt, _ in asked.untold():
+        told.append(prompt)
+        if prompt == "b":
+            asked.take_back("b")
+    assert told == ["a", "b", "c"]
+
+
 def test_what_is_forgotten_is_in_no_summary() -> None:
     asked = Asked("a")
     asked.begin_with("what a server made of it")

@@ -20,7 +20,15 @@ from longboat.cli.asks import (
     word_of,
 )
 from longboat.client.subject import subject_of
-from longboat.wire.asks import AskState, Permission, PermissionAnswer, PermissionNotification, Question
+from longboat.wire.asks import (
+    AskState,
+    CommandPart,
+    CommandPartKind,
+    Permission,
+    PermissionAnswer,
+    PermissionNotification,
+    Question,
+)
 
 
 def permission(**changes: Any) -> Permission:
@@ -169,6 +177,36 @@ def test_a2_a_permission_shows_what_why_and_what_would_be_allowed() -> None:
         "    session, always: would allow bash(make)",
         "    the wide form:   would allow bash(make *)",
     ]
+
+
+def test_a2_the_parts_of_a_command_stand_below_the_reason_with_a_mark_at_those_that_are_asked() -> None:
+    made = CommandPart(kind=CommandPartKind.COMMAND, text="make\x1b[2J", why="no rule allows it")
+    looks = CommandPart(kind=CommandPartKind.COMMAND, text="npm test", rule="bash(npm test *)")
+    ask = permission(
+        title="Run npm test && make",
+        argument="npm test && make",
+        detail="npm test && make\n\n(in a sandbox)",
+        parts=(looks, made),
+        more_parts=3,
+        wide=(),
+    )
+
+    assert lines(ask) == [
+        "? Run npm test && make",
+        "    (in a sandbox)",
+        "    why: no rule allows it",
+        "      ✓ npm test: allowed by bash(npm test *)",
+        "      ? make␛[2J: no rule allows it",
+        "      … and 3 more",
+        "    session, always: would allow bash(make)",
+    ]
+    assert not any("✓" in line or "make: " in line for line in lines(permission(parts=(made,))))
+
+
+def test_a2_a_rule_of_several_lines_stands_on_one_and_forges_no_other() -> None:
+    forged = permission(grant=("bash(= $X\n    the wide form:   would allow bash(ls))",), wide=())
+
+    assert lines(forged)[-1] == "    session, always: would allow bash(= $X the wide form: would allow bash(ls))"
 
 
 def test_a2_a_long_one_says_that_there_is_more_and_can_be_seen_whole() -> None:

@@ -203,6 +203,26 @@ async def test_a_run_that_is_canceled_while_its_hook_starts_ends_it_with_its_chi
         await _until_dead(child)
 
 
+async def test_a_cancel_of_a_hook_that_cannot_be_started_is_not_lost(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, known = asyncio.Event(), asyncio.Event()
+
+    async def fail(*_: str, **__: Any) -> asyncio.subprocess.Process:
+        begun.set()
+        await known.wait()
+        raise FileNotFoundError("the directory is gone")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", fail)
+    asking = asyncio.create_task(bench.ask("true"))
+    await begun.wait()
+    asking.cancel()
+    await asyncio.wait([asking], timeout=0)
+    known.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
 async def test_a_child_that_holds_the_output_open_keeps_nobody_waiting(bench: Bench) -> None:
     async with asyncio.timeout(20):
         verdict = await bench.ask(f"sleep 600 & echo $! > child; {bench.says(context='done')}")

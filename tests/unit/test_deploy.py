@@ -79,7 +79,8 @@ def test_systemd_finds_nothing_wrong_with_the_unit(unit: str, whose: str, tmp_pa
 def test_the_proxies_lead_to_the_port_of_the_unit_and_pass_what_the_server_takes() -> None:
     port = re.search(r"--port (\d+)", setting("longboat.service", "ExecStart"))
     assert port is not None
-    largest = ServerSection().max_body_mb
+    largest = ServerSection().max_import_mb
+    assert largest > ServerSection().max_body_mb, "no other body is larger"
     assert f"proxy_pass http://127.0.0.1:{port[1]};" in read("nginx.conf")
     assert f"client_max_body_size {largest}m;" in read("nginx.conf")
     assert f"reverse_proxy 127.0.0.1:{port[1]} " in read("Caddyfile")

@@ -1,6 +1,8 @@
 """The event manifest and its codec: every payload makes the round trip, and the manifest agrees with the shapes."""
 
+import re
 from enum import Enum
+from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -21,6 +23,8 @@ from longboat.wire.events import (
     encode_unlogged,
 )
 from longboat.wire.sse import Decoder
+
+HTTP = Path(__file__).parents[2] / "docs" / "http.md"
 
 # Any text at all: line ends, quotes and separators inside a payload must never break a frame.
 _text = st.text(max_size=10) | st.sampled_from(["\n\ndata: x", "\r\r", 'a"}', "\u2028", "\0", "😀"])
@@ -123,6 +127,12 @@ def test_the_manifest_agrees_with_the_payload_types() -> None:
         assert spec.changes, name
         assert len(set(spec.changes)) == len(spec.changes), name
         assert spec.meaning.endswith("."), name
+
+
+def test_the_types_are_those_that_the_page_for_people_lists() -> None:
+    """docs/http.md is written by hand, after the contract: what is missing here or there is a promise broken."""
+    (listed,) = re.findall(r"^- The types of events: (.+?)\.\n", HTTP.read_text(), re.MULTILINE | re.DOTALL)
+    assert sorted(re.findall(r"`(\w+)`", listed)) == sorted([*EVENTS, *UNLOGGED])
 
 
 def test_the_manifest_has_the_inner_types_that_the_contract_fixes() -> None:

@@ -7,9 +7,11 @@ import json
 import os
 import re
 import shlex
+import sys
 import tomllib
 import typing
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import click
@@ -256,7 +258,8 @@ def test_every_known_provider_is_a_type_that_the_configuration_takes() -> None:
 
 def test_tests_see_no_provider_key() -> None:
     names = [name for keys in PROVIDER_KEYS.values() for name in keys]
-    names += [AZURE_ADDRESS, *AWS_REGIONS, "AWS_PROFILE", "OPENAI_BASE_URL", "GOOGLE_APPLICATION_CREDENTIALS"]
+    names += [AZURE_ADDRESS, *AWS_REGIONS, "AWS_PROFILE", "GOOGLE_APPLICATION_CREDENTIALS"]
+    names += ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"]
     assert [name for name in names if not is_hidden(name)] == []
     assert [name for name in os.environ if is_hidden(name) and name != "LONGBOAT_RUNTIME_DIR"] == []
 
@@ -282,6 +285,17 @@ def test_the_dependencies_page_agrees_with_pyproject() -> None:
         section = TEXTS["docs/dependencies.md"].partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
         written = re.findall(r"^\| ([\w-]+) \|", section, flags=re.MULTILINE)
         assert set(written) - {"package"} == {re.split(r"[\[<>=;~! ]", package)[0] for package in packages}, heading
+
+
+def test_every_package_that_the_source_imports_is_declared() -> None:
+    """What only comes along with another package may leave with it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["local"]]
+    names = {re.split(r"[\[<>=;~! ]", package)[0].lower().replace("_", "-") for package in declared}
+    imported = in_source(r"(?m)^ *(?:from|import) (\w+)", "") - sys.stdlib_module_names - {"longboat"}
+    known = packages_distributions()
+    brought = {module: {each.lower().replace("_", "-") for each in known[module]} for module in imported & set(known)}
+    assert {module for module, packages in brought.items() if not packages & names} == set()
 
 
 def in_source(pattern: str, *rooms: str) -> set[str]:

@@ -99,6 +99,30 @@ def test_the_local_model_is_the_last_resort():
 
 
 @pytest.mark.usefixtures("local_runtime")
+def test_a6_where_nothing_is_configured_it_is_said_that_the_local_model_is_no_coder_and_what_to_do():
+    advice = registry_of().describe().advice or ""
+    assert advice.startswith("No provider is configured: the small local model answers, which talks but is no coder.")
+    assert "ANTHROPIC_API_KEY" in advice
+    assert "longboat.json" in advice
+    unready = {"providers": {"mine": MINE | {"base_url": None}}}
+    assert (registry_of(unready).describe().advice or "").startswith("No provider in longboat.json is ready:")
+
+
+@pytest.mark.usefixtures("local_runtime")
+@pytest.mark.parametrize(
+    ("config", "environ"),
+    [
+        ({"models": {"large": "local/smollm2-135m"}}, {}),
+        ({"providers": {"local": {"type": "local"}}}, {}),
+        ({"providers": {"mine": MINE}}, {}),
+        ({}, {"GROQ_API_KEY": "k"}),
+    ],
+)
+def test_a6_who_chose_a_model_is_not_told_to_choose_one(config: dict[str, Any], environ: dict[str, str]):
+    assert registry_of(config, environ).describe().advice is None
+
+
+@pytest.mark.usefixtures("local_runtime")
 def test_a_shared_local_model_is_used_and_left_open(tmp_path: Path):
     shared = LocalModel(tmp_path)
     models = Registry(Config(), {}, data_dir=tmp_path, local_model=shared)
@@ -180,6 +204,24 @@ def test_a_cloud_is_reached_with_its_usual_variables(
     assert type(lent.adapter) is adapter
     address = lent.adapter._endpoint.base_url if isinstance(lent.adapter, GeneralModel) else lent.adapter._to.url
     assert address == url
+
+
+@pytest.mark.parametrize("name", ["anthropic", "openai"])
+def test_a6_the_usual_variable_moves_a_provider_and_its_key_with_it(name: str):
+    url = "http://127.0.0.1:1/gateway"
+    models = registry_of(environ={f"{name.upper()}_API_KEY": "sesame", f"{name.upper()}_BASE_URL": url})
+    (info,) = [each for each in models.describe().providers if each.name == name]
+    assert (info.base_url, info.key, info.problem) == (url, "set", None)
+    access = models.accesses()[name][1]
+    assert (access.base_url, access.key) == (url, "sesame")
+    assert spelled(models.resolve(None, "large")) == f"{name}/{KNOWN[name].large.id}"
+
+
+def test_a6_an_address_of_anthropic_without_a_key_makes_nothing_ready():
+    """Other programs set it beside a token of their own, which is not ours to use."""
+    models = registry_of(environ={"ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "GROQ_API_KEY": "k"})
+    assert models.resolve(None, "large").provider == "groq"
+    assert "Set ANTHROPIC_API_KEY." in refused(models, "anthropic/claude-sonnet-5-5")
 
 
 async def test_azure_is_asked_on_its_own_path_and_with_its_own_header():

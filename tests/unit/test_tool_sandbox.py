@@ -15,7 +15,7 @@ from longboat.tools import family
 from longboat.tools.bash import BashTool
 from longboat.tools.jobs import Jobs
 from longboat.tools.kit import ToolError
-from longboat.tools.sandbox import Boxed, SandboxMode, SandboxPolicy, wrap
+from longboat.tools.sandbox import BUBBLEWRAP, Boxed, SandboxMode, SandboxPolicy, described, find, warning, wrap
 from parts import how
 
 
@@ -54,6 +54,7 @@ async def test_off_leaves_the_command_as_it_is(kit: OpenKit) -> None:
 @pytest.fixture(params=["missing", "broken"])
 def problem(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A system without a box, and what is said of it."""
+    monkeypatch.setattr("longboat.tools.landlock.version", lambda: 0)
     if request.param == "missing":
         monkeypatch.setenv("PATH", str(tmp_path / "empty"))
         return "is not installed"
@@ -73,6 +74,7 @@ async def test_where_there_is_no_box_auto_runs_without_and_says_so_and_required_
     assert result.content.startswith("ran\n")
     assert "(not sandboxed: " in kit.needs[0].detail
     assert problem in kit.needs[0].detail
+    assert "; the system has no Landlock either)" in kit.needs[0].detail
     with pytest.raises(ToolError, match=problem):
         await kit.use(BashTool(jobs, sandbox=policy(kit, SandboxMode.REQUIRED)), command="touch ran")
     assert not (kit.directory / "ran").exists()
@@ -86,11 +88,29 @@ async def test_a_boxed_command_writes_to_the_workspace_and_temp_alone(kit: OpenK
         result = await kit.use(bash, command=command)
         assert os.listdir(outside) == []
     assert "Read-only file system\n[exit code 1 " in result.content
-    assert "It ran in a sandbox: no network" in result.content
-    assert "(in a sandbox)" in kit.needs[0].detail
+    assert "It ran in a bubblewrap sandbox: no network; it can write only to the workspace and /tmp]" in result.content
+    assert "(in a bubblewrap sandbox: no network)" in kit.needs[0].detail
     assert (kit.directory / "inside").read_text() == "in\n"
     again = await kit.use(bash, command="cat /tmp/kept")
     assert again.content.startswith("tmp\n"), "temp is kept from command to command"
+
+
+@needs_box
+async def test_a_boxed_command_of_root_does_not_mount_its_way_out(kit: OpenKit, jobs: Jobs) -> None:
+    bash = BashTool(jobs, sandbox=policy(kit, SandboxMode.REQUIRED))
+    with TemporaryDirectory(dir="/var/tmp") as outside:
+        result = await kit.use(bash, command=f"mount -o remount,rw,bind /; touch {outside}/made")
+        assert os.listdir(outside) == []
+    assert "Read-only file system" in result.content
+    owned = await kit.use(bash, command="touch a && chown 0:0 a && chmod 000 a && cat a")
+    assert owned.is_error is (os.geteuid() != 0), "root still owns and reads what it likes"
+
+
+@needs_box
+async def test_bubblewrap_is_chosen_where_it_works(kit: OpenKit) -> None:
+    box = policy(kit, SandboxMode.AUTO)
+    assert await find(box) is BUBBLEWRAP
+    assert (await described(box), await warning(box)) == ("auto; in a bubblewrap sandbox: no network", "")
 
 
 @needs_box

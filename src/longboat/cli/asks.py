@@ -8,6 +8,7 @@ import click
 from longboat.cli.console import one_line, safe
 from longboat.wire.asks import (
     AskState,
+    CommandPart,
     Permission,
     PermissionAnswer,
     PermissionNotification,
@@ -59,10 +60,13 @@ def shown(ask: Ask, *, whole: bool = False) -> Iterator[str]:
     yield from (f"    {_colored(line)}" for line in _detail(ask, whole=whole))
     if ask.why:
         yield f"    why: {safe(ask.why)}"
+    yield from (f"      {_told(part)}" for part in ask.told_parts)
+    if ask.more_parts:
+        yield f"      … and {ask.more_parts} more"
     if ask.grant:
-        yield f"    session, always: would allow {safe(', '.join(ask.grant))}"
+        yield f"    session, always: would allow {one_line(', '.join(ask.grant))}"
     if ask.wide:
-        yield f"    the wide form:   would allow {safe(', '.join(ask.wide))}"
+        yield f"    the wide form:   would allow {one_line(', '.join(ask.wide))}"
 
 
 def choices_of(ask: Ask) -> str:
@@ -196,15 +200,18 @@ def _is_number_in(question: Question, text: str) -> bool:
 def _detail(ask: Permission, *, whole: bool) -> Iterator[str]:
     """What it would do. Lines are never cut short: what is approved is what is shown, or it is said that there is
     more."""
-    if title_of(ask).endswith(safe(ask.detail)):
-        return
     if whole or not is_cut(ask):
-        yield from safe(ask.detail).splitlines()
+        yield from safe(ask.beyond_title).splitlines()
         return
     lines = safe(ask.detail[:MAX_CHARACTERS]).splitlines()[:MAX_LINES]
     yield from lines
     left = len(ask.detail.splitlines()) - len(lines)
     yield f"… there is more{f': {left} lines' if left > 0 else ''}"
+
+
+def _told(part: CommandPart) -> str:
+    line = one_line(part.told())
+    return click.style(line, fg="yellow") if part.why else line
 
 
 def _colored(line: str) -> str:

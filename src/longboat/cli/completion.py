@@ -31,4 +31,6 @@ def completion(shell: str | None) -> None:
         raise click.UsageError(f"Say for which shell: {', '.join(SHELLS)}. ($SHELL is none of them.)")
     script = known(cli, {}, "longboat", "_LONGBOAT_COMPLETE")
     # Not source(): that runs bash to see which one it is, and the one in PATH need not be the one that will read this.
-    click.echo(script.source_template % script.source_vars())
+    source = script.source_template % script.source_vars()
+    # For fish a candidate is split at each comma, which would cut its help at the first one.
+    click.echo(source.replace('string split "," $completion', 'string split --max 1 "," $completion'))

@@ -16,6 +16,7 @@ from longboat.wire.events import Event
 from longboat.wire.models import (
     AgentEvent,
     AgentEventType,
+    Delivery,
     Message,
     MessageDelta,
     Role,
@@ -204,8 +205,8 @@ class Notices:
 
 def _notice_of(event: Event) -> str:
     match event.payload:
-        case Run(state=RunState.QUEUED, position=int(position)):
-            return f"queued: {position} before it" if position > 1 else "queued: runs next"
+        case Run(state=RunState.QUEUED) as run:
+            return _waiting(run)
         case Run(state=RunState.FOLDED):
             return "taken into the running turn"
         case AgentEvent(type=AgentEventType.RETRYING | AgentEventType.LOADING | AgentEventType.NOTICE) as told:
@@ -216,3 +217,11 @@ def _notice_of(event: Event) -> str:
             return safe(told.message)
         case _:
             return ""
+
+
+def _waiting(run: Run) -> str:
+    if run.delivery is Delivery.STEER:
+        return "waits for the running turn's next step, to steer it"
+    if run.position is None:
+        return ""
+    return f"queued: {run.position} before it" if run.position > 1 else "queued: runs next"

@@ -64,6 +64,7 @@ def examine(cwd: Path) -> Iterator[Finding]:
     yield from _data_directory()
     yield from _socket()
     yield from _server()
+    yield from _sandbox(cwd)
     yield from _models(cwd)
 
 
@@ -90,7 +91,11 @@ def _data_directory() -> Iterator[Finding]:
         return
     free = shutil.disk_usage(there).free
     detail = f"{path}{'' if there == path else ' (not made yet)'}, {free / 1e9:.1f} GB free"
-    yield Finding(Verdict.OK if free > LOW_DISK else Verdict.WRONG, "data", detail)
+    if free > LOW_DISK:
+        yield Finding(Verdict.OK, "data", detail)
+    else:
+        advice = "too little. Make room, or set LONGBOAT_DATA_DIR to another place."
+        yield Finding(Verdict.WRONG, "data", f"{detail}: {advice}")
 
 
 def _socket() -> Iterator[Finding]:
@@ -134,17 +139,35 @@ def _server() -> Iterator[Finding]:
         yield Finding(Verdict.OK if health.status == "ok" else Verdict.WRONG, "server", told)
 
 
+def _sandbox(cwd: Path) -> Iterator[Finding]:
+    """What a server of this user would put the commands of bash into."""
+    from longboat.config.load import load_config, user_config_file
+    from longboat.tools.sandbox import SandboxMode, SandboxPolicy, examine
+    from longboat.wire.discovery import data_dir
+
+    try:
+        mode = SandboxMode(load_config(cwd, environ=os.environ, user_dir=Path.home()).sandbox)
+    except LongboatError:
+        return  # told below
+    data, config = data_dir(os.environ, Path.home()), user_config_file(os.environ, Path.home()).parent
+    box = examine(SandboxPolicy(mode=mode, workspace=cwd, temp=data / "tmp", hidden=(data, config)))
+    if isinstance(box, str):
+        verdict = Verdict.WRONG if mode is SandboxMode.REQUIRED else Verdict.NOTE
+        yield Finding(verdict, "sandbox", f'"{mode}"; this system has none: {box}')
+    else:
+        lack = f" ({box.lack})" if box.lack else ""
+        yield Finding(Verdict.NOTE if box.lack else Verdict.OK, "sandbox", f'"{mode}"; this system has a {box}{lack}')
+
+
 def _models(cwd: Path) -> Iterator[Finding]:
-    from longboat.cli.models import describe, server_view
+    from longboat.cli.models import advice_for, describe, server_view
     from longboat.config.load import FILE_NAME, user_config_file
 
     files = (user_config_file(os.environ, Path.home()), cwd / FILE_NAME)
     try:
         overview = describe(str(cwd))
     except LongboatError as error:
-        # It names the file that it is about.
-        yield from (_config(file) for file in files if not error.message.startswith(str(file)))
-        yield Finding(Verdict.WRONG, "config", error.message)
+        yield from _wrong_config(error, *files)
         return
     yield from map(_config, files)
     try:
@@ -155,6 +178,8 @@ def _models(cwd: Path) -> Iterator[Finding]:
     yield from _as_this_shell_has_it(overview, Verdict.NOTE if agent is not None and agent.ready else Verdict.WRONG)
     if agent is not None:
         yield from _as_the_server_has_it(overview, agent, cwd)
+    if advice := advice_for(overview, agent):
+        yield Finding(Verdict.NOTE, "models", advice)
 
 
 def _as_this_shell_has_it(overview: "Overview", verdict: Verdict) -> Iterator[Finding]:
@@ -216,6 +241,27 @@ def _local_model(*, in_use: bool) -> Iterator[Finding]:
         yield Finding(Verdict.NOTE, "local model", f"weights not here, {when} (`longboat models pull` fetches them)")
     else:
         yield Finding(Verdict.OK, "local model", "installed, weights here")
+
+
+def _wrong_config(error: LongboatError, users: Path, project: Path) -> Iterator[Finding]:
+    """What is wrong with the files. An error names the file that it is about; the user's is looked at by itself, so
+    that it is not called right because of a mistake that was found before its own."""
+    from longboat.config.load import load_user_config
+
+    try:
+        load_user_config(environ=os.environ, user_dir=Path.home())
+    except LongboatError as own:
+        yield Finding(Verdict.WRONG, "config", own.message)
+        is_new = error.message.startswith(str(project))
+    else:
+        yield _config(users)
+        is_new = True
+    if is_new:
+        yield Finding(Verdict.WRONG, "config", error.message)
+    elif project.exists():
+        yield Finding(Verdict.NOTE, "config", f"{project} (not looked at yet)")
+    else:
+        yield _config(project)
 
 
 def _config(file: Path) -> Finding:

@@ -24,8 +24,14 @@ def models(ctx: click.Context, style: str, cwd: str) -> None:
 
     The table is what this shell's environment and longboat.json say. Who answers, the running server says.
 
+    To get a model, set the key of a provider as the table names it. Or write it into longboat.json, in this directory
+    or in ~/.config/longboat for all of them: `{"models": {"large": "openai/gpt-6.1-sol"}}` chooses one, and a server of
+    your own for models is a provider with a base_url (docs/models.md). Without any, a small local model answers where
+    its runtime is installed: it talks but is no coder.
+
     \b
     longboat models
+    export ANTHROPIC_API_KEY=…  the next `longboat run` or `longboat` uses it
     longboat models pull        fetch the small model that runs on this machine
     longboat models refresh     fetch what is newly known of windows and prices
     """
@@ -125,6 +131,13 @@ def obstacle(provider: "ProviderInfo") -> str | None:
     return f"List providers.{provider.name}.models in longboat.json, or name one as models.large."
 
 
+def advice_for(overview: "Overview", agent: "AgentInfo | None") -> str:
+    """That nothing is configured, neither here nor for the running server, and what to do; or nothing."""
+    if overview.advice is None or (agent is not None and agent.ready and agent.advice is None):
+        return ""
+    return overview.advice
+
+
 def divergence(overview: "Overview", agent: "AgentInfo", cwd: str) -> str:
     """How the server differs from what this shell's environment would make of it, and what to do; or nothing."""
     from longboat.cli.environment import lacking
@@ -161,6 +174,8 @@ def _print(overview: "Overview", agent: "AgentInfo | None", cwd: str) -> None:
         click.echo(f"The running server: {told}")
         if different := divergence(overview, agent, cwd):
             click.echo(different)
+    if advice := advice_for(overview, agent):
+        click.echo(advice)
 
 
 def _row(provider: "ProviderInfo") -> tuple[str, str, str]:

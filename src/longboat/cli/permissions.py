@@ -50,7 +50,7 @@ def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, 
     longboat permissions answer 0198c2f4-… session
     """
     from longboat.cli.background import ensure_server
-    from longboat.cli.console import safe
+    from longboat.cli.console import one_line
     from longboat.cli.ids import ask_meant
     from longboat.cli.main import Failure
     from longboat.cli.options import own_name
@@ -72,7 +72,7 @@ def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, 
     ask = connection.send(calls.answer_permission(workspace_id, meant, request))
     click.echo(f"{ask.id} {ask.answer}")
     for rule in ask.granted:
-        click.echo(f"  allowed from now on: {safe(rule)}")
+        click.echo(f"  allowed from now on: {one_line(rule)}")
 
 
 def _list(style: str, cwd: str) -> None:

@@ -15,7 +15,9 @@ import click
 if TYPE_CHECKING:
     from longboat.wire.models import Attachment
 
-PATIENCE_S = 2.0
+TOLD_AFTER_S = 1.0
+PATIENCE_S = 3.0
+"""How long a pipe may be silent before we go on without it: programs that start us often leave one open, unused."""
 _NO_TEXT = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 MAX_ATTACHED = 10_000_000
 """Bytes of all files together; in base64 that fits into what a server takes in one request."""
@@ -116,6 +118,33 @@ def _piped() -> str:
         click.echo('Standard input is a file: it is not read unless the prompt ends with "-".', err=True)
     if not stat.S_ISFIFO(status.st_mode):
         return ""
-    if not select.select([source], [], [], PATIENCE_S)[0]:
-        click.echo("Reading standard input until it ends … (`</dev/null` says that there is none)", err=True)
-    return _read()
+    return _to_its_end(source) if _begins(source) else ""
+
+
+def _begins(source: int) -> bool:
+    """Whether something comes, or the end, while we are patient."""
+    if _comes(source, TOLD_AFTER_S):
+        return True
+    click.echo("Waiting for standard input … (`</dev/null` says that there is none)", err=True)
+    if _comes(source, PATIENCE_S - TOLD_AFTER_S):
+        return True
+    click.echo(
+        'Nothing came on standard input: going on without it. (To wait for it, end the prompt with "-".)', err=True
+    )
+    return False
+
+
+def _to_its_end(source: int) -> str:
+    """Whoever has begun to write is waited for: half of a text is worse than none."""
+    read, told = bytearray(), False
+    while True:
+        if not told and not _comes(source, PATIENCE_S):
+            click.echo("Reading standard input until it ends …", err=True)
+            told = True
+        if not (piece := os.read(source, 65536)):
+            return read.decode(errors="replace")
+        read += piece
+
+
+def _comes(source: int, within_s: float) -> bool:
+    return bool(select.select([source], [], [], within_s)[0])

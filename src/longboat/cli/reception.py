@@ -13,7 +13,7 @@ from longboat.errors import LongboatError
 
 GREETING = 64 << 10
 """Bytes, head included, of what a server says of itself to somebody who does not know it yet."""
-LARGEST = 256 << 20
+LARGEST = 512 << 20
 """Of anything else: a session with all that is in it."""
 RATE = 16_000
 """Bytes per second. What comes at least that fast may take its time."""

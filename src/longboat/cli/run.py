@@ -103,8 +103,9 @@ def run(
     """Send PROMPT to the agent and stream its answer. A server is started in the background if none runs.
 
     What is piped in follows the prompt; without one, it is the prompt. A file on standard input is read only if the
-    prompt ends with "-", so that a loop over a file keeps its list. (If whoever starts this keeps a pipe open without
-    writing to it: add </dev/null.) Ctrl-C cancels the run; closing the terminal does not.
+    prompt ends with "-", so that a loop over a file keeps its list. A pipe on which nothing comes for 3 s is left
+    alone; with "-" at the end it is waited for, and </dev/null says that there is nothing to wait for. Ctrl-C cancels
+    the run; closing the terminal does not.
 
     What the agent asks is put to you, at a terminal. In a script there is nobody to ask: then the run is canceled and
     the exit code is 1, unless you give --yolo or --wait-for-answers.

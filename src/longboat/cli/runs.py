@@ -7,7 +7,7 @@ import click
 from longboat.cli import candidates
 from longboat.cli.console import ago, json_line, notice, one_line, table
 from longboat.cli.options import cwd_option, elsewhere, format_option
-from longboat.wire.models import Outcome, Run, RunState
+from longboat.wire.models import Delivery, Outcome, Run, RunState
 
 PAGE = 100
 MOST = 10_000
@@ -18,7 +18,7 @@ OUTCOMES = {
     Outcome.ERROR: "failed",
     Outcome.INTERRUPTED: "interrupted",
 }
-"""How a run ended, for people."""
+"""How a run ended, for people; the same words in every command."""
 
 
 @click.command(short_help="List runs: what is active, queued and over.")
@@ -38,6 +38,9 @@ OUTCOMES = {
 def runs(*, state: str | None, session_id: str | None, everything: bool, limit: int, style: str, cwd: str) -> None:
     """List the runs of this directory, newest first. Those of sub-agents are part of the run that sent them, and listed
     with --all, or with -s and the sub-agent's session.
+
+    A prompt that is "queued #2" has two before it; one that "steers" goes into the running turn with its next step.
+    What is over is done, canceled (somebody ended it), failed, or interrupted (the server stopped in the middle).
 
     \b
     longboat runs
@@ -74,7 +77,9 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
 
 def _row(run: Run) -> tuple[str, str, str, str]:
     state = OUTCOMES[run.outcome] if run.outcome else run.state.value
-    if run.state is RunState.QUEUED and run.position is not None:
+    if run.state is RunState.QUEUED and run.delivery is Delivery.STEER:
+        state = "steers"  # with the next step of what runs: it has no place in the queue
+    elif run.state is RunState.QUEUED and run.position is not None:
         state = f"queued #{run.position}"
     if run.cancel_requested and run.state is RunState.ACTIVE:
         state = "stopping"

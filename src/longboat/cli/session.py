@@ -1,5 +1,8 @@
 """`longboat session`: list, show, rename, summarize, delete, fork, export, import."""
 
+import shlex
+import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
@@ -7,6 +10,7 @@ import click
 from longboat.cli import candidates
 from longboat.cli.console import ago, json_line, notice, one_line, safe, table
 from longboat.cli.options import cwd_option, elsewhere, events_option, format_option, own_name
+from longboat.wire.ids import person
 from longboat.wire.models import (
     FinishPart,
     FinishReason,
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST = 10_000
 """Sessions in one list."""
+LONG = 8 << 20
+"""Bytes of a document that takes so long that it is told."""
 
 
 @click.group(short_help="List, show, rename, summarize, delete, fork, export and import sessions.")
@@ -39,19 +45,21 @@ def session() -> None:
 
 @session.command("list")
 @click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="At most so many.")
+@click.option("--search", default="", metavar="WORDS", help="Only those with these words in the title.")
 @click.option("--all", "everything", is_flag=True, help="Also the sessions of sub-agents.")
 @format_option
 @cwd_option
-def list_sessions(limit: int, everything: bool, style: str, cwd: str) -> None:
+def list_sessions(limit: int, search: str, everything: bool, style: str, cwd: str) -> None:
     """List sessions, the one that was used last first.
 
     \b
     longboat session list
+    longboat session list --search "broken build"
     longboat session list --limit 500
     longboat session list --format json | jq -r .id
     """
     connection, workspace_id = _workspace(cwd)
-    known = _sessions(connection, workspace_id, everything=everything)
+    known = _sessions(connection, workspace_id, search=search, everything=everything)
     found = sorted(known, key=lambda each: each.updated_at, reverse=True)[:limit]
     if style == "json":
         for each in found:
@@ -63,8 +71,11 @@ def list_sessions(limit: int, everything: bool, style: str, cwd: str) -> None:
         ]
         table(("SESSION", "STATE", "USED", "TITLE"), rows)
         if hidden := len(known) - len(found):
-            options = f"{' --all' if everything else ''}{elsewhere(cwd)} --limit {min(len(known), MOST)}"
+            searched = f" --search {shlex.quote(search)}" if search else ""
+            options = f"{searched}{' --all' if everything else ''}{elsewhere(cwd)} --limit {min(len(known), MOST)}"
             notice(f"{hidden} more: longboat session list{options}")
+    elif search:
+        click.echo(f"No session has {safe(search)!r} in its title.")
     else:
         click.echo('No sessions yet: longboat run "…" starts one.')
 
@@ -90,8 +101,9 @@ def show_session(session_id: str, style: str, cwd: str) -> None:
             json_line(message)
         return
     click.secho(safe(found.title) or "(untitled)", bold=True)
+    senders = _senders(connection, workspace_id, found.id)
     for message in messages:
-        _print_message(message)
+        _print_message(message, senders)
     if not messages:
         click.echo("Nothing is said in it.")
     _print_undone(connection, workspace_id, found.id)
@@ -216,8 +228,11 @@ def import_session(document: BinaryIO, cwd: str) -> None:
     """
     from longboat.client import calls
 
+    content = document.read()
     connection, workspace_id = _workspace(cwd)
-    made = connection.send(calls.import_session(workspace_id, document.read()))
+    if len(content) > LONG and sys.stderr.isatty():
+        notice(f"Importing {len(content) >> 20} MB …")
+    made = connection.send(calls.import_session(workspace_id, content))
     click.echo(f"{made.id} {one_line(made.title)}")
 
 
@@ -228,10 +243,12 @@ def _workspace(cwd: str) -> "tuple[Connection, str]":
     return connection, connection.join(cwd).id
 
 
-def _sessions(connection: "Connection", workspace_id: str, *, everything: bool) -> list[Session]:
+def _sessions(connection: "Connection", workspace_id: str, *, search: str, everything: bool) -> list[Session]:
     from longboat.client import calls
 
-    pages = connection.pages(lambda after: calls.sessions(workspace_id, limit=500, after=after, top=not everything))
+    pages = connection.pages(
+        lambda after: calls.sessions(workspace_id, limit=500, after=after, search=search, top=not everything)
+    )
     return [each for page in pages for each in page.items]
 
 
@@ -242,6 +259,16 @@ def _messages(connection: "Connection", workspace_id: str, session_id: str) -> l
     return [message for page in pages for message in page.items]
 
 
+def _senders(connection: "Connection", workspace_id: str, session_id: str) -> dict[str, str]:
+    """Who sent each run, as far as they said."""
+    from longboat.client import calls
+
+    me = person(own_name())
+    pages = connection.pages(lambda after: calls.runs(workspace_id, session_id=session_id, limit=500, after=after))
+    named = ((run.run_id, person(run.client_id)) for page in pages for run in page.items if run.client_id)
+    return {run_id: "you" if name == me else safe(name) for run_id, name in named}
+
+
 def _print_undone(connection: "Connection", workspace_id: str, session_id: str) -> None:
     from longboat.client import calls
 
@@ -250,7 +277,7 @@ def _print_undone(connection: "Connection", workspace_id: str, session_id: str) 
         click.echo(f"\n[{what}: longboat redo -s {session_id} brings back the one that was undone last]")
 
 
-def _print_message(message: Message) -> None:
+def _print_message(message: Message, senders: Mapping[str, str]) -> None:
     lines: list[str] = []
     for part in message.parts:
         match part:
@@ -268,11 +295,12 @@ def _print_message(message: Message) -> None:
                 pass
     if lines:
         click.echo()
-        click.secho({Role.USER: "you", Role.ASSISTANT: "agent", Role.TOOL: "tools"}[message.role], fg="cyan")
+        who = {Role.ASSISTANT: "agent", Role.TOOL: "tools"}.get(message.role) or senders.get(message.run_id, "user")
+        click.secho(who, fg="cyan")
         click.echo("\n".join(lines))
 
 
 def _finish(part: FinishPart) -> str:
-    reason = part.reason.value.replace("_", " ")
+    reason = "failed" if part.reason is FinishReason.ERROR else part.reason.value.replace("_", " ")
     said = [text for text in (part.title, part.detail) if text and text.lower() != reason]
     return f"[{reason}] {': '.join(map(safe, said))}".rstrip()

@@ -47,6 +47,7 @@ def stats(days: int, everywhere: bool, style: str, cwd: str) -> None:
 
 def _print(found: "Stats") -> None:
     from longboat.cli.console import one_line, table
+    from longboat.cli.runs import OUTCOMES
 
     tokens_in, tokens_out, cost = _used(found.usage)
     click.echo(f"Since {found.since}: {tokens_in} tokens in, {tokens_out} out, {cost}.\n")
@@ -68,7 +69,7 @@ def _print(found: "Stats") -> None:
         table(("TOOL", "CALLS", "FAILED", ""), _barred(tools, [each.calls for each in found.tools]))
     if found.outcomes:
         click.echo()
-        ends = [(each.outcome.value, f"{each.runs:,}") for each in found.outcomes]
+        ends = [(OUTCOMES[each.outcome], f"{each.runs:,}") for each in found.outcomes]
         table(("ENDED", "RUNS", ""), _barred(ends, [each.runs for each in found.outcomes]))
         click.echo()
         table(

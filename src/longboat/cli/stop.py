@@ -2,10 +2,14 @@
 
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from longboat.cli.console import safe
+from longboat.cli.main import Failure, naming_variable
+from longboat.cli.options import elsewhere
 from longboat.errors import LongboatError, ServerBusy
 
 
@@ -20,7 +24,6 @@ def stop(force: bool) -> None:
     """
     from longboat.cli.background import STOP_S, probe, wait_until_gone
     from longboat.cli.connection import Connection
-    from longboat.cli.main import Failure, hint_for, naming_variable
     from longboat.client import calls
 
     connection = Connection()
@@ -31,12 +34,11 @@ def stop(force: bool) -> None:
     try:
         connection.send(calls.shutdown(if_idle=not force))
     except ServerBusy as error:
-        message = "A run is unfinished: wait for it, or cancel it."
-        raise Failure(message, hint_for(error)) from error
+        raise _unfinished(busy) from error
     drain_s = _drain_s()
     try:
         if busy:
-            where = ", ".join(busy)
+            where = safe(", ".join(busy))
             click.echo(f"Waiting for what runs in {where}: up to {drain_s:g} s, then it is interrupted.", err=True)
             click.echo("(Ctrl-C interrupts it now.)", err=True)
         gone = wait_until_gone(connection, drain_s + STOP_S)
@@ -46,6 +48,13 @@ def stop(force: bool) -> None:
     if not gone:
         raise Failure("The server still answers.", "`longboat logs` shows what it does.")
     click.echo("The server has stopped.")
+
+
+def _unfinished(busy: Sequence[str]) -> Failure:
+    """Where something runs: the server may have many directories open, and this may be none of them."""
+    where, there = (f" in {safe(', '.join(busy))}", elsewhere(busy[0])) if busy else ("", "")
+    hint = f"`longboat runs{there} --state active` shows what runs; `longboat stop --force` stops it anyway."
+    return Failure(f"A run is unfinished{where}: wait for it, or cancel it.", hint)
 
 
 def _drain_s() -> float:
@@ -61,7 +70,6 @@ def _drain_s() -> float:
 
 def _hurry() -> None:
     """The second signal of a server on this machine skips the drain; any other is left to itself."""
-    from longboat.cli.main import naming_variable
     from longboat.client.address import read_discovery
 
     found = read_discovery(os.environ)

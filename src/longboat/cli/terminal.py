@@ -1,17 +1,23 @@
 """Opening the terminal app: which server, which directory, which session."""
 
+import os
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
+from longboat.cli.console import safe
 from longboat.cli.main import Failure
 from longboat.cli.options import own_name
 from longboat.errors import LongboatError
 from longboat.wire.models import Workspace
 from longboat.wire.requests import Approve, Effort
+
+if TYPE_CHECKING:
+    from longboat.cli.connection import Connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +34,11 @@ class Wishes:
 def open_here(cwd: str, wishes: Wishes) -> None:
     """The app on the user's own server, which is started if none runs."""
     from longboat.cli.background import ensure_server
-    from longboat.cli.ids import session_meant
     from longboat.cli.shell_env import env_for
 
     check_terminal()
     connection = ensure_server(cwd)
-    session = wishes.session
-    if session is not None:
-        session = session_meant(connection, connection.join(cwd).id, session).id
-    _open({}, cwd, session, wishes, env_for(connection.address, None))
+    _open({}, cwd, _session(connection, cwd, wishes), wishes, env_for(connection.address, None))
 
 
 def open_there(url: str, token: str | None, path: str | None, wishes: Wishes) -> None:
@@ -46,13 +48,25 @@ def open_there(url: str, token: str | None, path: str | None, wishes: Wishes) ->
     from longboat.client.address import find
 
     check_terminal()
-    known = Connection(find(url=url, token=token)).send(calls.workspaces()).items
-    _open({"url": url, "token": token}, path or _chosen(known), wishes.session, wishes, None)
+    connection = Connection(find(url=url, token=token))
+    known = connection.send(calls.workspaces()).items
+    path = path or _chosen(known)
+    _open({"url": url, "token": token}, path, _session(connection, path, wishes), wishes, None)
 
 
 def check_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Failure("The terminal app needs a terminal.", 'Without one: longboat run "…", or longboat watch RUN.')
+
+
+def _session(connection: "Connection", path: str, wishes: Wishes) -> str | None:
+    """The one that is meant; none is a new one."""
+    from longboat.cli.connection import last_session
+    from longboat.cli.ids import session_meant
+
+    if wishes.session is not None:
+        return session_meant(connection, connection.join(path).id, wishes.session).id
+    return last_session(connection, connection.join(path).id) if wishes.last else None
 
 
 def _open(
@@ -116,5 +130,21 @@ def _chosen(known: Sequence[Workspace]) -> str:
     if len(known) == 1:
         return known[0].path
     for number, workspace in enumerate(known, 1):
-        click.echo(f"{number:3}  {workspace.path}{'  (busy)' if workspace.busy else ''}")
-    return known[click.prompt("Which directory", type=click.IntRange(1, len(known)), default=1) - 1].path
+        click.echo(f"{number:3}  {safe(workspace.path)}{'  (busy)' if workspace.busy else ''}")
+    here = os.path.realpath(".")
+    usual = next((number for number, each in enumerate(known, 1) if each.path == here), 1)
+    chosen = click.prompt("Which directory", value_proc=lambda given: _meant(given, known), default=str(usual))
+    return str(chosen)
+
+
+def _meant(given: str, known: Sequence[Workspace]) -> str:
+    """The path of the directory that a person names by its number in the list, its path or its id."""
+    given = given.strip()
+    names = ((str(number), each.path, each.id) for number, each in enumerate(known, 1))
+    for workspace, called in zip(known, names, strict=True):
+        if (given.rstrip("/") or given) in called:
+            return workspace.path
+    raise click.UsageError(
+        f"{safe(given)!r} is none of them: give a number from 1 to {len(known)}, a path or an id. "
+        "(--cwd DIR opens another one.)"
+    )

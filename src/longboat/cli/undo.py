@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from longboat.client.calls import Call
     from longboat.wire.workshop import Undone
 
+WORDS = 70
+"""Columns of the prompt by which a turn is known again."""
+
 
 @click.command(short_help="Take the newest turn back: its file changes and its messages.")
 @click.option(
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 @cwd_option
 def undo(session_id: str | None, cwd: str) -> None:
     """Put back the files that the newest turn changed with its own tools, and take its messages out of the session.
-    Of each file you are told whether it was restored, recreated or removed.
+    You are told the prompt, and of each file whether it was restored, recreated or removed.
 
     If somebody has changed one of those files since, nothing is undone, and you are told which. What shell commands did
     is not undone.
@@ -40,12 +43,13 @@ def undo(session_id: str | None, cwd: str) -> None:
 
 
 def turn_about(call: "Callable[[str, str], Call[Undone]]", session_id: str | None, cwd: str, *, done: str) -> None:
-    """Undo or redo in a session, and say what became of which files."""
+    """Undo or redo in a session, and say of which prompt, and what became of which files."""
     from longboat.cli.background import ensure_server
     from longboat.cli.connection import last_session
-    from longboat.cli.console import safe
+    from longboat.cli.console import one_line, safe
     from longboat.cli.ids import session_meant
     from longboat.cli.main import Failure
+    from longboat.client import calls
 
     connection = ensure_server(cwd)
     workspace_id = connection.join(cwd).id
@@ -54,7 +58,8 @@ def turn_about(call: "Callable[[str, str], Call[Undone]]", session_id: str | Non
     elif (session_id := last_session(connection, workspace_id)) is None:
         raise Failure("There is no session here yet.", 'Begin one with: longboat run "…"')
     undone = connection.send(call(workspace_id, session_id))
-    click.echo(f"{done}: run {undone.run_id} of session {session_id}")
+    prompt = connection.send(calls.get_run(workspace_id, undone.run_id)).prompt
+    click.echo(f"{done}: {one_line(prompt, WORDS) or '(a prompt without words)'}")
     for file in undone.fates:
         click.echo(f"  {file.fate.value} {safe(file.path)}")
     if not undone.files:

@@ -19,6 +19,7 @@ from longboat.cli.console import safe
 from longboat.cli.display import Display
 from longboat.cli.main import Failure
 from longboat.cli.options import own_name
+from longboat.cli.runs import OUTCOMES
 from longboat.client import Client, Event
 from longboat.client.patience import STOPPED
 from longboat.errors import LongboatError, ServerUnreachable
@@ -83,10 +84,12 @@ async def _submit_and_wait(
             await interrupt.settled()
     if stage.answering.unanswerable is not None and not interrupt.asked:
         raise _unanswered(stage.answering.unanswerable)
-    if interrupt.asked:
+    if interrupt.asked and (complete is None or complete.outcome is not Outcome.CANCELED):
+        if complete is not None:
+            stage.say(f"It was over before: {OUTCOMES[complete.outcome]}")
         return CANCELED
     code = _exit_code(complete, stage)
-    if code == 0 and complete is not None and sys.stdout.isatty():
+    if complete is not None and sys.stdout.isatty():
         stage.say(f'session {complete.session_id}; go on with: longboat run -c "…"')
     return code
 

@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
-LONG_S = 300.0
-"""For what may be many megabytes."""
+LONG_S, SLOW = 300.0, 100_000
+"""For what may be many megabytes, at so many bytes per second or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,8 +360,8 @@ def export_text(workspace_id: str, session_id: str, style: str) -> Call[bytes]:
 
 
 def import_session(workspace_id: str, document: bytes) -> Call[models.Session]:
-    path = _in(workspace_id, "sessions", "import")
-    return Call(method="POST", path=path, answer=models.Session, body=document, repeatable=False, timeout_s=LONG_S)
+    path, timeout_s = _in(workspace_id, "sessions", "import"), LONG_S + len(document) / SLOW
+    return Call(method="POST", path=path, answer=models.Session, body=document, repeatable=False, timeout_s=timeout_s)
 
 
 def files(workspace_id: str, path: str = ".", *, everything: bool = False) -> Call[listings.FilePage]:

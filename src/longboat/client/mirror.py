@@ -28,7 +28,7 @@ from longboat.wire.models import (
     ToolCallPart,
     ToolResultPart,
 )
-from longboat.wire.workshop import Job, LspEvent, McpEvent, TodoItem, Todos
+from longboat.wire.workshop import ConfigChanged, Job, LspEvent, McpEvent, TodoItem, Todos
 
 Value = TypeVar("Value")
 
@@ -103,6 +103,8 @@ class Mirror:
     """As the servers: those that were told of since the snapshot. `Client.jobs`, `mcp` and `lsp` read all."""
     mcp: dict[str, McpEvent] = field(default_factory=dict)
     lsp: dict[tuple[str, str], LspEvent] = field(default_factory=dict)
+    config: ConfigChanged | None = None
+    """Who answers, if that changed since the snapshot; `Client.offered_models` tells it at any time."""
     _transcripts: dict[str, Transcript] = field(default_factory=dict)
 
     def transcript(self, session_id: str) -> Transcript:
@@ -154,6 +156,8 @@ class Mirror:
                 self.mcp[server.server] = server
             case LspEvent() as language:
                 self.lsp[language.server, language.root] = language
+            case ConfigChanged() as config:
+                self.config = config
 
     def _begin(self, snapshot: Snapshot) -> None:
         """All that a snapshot tells is as it tells it; what it does not tell may have changed unheard."""
@@ -164,6 +168,7 @@ class Mirror:
         self.clients = {client.client_id: client for client in snapshot.clients}
         for told in (self.todos, self.jobs, self.mcp, self.lsp):
             told.clear()
+        self.config = None
         for transcript in self._transcripts.values():
             transcript.begin()
         for message in snapshot.messages:

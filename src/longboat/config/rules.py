@@ -43,7 +43,8 @@ def with_rules(file: Path, text: str, rules: Sequence[str]) -> str:
     if not new:
         return text
     changed = _inserted(text, new)
-    sayable = all(rule.isprintable() for rule in new)
+    # A command may have several lines. Other signs that cannot be seen would hide what is allowed.
+    sayable = all(rule.replace("\n", " ").replace("\t", " ").isprintable() for rule in new)
     if changed is None or not sayable or jsonc.parse(changed) != _expected(value, new):
         raise ConfigInvalid(f"{file}: could not add {', '.join(new)} to permissions.allow: add it by hand.")
     return changed

@@ -112,7 +112,9 @@ class ServerSection(_Section, frozen=True, kw_only=True):
     """Seconds between the signs of life on a silent event stream; less where something on the way cuts silent
     connections."""
     max_body_mb: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 16
-    """The largest request body."""
+    """The largest request body, but for an import."""
+    max_import_mb: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 512
+    """The largest export that can be imported. It needs about five times as much memory for a moment."""
 
 
 class PermissionsSection(_Section, frozen=True, kw_only=True):

@@ -56,15 +56,20 @@ async def run(
                     code = await starting.result().wait()
         finally:
             # Canceled while it starts: asyncio would end it alone, and what it has started by then would stay.
-            process = await starting
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_REAP_S):
-                    await process.wait()
+            await asyncio.wait([starting])
+            if not starting.exception():
+                await _end(starting.result())
         out.drain()
         err.drain()
         return Done(code=code, stdout=bytes(out.data), stderr=bytes(err.data), is_cut=out.is_full or err.is_full)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_REAP_S):
+            await process.wait()
 
 
 class _Tap:

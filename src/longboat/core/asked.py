@@ -13,8 +13,10 @@ class Asked:
 
     def take_back(self, prompt: str) -> None:
         """The newest that reads so: the same may have been asked before."""
-        del self._prompts[len(self._prompts) - 1 - self._prompts[::-1].index(prompt)]
-        self._told = min(self._told, len(self._prompts))
+        at = len(self._prompts) - 1 - self._prompts[::-1].index(prompt)
+        del self._prompts[at]
+        if at < self._told:
+            self._told -= 1
 
     def begin_with(self, prompt: str) -> None:
         """What began the turn turned out to say this."""

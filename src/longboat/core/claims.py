@@ -31,6 +31,8 @@ class Gap:
     why: str
     narrow: str = ""
     wide: str = ""
+    brief: str = ""
+    """Why, beside the thing itself; empty: as `why`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,14 @@ class Claim:
         if self.tool in LOOKING | _CHANGE_PATHS or any(map(self._meets, self.allowing(self.tool))):
             return
         yield self._gap()
+
+    def doubts(self) -> Iterator[Gap]:
+        """What a deny rule may turn out to meet. No rule that allows helps here."""
+        return iter(())
+
+    def rule_for_all(self) -> str:
+        """The rule that allows exactly this where its parts cannot be named; empty where there is none."""
+        return ""
 
     def _places(self) -> tuple[str, ...]:
         """The paths that it touches: as resolved, and as named."""
@@ -132,12 +142,13 @@ def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool) -> Gap:
     shown = re.sub(r"([*?\\])", r"\\\1", path if inside is None else inside)
     narrow = f"{tool}({shown})"
     if inside is None:
-        return Gap(why=f"{path} is outside the workspace.", narrow=narrow)
+        return Gap(why=f"{path} is outside the workspace.", narrow=narrow, brief="outside the workspace")
     if guarded:
-        return Gap(why=f"{inside} decides what may run here.", narrow=narrow)
+        return Gap(why=f"{inside} decides what may run here.", narrow=narrow, brief="decides what may run here")
     parent = posixpath.dirname(shown)
     return Gap(
         why=f"No rule allows {tool} on {inside}.",
         narrow=narrow,
         wide=f"{tool}({parent}/**)" if parent else f"{tool}(*)",
+        brief="no rule allows it",
     )

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from longboat.core.claims import Claim, is_guarded
 from longboat.core.rules import PathPattern, Rule, RuleInvalid, Rules, parse_rule, parse_rules
 from longboat.core.shell import parse
-from longboat.core.shell_claims import NamedPath, ShellClaim, moves_of
+from longboat.core.shell_account import told_parts
+from longboat.core.shell_claims import ShellClaim
+from longboat.core.shell_places import NamedPath, moves_of
+from longboat.wire.asks import CommandPart
 
 __all__ = [
     "Allow",
@@ -28,9 +31,11 @@ __all__ = [
     "hidden_by",
     "is_guarded",
     "judge",
+    "may_be_denied",
     "named_paths",
     "parse_rule",
     "parse_rules",
+    "parts_of",
 ]
 
 
@@ -103,7 +108,33 @@ def grant_for(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), direct
     gaps = tuple(claim.gaps())
     narrow = tuple(dict.fromkeys(gap.narrow for gap in gaps))
     wide = tuple(dict.fromkeys(gap.wide or gap.narrow for gap in gaps))
-    return Offer(narrow=() if "" in narrow else narrow, wide=() if "" in wide or wide == narrow else wide)
+    return Offer(
+        narrow=_for_all(need, claim) if "" in narrow else narrow,
+        wide=() if "" in wide or wide == narrow else wide,
+    )
+
+
+def _for_all(need: Need, claim: Claim) -> tuple[str, ...]:
+    """For what has a part that no rule can name: the rule for all of it, and those that it needs beside it."""
+    if not (rule := claim.rule_for_all()):
+        return ()
+    more = _claim(need, claim.rules, (*claim.grants, parse_rule(rule)), claim.directory).gaps()
+    narrow = tuple(dict.fromkeys((*(gap.narrow for gap in more), rule)))
+    return () if "" in narrow else narrow
+
+
+def parts_of(
+    need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory: str
+) -> tuple[tuple[CommandPart, ...], int]:
+    """What a shell command that is asked is made of, and how many parts were left out."""
+    claim = _claim(need, rules, grants, directory)
+    return told_parts(claim) if isinstance(claim, ShellClaim) else ((), 0)
+
+
+def may_be_denied(need: Need, *, rules: Rules, directory: str) -> str:
+    """Why it cannot be told whether a rule denies this; empty where it can. For those whom nobody would ask."""
+    doubt = next(_claim(need, rules, (), directory).doubts(), None)
+    return doubt.why if doubt else ""
 
 
 def named_paths(command: str, *, directory: str, start: str = "") -> tuple[NamedPath, ...]:

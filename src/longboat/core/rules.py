@@ -19,6 +19,8 @@ _ON_URLS = frozenset({"download", "fetch"})
 _RULE = re.compile(r"([a-z][a-z0-9_]*|mcp__[A-Za-z0-9_.*-]+)(?:\((.+)\))?", re.DOTALL)
 _URL = re.compile(r"(https?://)([^/?#\\@\s]+)([/?#].*)?", re.DOTALL)
 _SET = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_TEXT = re.compile(r"=\s")
+"""So begins the pattern for one text, whatever is in it: no star stands for anything there."""
 _PIECE = re.compile(r"""'[^']*'|"(?:[^"\\$`]|\\.)*"|\\.|\*|[^\s'"\\*;|&<>()$`]+""", re.DOTALL)
 _IN_QUOTES = re.compile(r'\\([$`"\\])')
 _GLOB_SIGN = re.compile(r"/\*\*/|/\*\*\Z|\*\*/|\*\*|\*|\?|\\.|[^*?\\/]+|/|\\", re.DOTALL)
@@ -241,6 +243,8 @@ class _Malformed(Exception):
 def _pattern(tool: str, text: str) -> CommandPattern | PathPattern | UrlPattern | Glob:
     if not text:
         raise _Malformed("the pattern is empty")
+    if tool == "bash" and _TEXT.match(text):
+        return Glob((text[1:].strip(),))
     if tool == "bash":
         return _command_pattern(text)
     if tool in ON_PATHS:

@@ -64,6 +64,8 @@ class Script:
     """Variables whose values commands read as their input, as written."""
     opaque: str = ""
     """Why it cannot be vouched for. Then the other fields hold what was found, and may miss any part."""
+    suspects: tuple[tuple[Command, str], ...] = ()
+    """Those of the commands that are to blame for it, each with why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ class _Reading:
         self.exported: list[str] = []
         self.fed: list[str] = []
         self.reasons: list[str] = []
+        self.suspects: list[tuple[Command, str]] = []
         self._depth = depth
 
     def all_of(self, text: str) -> Script:
@@ -136,6 +139,7 @@ class _Reading:
             exported=tuple(self.exported),
             fed=tuple(self.fed),
             opaque=self.reasons[0] if self.reasons else "",
+            suspects=tuple(self.suspects),
         )
 
     def _read(self, text: str) -> None:
@@ -159,6 +163,7 @@ class _Reading:
             self._sort(command, found, depth)
         except NotUnderstood as error:
             self.reasons.append(str(error))
+            self.suspects.append((command, str(error)))
             found.append(command)
 
     def _sort(self, command: Command, found: list[Command], depth: int) -> None:
@@ -224,7 +229,8 @@ class _Reading:
         self.shadows.append(command)
         inner = _Reading(depth=depth + 1)
         inner._read(script)
-        found += [Command(each.words, command.assignments + each.assignments) for each in inner.commands]
+        found += [_set_by(command, each) for each in inner.commands]
+        self.suspects += [(_set_by(command, each), why) for each, why in inner.suspects]
         self.shadows += inner.shadows
         self.redirections += inner.redirections
         self.variables += inner.variables
@@ -240,6 +246,11 @@ class _Reading:
             self.exported.append(assigned.group(1))
         self.exported += [each.name for each in command.assignments]
         self.shadows.append(command)
+
+
+def _set_by(outer: Command, inner: Command) -> Command:
+    """What a shell runs, with what was set for the shell."""
+    return Command(inner.words, outer.assignments + inner.assignments)
 
 
 def _operands(wrapper: _Wrapper, words: Sequence[Word]) -> int:

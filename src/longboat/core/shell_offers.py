@@ -33,6 +33,9 @@ _BY_TOPIC = frozenset({"apt", "brew", "gh", "git", "make", "systemctl"})
 """Their second word is a command of their own or a thing, and no program that they run."""
 _RUN_NEXT = frozenset({"dlx", "exec", "run", "shell", "tool", "x"})
 
+MAX_TEXT = 1_000
+"""A rule that nobody would read is none to offer."""
+
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_:./@-]*")
 
 
@@ -67,3 +70,9 @@ def wide_rule(command: Command) -> str:
     if len(words) == 1 and name in _WIDE_BY_SECOND_WORD:
         return ""
     return "" if words[-1] in _RUN_NEXT else f"bash({' '.join(words)} *)"
+
+
+def text_rule(text: str) -> str:
+    """The rule for exactly this text, of which it is not known what it does; empty where a person could not read it."""
+    legible = len(text) <= MAX_TEXT and text.replace("\n", " ").replace("\t", " ").isprintable()
+    return f"bash(= {text})" if legible and text else ""

@@ -85,7 +85,16 @@ def keys_of(kind: str) -> tuple[str, ...]:
 def named_section(name: str, environ: Mapping[str, str]) -> ProviderSection | None:
     """The section of a provider that longboat.json does not have, as its name and the environment make it."""
     if name in KNOWN or name in CLOUDS or name == LOCAL_TYPE:
-        base_url = environ.get("OPENAI_BASE_URL") if name == "openai" else None
         # A name from our own tables is one of the types.
-        return ProviderSection(type=name, base_url=base_url or None)  # type: ignore[arg-type]
+        return ProviderSection(type=name, base_url=_moved_to(name, environ))  # type: ignore[arg-type]
+    return None
+
+
+def _moved_to(name: str, environ: Mapping[str, str]) -> str | None:
+    """Where the usual variable has moved a provider to. Servers like OpenAI's often want no key, and an address makes
+    them ready. Of Anthropic's the address alone says nothing: other programs set it beside a token of their own."""
+    if name == "openai":
+        return environ.get("OPENAI_BASE_URL") or None
+    if name == "anthropic" and any(environ.get(key) for key in keys_of(name)):
+        return environ.get("ANTHROPIC_BASE_URL") or None
     return None

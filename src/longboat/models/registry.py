@@ -14,6 +14,7 @@ from longboat.config.settings import Config, ProviderSection
 from longboat.errors import ConfigInvalid, ModelError
 from longboat.models import catalogue, local, refreshed, running
 from longboat.models.building import Access, Choice, abilities_of, build, defaults_of, window_of
+from longboat.models.fallback import advice_on
 from longboat.models.lending import Closable, LentModel
 from longboat.models.providers import CLOUDS, KNOWN, LOCAL_TYPE, cloud_address, cloud_wants, keys_of, named_section
 from longboat.models.seam import Model
@@ -48,6 +49,8 @@ class Overview:
     providers: tuple[ProviderInfo, ...]
     hint: str | None = None
     """What could be set better."""
+    advice: str | None = None
+    """What to tell whoever asks `large` without having chosen it: that nothing is configured, and how to do it."""
 
 
 class Registry:
@@ -88,7 +91,12 @@ class Registry:
         except ModelError as error:
             return Overview(large=None, small=None, problem=error.message, providers=self._infos())
         return Overview(
-            large=large.name, small=small.name, problem=None, providers=self._infos(), hint=self._hint(large)
+            large=large.name,
+            small=small.name,
+            problem=None,
+            providers=self._infos(),
+            hint=self._hint(large),
+            advice=advice_on(self._config, large.provider),
         )
 
     def models(self) -> tuple[ModelInfo, ...]:

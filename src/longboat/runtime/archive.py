@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from longboat.runtime.exports import export
+from longboat.runtime.exports import encoded, export
 from longboat.runtime.forking import fork
 from longboat.runtime.imports import import_session
 from longboat.runtime.markdown import render
@@ -24,9 +24,13 @@ class Archive:
     async def export(self, session_id: str) -> SessionExport:
         return await export(self._store, self._workspace_id, self._directory, session_id)
 
+    async def document(self, session_id: str) -> bytes:
+        """The export as JSON."""
+        return await asyncio.to_thread(encoded, await self.export(session_id))
+
     async def markdown(self, session_id: str) -> str:
         return await asyncio.to_thread(render, await self.export(session_id))
 
-    async def take(self, raw: bytes) -> Session:
+    async def take(self, raw: bytes | bytearray) -> Session:
         """Import a document."""
         return await import_session(self._store, self._workspace_id, self._directory, raw)

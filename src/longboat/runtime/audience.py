@@ -1,6 +1,6 @@
 """Who is attached to a workspace: their claims, their streams, and that the others are told of them.
 
-Owns the hub, the guest book and the claims. Must not know sessions or runs.
+Owns the hub, the guest book and the claims; the lookout looks while somebody is here. Must not know sessions or runs.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -10,13 +10,17 @@ from longboat.config.settings import Settings
 from longboat.runtime.claims import Claims
 from longboat.runtime.guests import GuestBook
 from longboat.runtime.hub import Hub
+from longboat.runtime.lookout import Lookout
 from longboat.store.protocol import Store
 
 
 class Audience:
-    def __init__(self, store: Store, workspace_id: str, settings: Settings, on_free: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, workspace_id: str, settings: Settings, lookout: Lookout, on_free: Callable[[], None]
+    ) -> None:
         self.hub = Hub(store, workspace_id, heartbeat_s=settings.heartbeat_s)
         self._guests = GuestBook(store, workspace_id)
+        self._lookout = lookout
         self.claims = Claims(
             hold_s=settings.create_hold_s,
             grace_s=settings.detach_grace_s,
@@ -34,7 +38,8 @@ class Audience:
             if new:
                 await self._guests.came(client_id)
             async with aclosing(self.hub.stream(after, session_id)) as chunks:
-                yield chunks
+                with self._lookout.attended():
+                    yield chunks
         finally:
             self.claims.detach(client_id, stream)
 

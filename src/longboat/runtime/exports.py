@@ -1,23 +1,52 @@
-"""Export: all that is finished of a session as one document."""
+"""Export: all that is finished of a session, and of its sub-agents, as one document."""
 
+import asyncio
 import base64
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from longboat.runtime.clock import now
-from longboat.runtime.transcript import Transcript, read_finished
-from longboat.store.protocol import Row, Store
+from longboat.runtime.transcript import Transcript, read_family, read_finished
+from longboat.store.protocol import Reader, Row, Store
 from longboat.tools.paths import shown
-from longboat.wire.archive import FORMAT, FORMAT_VERSION, ExportedChange, FileContent, SessionExport
+from longboat.wire.archive import (
+    FORMAT,
+    FORMAT_VERSION,
+    ExportedChange,
+    ExportedSubAgent,
+    FileContent,
+    SessionExport,
+)
+
+LISTS = ("messages", "runs", "changes", "sub_agents")
+"""What may be long in a document."""
+
+_encode = msgspec.json.Encoder().encode
 
 
 async def export(store: Store, workspace_id: str, directory: Path, session_id: str) -> SessionExport:
-    transcript, rows = await store.read(
-        lambda reader: (
-            read_finished(reader, workspace_id, session_id),
-            reader.fetch("changes_standing", session_id=session_id, run_id=None),
-        )
-    )
+    family, rows = await store.read(lambda reader: _read(reader, workspace_id, session_id))
+    return await asyncio.to_thread(_document, directory, family, rows)
+
+
+def encoded(document: SessionExport) -> bytes:
+    """The document as JSON. Piece by piece, as encoding is one step to Python, however much there is: nothing else in
+    the process would go on meanwhile. Call it off the loop."""
+    fields: dict[str, object] = {name: getattr(document, name) for name in document.__struct_fields__}
+    for name in LISTS:
+        fields[name] = msgspec.Raw(b"[%b]" % b",".join([_encode(item) for item in getattr(document, name)]))
+    return _encode(fields)
+
+
+def _read(reader: Reader, workspace_id: str, session_id: str) -> tuple[tuple[Transcript, ...], Sequence[Row]]:
+    family = read_family(reader, workspace_id, read_finished(reader, workspace_id, session_id))
+    return family, reader.fetch("changes_standing", session_id=session_id, run_id=None)
+
+
+def _document(directory: Path, family: Sequence[Transcript], rows: Sequence[Row]) -> SessionExport:
+    transcript, *children = family
     return SessionExport(
         format=FORMAT,
         version=FORMAT_VERSION,
@@ -28,6 +57,16 @@ async def export(store: Store, workspace_id: str, directory: Path, session_id: s
         runs=transcript.runs,
         todos=transcript.todos,
         changes=_changes(directory, transcript, rows),
+        sub_agents=tuple(
+            ExportedSubAgent(
+                session=child.session,
+                summary_seq=child.summary_seq,
+                messages=child.messages,
+                runs=child.runs,
+                todos=child.todos,
+            )
+            for child in children
+        ),
     )
 
 

@@ -17,6 +17,7 @@ from longboat.errors import ConfigInvalid, LongboatError
 from longboat.runtime.home import Home
 from longboat.store.protocol import Reader
 from longboat.store.rows import RunRecord, read_messages
+from longboat.tools.sandbox import described
 from longboat.wire.requests import Approve
 
 WHOLE = 2**31
@@ -34,6 +35,7 @@ async def facts(home: Home, record: RunRecord) -> str:
     except ConfigInvalid as error:
         return "\n".join((*lines, f"Configuration: cannot be used: {error.message}"))
     lines += [f"Configuration files: {_files(home.directory)}", *_settings(config, record)]
+    lines.append(f"Sandbox for bash: {await described(home.bench.sandbox(config))}")
     lines.append(f"Allowed for this session: {_few(await _grants(home, record))}")
     return "\n".join((*lines, *await _around(home)))
 
@@ -78,7 +80,6 @@ def _settings(config: Config, record: RunRecord) -> Iterator[str]:
     yield f"Deny rules: {_few(config.permissions.deny)}"
     yield f"Providers configured: {_few(config.providers)}"
     yield f"Roles: large {config.models.large or 'by key'}, small {config.models.small or 'by key'}"
-    yield f"Sandbox for bash: {config.sandbox}"
     yield f"After a crash: {config.on_restart.value}"
     yield f"Hooks: {_few(config.hooks)}"
 

@@ -14,7 +14,7 @@ import msgspec
 
 from longboat.config.references import expand
 from longboat.config.settings import Config
-from longboat.tools.sandbox import SandboxMode, SandboxPolicy
+from longboat.tools.sandbox import SandboxPolicy
 from longboat.tools.seam import Tool
 from longboat.wire.workshop import LspEvent, McpEvent
 
@@ -30,9 +30,7 @@ class Shop:
     """Where the fittings are made: what does not change while a workspace is open."""
 
     directory: Path
-    temp: Path
-    hidden: tuple[Path, ...]
-    """Our own directories: a sandboxed command finds them empty."""
+    sandbox: Callable[[Config], SandboxPolicy]
     environ: Mapping[str, str]
     """What `$NAME` in the configuration stands for."""
     child_environ: Mapping[str, str]
@@ -64,11 +62,8 @@ class Fittings:
             on_change=lambda status: shop.tell(lsp_event(status)),
         )
         net = web.Web(allowed_networks=config.web.allowed_networks)
-        box = SandboxPolicy(
-            mode=SandboxMode(config.sandbox), workspace=shop.directory, temp=shop.temp, hidden=shop.hidden
-        )
         self.own: list[Tool] = [
-            bash.BashTool(shop.jobs, sandbox=box),
+            bash.BashTool(shop.jobs, sandbox=shop.sandbox(config)),
             fetch.FetchTool(net),
             download.DownloadTool(net),
             *_search(config, shop.environ),

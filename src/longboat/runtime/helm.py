@@ -33,7 +33,6 @@ from longboat.core.state import SessionState
 from longboat.errors import SessionNotFound
 from longboat.runtime.account import enter, title_write
 from longboat.runtime.booking import NO_TURN, NOTHING_ASKED, Booking, Ending
-from longboat.runtime.clock import now
 from longboat.runtime.ends import Stop
 from longboat.runtime.home import Home
 from longboat.runtime.insistence import insist
@@ -239,7 +238,7 @@ class Helm:
         self._check_there()
         if only_from is not None and self._session.title != only_from:
             return self.session
-        session = msgspec.structs.replace(self._session, title=title, updated_at=now())
+        session = msgspec.structs.replace(self._session, title=title)  # no use of it: what was used last stays first
         booking = Booking(session, self._records, self._state, self.next_message_seq)
         booking.add(title_write(session))
         booking.tell(Change.UPDATED, msgspec.structs.replace(session, busy=self._state.busy))

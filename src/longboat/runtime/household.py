@@ -21,6 +21,7 @@ from longboat.runtime.archive import Archive
 from longboat.runtime.asks import Asks
 from longboat.runtime.files import FileBook
 from longboat.runtime.ledger import Ledger
+from longboat.runtime.lookout import Lookout
 from longboat.runtime.mcp_prompts import call_in
 from longboat.runtime.models import ModelDesk
 from longboat.runtime.outfit import Outfit, wished
@@ -32,7 +33,7 @@ from longboat.runtime.workbench import Workbench
 from longboat.store.protocol import Entry, Store, Unit
 from longboat.store.rows import RunRecord
 from longboat.tools.mcp.logins import Logins
-from longboat.tools.sandbox import SandboxMode, obstacle
+from longboat.tools.sandbox import warning
 from longboat.tools.seam import Tool
 from longboat.wire.events import Change, encode_body
 from longboat.wire.requests import Approve
@@ -70,6 +71,7 @@ class Household:
         )
         self.sights = Sights(self.id, directory, self.bench, store, self.files)
         self._models = models
+        self.lookout = Lookout(directory, models, self.tasks, self._tell)
         self._private = private_rules(directory, settings)
 
     def config(self) -> Config:
@@ -113,17 +115,15 @@ class Household:
         outfit = await self.bench.outfit(
             model=model, agent=record.options.agent, child=record.run.parent_run_id is not None
         )
-        return wished(await self._unboxed(outfit, record), record.options, model)
+        return wished(await self._warned(outfit, record), record.options, model)
 
-    async def _unboxed(self, outfit: Outfit, record: RunRecord) -> Outfit:
-        """A permission says that there is no box. Who allowed all beforehand sees none, and is told at the start."""
+    async def _warned(self, outfit: Outfit, record: RunRecord) -> Outfit:
+        """A permission names the box. Who allowed all beforehand sees none, and is told at the start if there is no box
+        or only the lesser one."""
         if record.approve is not Approve.ALL or record.run.parent_run_id is not None or "bash" not in outfit.tools:
             return outfit
-        problem = await obstacle(SandboxMode(self.config().sandbox))
-        if not problem:
-            return outfit
-        told = f"Commands run without a sandbox: {problem}."
-        return replace(outfit, problems=(*outfit.problems, told))
+        told = await warning(self.bench.sandbox(self.config()))
+        return replace(outfit, problems=(*outfit.problems, told)) if told else outfit
 
     def is_ready(self) -> bool:
         """Whether the directory is there and its configuration can be used."""

@@ -12,18 +12,27 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from longboat.core.history import calls_of, is_object
 from longboat.errors import BadInput
 from longboat.runtime.account import usage_write
+from longboat.runtime.exports import LISTS
 from longboat.runtime.transcript import TITLE_LENGTH, Transcript, copied, inscribe, new_session
 from longboat.store.protocol import Store, Unit, Write
 from longboat.store.rows import import_run
 from longboat.tools.pictures import MEDIA_TYPES, flaw
 from longboat.tools.todos import MAX_ITEMS, MAX_TEXT
-from longboat.wire.archive import FORMAT, FORMAT_VERSION, FileContent, SessionExport
+from longboat.wire.archive import (
+    FORMAT,
+    FORMAT_VERSION,
+    ExportedChange,
+    ExportedSubAgent,
+    FileContent,
+    SessionExport,
+)
 from longboat.wire.ids import new_id
 from longboat.wire.models import FilePart, Message, Role, Run, RunState, Session, ToolResultPart
 from longboat.wire.workshop import TodoItem
@@ -43,7 +52,7 @@ class _Broken(Exception):
     """What is wrong with a document."""
 
 
-def parse(raw: bytes) -> SessionExport:
+def parse(raw: bytes | bytearray) -> SessionExport:
     """The document, checked. Raises BadInput with the code bad_export or export_version. Takes its time on a large
     one: call it off the loop."""
     try:
@@ -55,14 +64,33 @@ def parse(raw: bytes) -> SessionExport:
                 f"This export has version {head.version}; this server reads version {FORMAT_VERSION}.",
                 code="export_version",
             )
-        document = msgspec.json.decode(raw, type=SessionExport)
+        document = _decoded(raw)
         _check(document)
     except (_Broken, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise BadInput(f"This is no whole export of a session: {error}.", code="bad_export") from None
     return document
 
 
-async def import_session(store: Store, workspace_id: str, directory: Path, raw: bytes) -> Session:
+def _decoded(raw: bytes | bytearray) -> SessionExport:
+    """Piece by piece, as decoding is one step to Python, however much there is: nothing else in the process would go on
+    meanwhile. Only finding the pieces is one step, and ten times as fast."""
+    pieces = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    lists = {name: msgspec.json.decode(pieces[name], type=tuple[msgspec.Raw, ...]) for name in LISTS if name in pieces}
+    rest = msgspec.json.encode(pieces | dict.fromkeys(lists, msgspec.Raw(b"[]")))
+    document = msgspec.json.decode(rest, type=SessionExport)
+    found = {name: tuple([_DECODERS[name].decode(item) for item in items]) for name, items in lists.items()}
+    return msgspec.structs.replace(document, **found)
+
+
+_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
+    "messages": msgspec.json.Decoder(Message),
+    "runs": msgspec.json.Decoder(Run),
+    "changes": msgspec.json.Decoder(ExportedChange),
+    "sub_agents": msgspec.json.Decoder(ExportedSubAgent),
+}
+
+
+async def import_session(store: Store, workspace_id: str, directory: Path, raw: bytes | bytearray) -> Session:
     """One transaction: a session with all of it, or none."""
     session, unit = await asyncio.to_thread(lambda: _made(store, workspace_id, directory, parse(raw)))
     await store.submit(unit)
@@ -70,37 +98,64 @@ async def import_session(store: Store, workspace_id: str, directory: Path, raw: 
 
 
 def _made(store: Store, workspace_id: str, directory: Path, document: SessionExport) -> tuple[Session, Unit]:
-    # A title may come from a prompt, and so may have a tab in it: that is no reason to refuse.
-    title = "".join(char if char.isprintable() else " " for char in document.session.title)
-    session = new_session(workspace_id, title)
-    told = document.session
-    session = msgspec.structs.replace(session, usage=told.usage, context_tokens=told.context_tokens)
     run_of: defaultdict[str, str] = defaultdict(new_id)
-    places = {message.seq: place for place, message in enumerate(document.messages, 1)}
+    sessions: dict[str | None, Session] = {}
+    family = []
+    more: list[Write] = []
+    for origin in _family(document):
+        session = _session(workspace_id, origin.session, sessions.get(origin.session.parent_id))
+        sessions[origin.session.id] = session
+        family.append(_copy(origin, session, run_of))
+        more += [usage_write(session, session.usage), *(_run(store, session, run, run_of) for run in origin.runs)]
+    head = family[0].session
+    return head, inscribe(family, [*more, *_changes(head, directory, document, run_of)])
+
+
+def _family(document: SessionExport) -> tuple[Transcript, ...]:
+    parts: tuple[SessionExport | ExportedSubAgent, ...] = (document, *document.sub_agents)
+    return tuple(
+        Transcript(
+            session=each.session,
+            messages=each.messages,
+            summary_seq=each.summary_seq,
+            runs=each.runs,
+            todos=each.todos,
+        )
+        for each in parts
+    )
+
+
+def _session(workspace_id: str, told: Session, sender: Session | None) -> Session:
+    # A title may come from a prompt, and so may have a tab in it: that is no reason to refuse.
+    title = "".join(char if char.isprintable() else " " for char in told.title)
+    if sender is None:
+        session = new_session(workspace_id, title)
+    else:
+        session = new_session(workspace_id, title, parent_id=sender.id, call_id=told.parent_call_id)
+    return msgspec.structs.replace(session, usage=told.usage, context_tokens=told.context_tokens)
+
+
+def _copy(origin: Transcript, session: Session, run_of: defaultdict[str, str]) -> Transcript:
+    places = {message.seq: place for place, message in enumerate(origin.messages, 1)}
     messages = tuple(
-        copied(message, session.id, run_of.__getitem__, seq=places[message.seq]) for message in document.messages
+        copied(message, session.id, run_of.__getitem__, seq=places[message.seq]) for message in origin.messages
     )
-    transcript = Transcript(
-        session=session,
-        messages=messages,
-        summary_seq=places.get(document.summary_seq, 0),
-        todos=document.todos,
+    return Transcript(
+        session=session, messages=messages, summary_seq=places.get(origin.summary_seq, 0), todos=origin.todos
     )
-    more = [
-        usage_write(session, session.usage),
-        *(_run(store, session, run, run_of) for run in document.runs),
-        *_changes(session, directory, document, run_of),
-    ]
-    return session, inscribe(transcript, more)
 
 
 def _run(store: Store, session: Session, run: Run, run_of: defaultdict[str, str]) -> Write:
+    # What was exported by itself, without its sender, is nobody's sub-agent any more.
+    sender = run.parent_run_id if session.parent_id is not None else None
     new = msgspec.structs.replace(
         run,
         run_id=run_of[run.run_id],
         seq=store.next_seq(),
         session_id=session.id,
         folded_into=run_of[run.folded_into] if run.folded_into is not None else None,
+        parent_run_id=run_of[sender] if sender is not None else None,
+        parent_session_id=session.parent_id if sender is not None else None,
     )
     return import_run(new, session.workspace_id)
 
@@ -131,23 +186,43 @@ def _bytes(content: FileContent | None) -> bytes | None:
 
 
 def _check(document: SessionExport) -> None:
-    seqs = [message.seq for message in document.messages]
-    if any(after <= before for before, after in pairwise(seqs)):
-        raise _Broken("its messages are not in order")
-    if document.summary_seq != 0 and document.summary_seq not in seqs:
-        raise _Broken("summary_seq names no message")
-    if len(document.session.title) > TITLE_LENGTH:
-        raise _Broken(f"its title has more than {TITLE_LENGTH} characters")
-    _check_todos(document.todos)
-    _check_usage(document.session)
-    _check_files(document.messages)
-    _check_calls(document.messages)
-    for run in document.runs:
-        _check_run(run)
-    if len({run.run_id for run in document.runs}) != len(document.runs):
+    family = _family(document)
+    for transcript in family:
+        _check_transcript(transcript)
+    _check_senders(family)
+    run_ids = [run.run_id for transcript in family for run in transcript.runs]
+    if len(set(run_ids)) != len(run_ids):
         raise _Broken("a run is in it twice")
     for change in document.changes:
         _check_change(change.path, change.before, change.after)
+
+
+def _check_transcript(transcript: Transcript) -> None:
+    seqs = [message.seq for message in transcript.messages]
+    if any(after <= before for before, after in pairwise(seqs)):
+        raise _Broken("its messages are not in order")
+    if transcript.summary_seq != 0 and transcript.summary_seq not in seqs:
+        raise _Broken("summary_seq names no message")
+    if len(transcript.session.title) > TITLE_LENGTH:
+        raise _Broken(f"its title has more than {TITLE_LENGTH} characters")
+    _check_todos(transcript.todos)
+    _check_usage(transcript.session)
+    _check_files(transcript.messages)
+    _check_calls(transcript.messages)
+    for run in transcript.runs:
+        _check_run(run)
+
+
+def _check_senders(family: Sequence[Transcript]) -> None:
+    """Each sub-agent was sent by a call of a session before it."""
+    calls: dict[str | None, set[str]] = {}
+    for place, transcript in enumerate(family):
+        session = transcript.session
+        if place and session.parent_call_id not in calls.get(session.parent_id, ()):
+            raise _Broken(f"nobody in it sent the sub-agent {session.id!r}")
+        if session.id in calls:
+            raise _Broken(f"the session {session.id!r} is in it twice")
+        calls[session.id] = {call.id for message in transcript.messages for call in calls_of(message)}
 
 
 def _check_todos(todos: Sequence[TodoItem]) -> None:

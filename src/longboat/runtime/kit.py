@@ -1,12 +1,23 @@
 """The kit that a workspace lends a tool for one call (longboat.tools.kit.Kit): permission, files, live output."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from longboat.core.permissions import Allow, Ask, Deny, Need, Rule, Rules, grant_for, hidden_by, judge, parse_rules
+from longboat.core.permissions import (
+    Allow,
+    Deny,
+    Need,
+    Rule,
+    Rules,
+    grant_for,
+    hidden_by,
+    judge,
+    may_be_denied,
+    parse_rules,
+    parts_of,
+)
 from longboat.errors import ConfigInvalid
 from longboat.runtime.clock import now
 from longboat.runtime.facts import facts
@@ -72,6 +83,7 @@ class WorkKit:
         if self._approved or self._is_readable(need):
             return
         offer = grant_for(need, rules=rules, grants=grants, directory=str(self.directory))
+        parts, more_parts = parts_of(need, rules=rules, grants=grants, directory=str(self.directory))
         ask = Permission(
             id=new_id(),
             session_id=run.session_id,
@@ -85,6 +97,8 @@ class WorkKit:
             why=verdict.why,
             grant=offer.narrow,
             wide=offer.wide,
+            parts=parts,
+            more_parts=more_parts,
             asked_at=now(),
             parent_run_id=run.parent_run_id,
             parent_session_id=run.parent_session_id,
@@ -93,12 +107,8 @@ class WorkKit:
 
     def _check_denials(self, need: Need, rules: Rules) -> None:
         """Nobody looks at what an approved run does: what may turn out to be denied is not done then."""
-        if need.tool != "bash" or not rules.deny:
-            return
-        open_to_all = replace(rules, allow=parse_rules([need.tool]))
-        verdict = judge(need, rules=open_to_all, directory=str(self.directory))
-        if isinstance(verdict, Ask):
-            raise ToolError(f"It cannot be told whether a rule denies this: {verdict.why} {NO_WAY_AROUND}")
+        if why := may_be_denied(need, rules=rules, directory=str(self.directory)):
+            raise ToolError(f"It cannot be told whether a rule denies this: {why} {NO_WAY_AROUND}")
 
     def hidden(self) -> Callable[[str], bool]:
         return hidden_by(self._rules(), directory=str(self.directory))

@@ -85,7 +85,10 @@ class Ledger:
 
 def _like(search: str) -> str | None:
     """The pattern that finds the words in order."""
-    quoted = [word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") for word in folded(search).split()]
+    quoted = [
+        word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        for word in folded(search).replace("\0", "\ufffd").split()
+    ]  # LIKE reads up to a NUL
     return f"%{'%'.join(quoted)}%" if quoted else None
 
 

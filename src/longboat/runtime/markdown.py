@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from longboat.runtime.netting import net, unified
 from longboat.tools.text import bounded
@@ -28,26 +28,27 @@ MARKS = {"pending": " ", "in_progress": "~", "completed": "x"}
 
 def render(document: SessionExport) -> str:
     session = document.session
-    names = {
-        part.id: part.name for message in document.messages for part in message.parts if isinstance(part, ToolCallPart)
-    }
     used = session.usage
     blocks = [
         f"# {_line(session.title) or 'Untitled session'}",
         f"Begun {session.created_at}. {used.input_tokens:,} tokens in, {used.output_tokens:,} out, ${used.cost:.4f}.",
     ]
-    for message in document.messages:
-        blocks += _message(message, names)
+    blocks += _messages(document.messages)
+    for child in document.sub_agents:
+        blocks += [f"## Sub-agent: {_line(child.session.title)}", *_messages(child.messages, below="#")]
     if document.todos:
         blocks += ["## Plan", "\n".join(f"- [{MARKS[item.state]}] {_line(item.text)}" for item in document.todos)]
     blocks += _diffs(document)
     return "\n\n".join(blocks) + "\n"
 
 
-def _message(message: Message, names: dict[str, str]) -> list[str]:
-    said = [block for part in message.parts if (block := _part(part, names))]
-    head = _head(message)
-    return [*([head] if head and said else []), *said]
+def _messages(messages: Sequence[Message], *, below: str = "") -> Iterator[str]:
+    """`below`: what goes before the heads of messages that are under another head."""
+    names = {part.id: part.name for message in messages for part in message.parts if isinstance(part, ToolCallPart)}
+    for message in messages:
+        said = [block for part in message.parts if (block := _part(part, names))]
+        head = _head(message)
+        yield from [*([below + head] if head and said else []), *said]
 
 
 def _head(message: Message) -> str:

@@ -5,6 +5,8 @@ Owns adapters and the local model's process for the life of the server. Heavy im
 
 import asyncio
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -15,6 +17,7 @@ from longboat.config.load import FILE_NAME, load_config, user_config_file
 from longboat.config.settings import Config
 from longboat.config.trust import trusted_file
 from longboat.errors import ConfigInvalid
+from longboat.models.fallback import advice_on
 from longboat.models.seam import Model, ModelRole
 from longboat.runtime.tasks import Tasks
 from longboat.wire.listings import ModelInfo, ModelPage
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from longboat.models.registry import Registry
 
 Stamp = tuple[tuple[int, int] | None, ...]
+Listener = Callable[[], None]
 
 
 class ModelSource(Protocol):
@@ -38,6 +42,7 @@ class ModelDesk:
         self._source = source
         self._configs: dict[Path, tuple[Stamp, Config | ConfigInvalid]] = {}
         self._files: dict[Path, tuple[str, ...]] = {}
+        self._listeners: dict[Path, Listener] = {}
         self._found: dict[tuple[Path, str | None, ModelRole], tuple[Config, Model]] = {}
         """Models that need no look on another thread, as long as the configuration is the same object."""
         self._registries: dict[bytes, Registry] = {}
@@ -61,16 +66,47 @@ class ModelDesk:
 
     def config(self, directory: Path) -> Config:
         """The configuration of a directory as its files are now."""
-        files = self._files.get(directory)
-        if files is None:
-            files = self._files[directory] = _files_of(directory)
-        stamp = tuple(_stamp(file) for file in files)
+        stamp = self._stamp(directory)
         known = self._configs.get(directory)
         if known is None or known[0] != stamp:
-            known = self._configs[directory] = (stamp, _load(directory))
+            known = self._configs[directory] = (stamp, self._read(directory))
         if isinstance(known[1], ConfigInvalid):
             raise known[1].with_traceback(None)  # else it would keep the frames of everyone who was ever told
         return known[1]
+
+    async def look(self, directory: Path) -> None:
+        """Read the configuration if its files are others than before. Off the loop until they are: a disk may be away,
+        and nobody asked."""
+        stamp = await asyncio.to_thread(self._stamp, directory)
+        known = self._configs.get(directory)
+        if known is None or known[0] != stamp:
+            with suppress(ConfigInvalid):
+                self.config(directory)
+
+    def listen(self, directory: Path, listener: Listener | None) -> None:
+        """Whom to tell when the configuration of a directory says something else than before; None to stop."""
+        if listener is None:
+            self._listeners.pop(directory, None)
+        else:
+            self._listeners[directory] = listener
+
+    def _stamp(self, directory: Path) -> Stamp:
+        files = self._files.get(directory)
+        if files is None:
+            files = self._files[directory] = _files_of(directory)
+        return tuple(_stamp(file) for file in files)
+
+    def _read(self, directory: Path) -> Config | ConfigInvalid:
+        """What the files say; the same object as before if they say the same."""
+        now = _load(directory)
+        known = self._configs.get(directory)
+        if known is None:
+            return now
+        if _says(known[1]) == _says(now):
+            return known[1]
+        if (listener := self._listeners.get(directory)) is not None:
+            listener()
+        return now
 
     async def model(self, directory: Path, name: str | None, role: ModelRole) -> Model:
         if self._source is not None:
@@ -99,7 +135,17 @@ class ModelDesk:
 
         registry = Registry(config, os.environ, data_dir=self._data_dir)
         overview = registry.describe()
-        return ModelPage(items=registry.models(), large=overview.large, small=overview.small, problem=overview.problem)
+        return ModelPage(
+            items=registry.models(),
+            large=overview.large,
+            small=overview.small,
+            problem=overview.problem,
+            advice=overview.advice,
+        )
+
+    def advice(self, directory: Path, model: Model) -> str | None:
+        """What to tell whoever gets this model without having named it."""
+        return advice_on(self.config(directory), model.provider) if self._source is None else None
 
     def _turn_to(self, directory: Path, key: bytes) -> None:
         """The directory's models come from this registry now. The one before is retired if nobody else uses it."""
@@ -128,6 +174,10 @@ def _load(directory: Path) -> Config | ConfigInvalid:
         return load_config(directory, environ=os.environ, user_dir=Path.home())
     except ConfigInvalid as error:
         return error
+
+
+def _says(found: Config | ConfigInvalid) -> Config | str:
+    return found.message if isinstance(found, ConfigInvalid) else found
 
 
 def _files_of(directory: Path) -> tuple[str, ...]:

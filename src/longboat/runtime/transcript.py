@@ -3,11 +3,12 @@
 Shared by fork, export and import. Must not know where a transcript came from.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from longboat.core.history import calls_of
 from longboat.errors import SessionNotFound
 from longboat.runtime.clock import now
 from longboat.store.protocol import Entry, Reader, Unit, Write
@@ -58,6 +59,25 @@ def read_finished(reader: Reader, workspace_id: str, session_id: str) -> Transcr
     )
 
 
+def read_family(reader: Reader, workspace_id: str, head: Transcript) -> tuple[Transcript, ...]:
+    """The transcript and those of the sub-agents that its calls sent, and so on; each after the one that sent it."""
+    family = [head]
+    for sender in family:  # it grows while we go
+        family += _sent_by(reader, workspace_id, sender)
+    return tuple(family)
+
+
+def _sent_by(reader: Reader, workspace_id: str, sender: Transcript) -> Iterator[Transcript]:
+    """Calls of turns that are undone or under way are not in the transcript, so their sub-agents are not either."""
+    runs = {message.run_id for message in sender.messages}
+    calls = {call.id for message in sender.messages for call in calls_of(message)}
+    for row in reader.fetch("sessions_of_parent", parent_id=sender.session.id, workspace_id=workspace_id):
+        child = read_finished(reader, workspace_id, row["session_id"])
+        senders = {run.parent_run_id for run in child.runs if run.parent_run_id is not None}
+        if child.session.parent_call_id in calls and senders <= runs:
+            yield child
+
+
 def mark_in(messages: Sequence[Message], mark: int) -> int:
     """Where the model's view of these messages begins, if that of more messages began at `mark`."""
     if mark == 0 or any(message.seq == mark for message in messages):
@@ -65,10 +85,18 @@ def mark_in(messages: Sequence[Message], mark: int) -> int:
     return max((message.seq for message in messages if message.summary and message.seq < mark), default=0)
 
 
-def new_session(workspace_id: str, title: str) -> Session:
+def new_session(workspace_id: str, title: str, *, parent_id: str | None = None, call_id: str | None = None) -> Session:
+    """Of a sub-agent: `parent_id` and `call_id` say who sent it."""
     at = now()
     return Session(
-        id=new_id(), workspace_id=workspace_id, title=title[:TITLE_LENGTH], created_at=at, updated_at=at, busy=False
+        id=new_id(),
+        workspace_id=workspace_id,
+        parent_id=parent_id,
+        parent_call_id=call_id,
+        title=title[:TITLE_LENGTH],
+        created_at=at,
+        updated_at=at,
+        busy=False,
     )
 
 
@@ -77,19 +105,28 @@ def copied(message: Message, session_id: str, run_of: Callable[[str], str], *, s
     return msgspec.structs.replace(message, id=new_id(), session_id=session_id, run_id=run_of(message.run_id), seq=seq)
 
 
-def inscribe(transcript: Transcript, more: Sequence[Write] = ()) -> Unit:
-    """A new session with all that it begins with, in one transaction, and told as if it had been said just now."""
+def inscribe(family: Sequence[Transcript], more: Sequence[Write] = ()) -> Unit:
+    """New sessions with all that they begin with, in one transaction, and told as if it had been said just now."""
+    writes = [write for transcript in family for write in _writes(transcript)]
+    entries = [entry for transcript in family for entry in _entries(transcript)]
+    return Unit(workspace_id=family[0].session.workspace_id, writes=[*writes, *more], entries=entries)
+
+
+def _writes(transcript: Transcript) -> Iterator[Write]:
+    session = transcript.session
+    yield insert_session(session)
+    yield Write("session_summary", {"session_id": session.id, "seq": transcript.summary_seq}, rows=1)
+    yield from map(put_message, transcript.messages)
+    if transcript.todos:
+        yield put_todos(session.id, transcript.todos)
+
+
+def _entries(transcript: Transcript) -> Iterator[Entry]:
     session = transcript.session
     events: list[tuple[Change, msgspec.Struct]] = [(Change.CREATED, session)]
-    writes = [
-        insert_session(session),
-        Write("session_summary", {"session_id": session.id, "seq": transcript.summary_seq}, rows=1),
-    ]
-    for message in transcript.messages:
-        writes.append(put_message(message))
-        events.append((Change.CREATED, message))
+    events += ((Change.CREATED, message) for message in transcript.messages)
     if transcript.todos:
-        writes.append(put_todos(session.id, transcript.todos))
         events.append((Change.UPDATED, Todos(session_id=session.id, items=transcript.todos)))
-    entries = [Entry(bodies=(encode_body(change, event),), session_id=session.id) for change, event in events]
-    return Unit(workspace_id=session.workspace_id, writes=[*writes, *more], entries=entries)
+    for change, event in events:
+        body = encode_body(change, event, parent=session.parent_id)
+        yield Entry(bodies=(body,), session_id=session.id, parent_session_id=session.parent_id)

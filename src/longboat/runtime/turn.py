@@ -175,7 +175,8 @@ class Turn:
             self._heed_stop()
             await self._host.drain_step(self.run_id)
             await self._announce_prompts()
-            await self._make_room(model)
+            if await self._make_room(model):
+                continue  # who wanted to steer meanwhile still can
             await self._host.send_step(self.run_id)
             reason, calls = await self._step(model)
             if reason is not None and not await self._send_back():
@@ -321,12 +322,14 @@ class Turn:
 
     # The window
 
-    async def _make_room(self, model: Model) -> None:
-        """T8: summarize before the window is full; the same run goes on."""
+    async def _make_room(self, model: Model) -> bool:
+        """T8: summarize before the window is full; the same run goes on. Whether that was needed."""
         counted, covered = self._counted
         used = counted + estimate_tokens(for_model(self._history[covered:], self._host.summary_seq))
-        if nearly_full(used, model.context_window) and not self._summarized and self._can_shrink():
+        needed = nearly_full(used, model.context_window) and not self._summarized and self._can_shrink()
+        if needed:
             await self._summarize(model)
+        return needed
 
     def _can_shrink(self) -> bool:
         """Whether a summary could help: there is more than the prompt (or the last summary) itself."""

@@ -32,6 +32,7 @@ from longboat.runtime.outfit import Outfit
 from longboat.runtime.tasks import Tasks
 from longboat.tools.brief import few
 from longboat.tools.kit import ToolError
+from longboat.tools.sandbox import SandboxMode, SandboxPolicy
 from longboat.tools.seam import Tool
 from longboat.wire import models as wire
 from longboat.wire import workshop
@@ -291,12 +292,19 @@ class Workbench:
                 return job
         raise JobNotFound(job_id)
 
+    def sandbox(self, config: Config) -> SandboxPolicy:
+        """How the commands of this workspace are boxed in."""
+        return SandboxPolicy(
+            mode=SandboxMode(config.sandbox),
+            workspace=self._directory,
+            temp=self._scratch / "tmp",
+            hidden=(self._data_dir, user_config_file(os.environ, Path.home()).parent),
+        )
+
     def _shop(self, jobs: "Jobs") -> Shop:
-        config_dir = user_config_file(os.environ, Path.home()).parent
         return Shop(
             directory=self._directory,
-            temp=self._scratch / "tmp",
-            hidden=(self._data_dir, config_dir),
+            sandbox=self.sandbox,
             environ=os.environ,
             child_environ=self.environ,
             jobs=jobs,

@@ -96,7 +96,7 @@ class Workspace(Household):
         self.closing = False
         self._place = place
         self._on_free = on_free
-        self.audience = Audience(store, self.id, settings, on_free=self.settled)
+        self.audience = Audience(store, self.id, settings, self.lookout, on_free=self.settled)
         self.sessions = Sessions(self)
         self._waits = Waits()
         self._entering = 0
@@ -156,7 +156,8 @@ class Workspace(Household):
             model = await self.model(name, "large")
         except LongboatError as error:
             return AgentInfo(model=None, provider=None, ready=False, busy=busy, problem=error.message)
-        return AgentInfo(model=model.name, provider=model.provider, ready=True, busy=busy)
+        advice = self._models.advice(self.directory, model) if name is None else None
+        return AgentInfo(model=model.name, provider=model.provider, ready=True, busy=busy, advice=advice)
 
     async def models(self) -> ModelPage:
         return await self._models.offered(self.directory)
@@ -367,6 +368,7 @@ class Workspace(Household):
         self.audience.claims.close()
         self._waits.close()
         self.audience.hub.close()
+        self.lookout.close()
 
     async def aclose(self) -> None:
         await self.tasks.aclose()

@@ -1,5 +1,7 @@
 """Reading a request body: JSON of a known shape, bounded in size. Must not know what is done with it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -31,20 +33,38 @@ async def read_body(request: Request[Any, Any, Any], shape: type[Shape], *, empt
     return decoded
 
 
-async def read_raw(request: Request[Any, Any, Any]) -> bytes:
-    """The body of a JSON document that somebody else reads."""
+async def read_document(request: Request[Any, Any, Any], limit_mb: int) -> bytearray:
+    """A body that somebody else reads, and that may be larger than others. It is in memory once, with no copy."""
     _check_type(request.headers.get("content-type", ""))
-    return await _read(request)
+    _check_size(request.content_length or 0, limit_mb)
+    taken = bytearray()
+    with _hung_up():
+        async for piece in request.stream():
+            taken += piece
+            _check_size(len(taken), limit_mb)
+    return taken
+
+
+def _check_size(size: int, limit_mb: int) -> None:
+    if size > limit_mb << 20:
+        raise BodyTooLarge(f"The document is over {limit_mb} MB, the limit: server.max_import_mb in longboat.json.")
 
 
 async def _read(request: Request[Any, Any, Any]) -> bytes:
     try:
-        return await request.body()
+        with _hung_up():
+            return await request.body()
     except RequestEntityTooLarge:
         limit = (request.route_handler.resolve_request_max_body_size() or 0) >> 20
         raise BodyTooLarge(f"The body is over {limit} MB, the limit: server.max_body_mb in longboat.json.") from None
+
+
+@contextmanager
+def _hung_up() -> Iterator[None]:
+    """Litestar's word for a client that hung up is no fault of the server, so no 500 in its log."""
+    try:
+        yield
     except InternalServerException:
-        # Litestar's word for a client that hung up: no fault of the server, so no 500 in its log.
         raise BadInput("The connection closed before the whole body came.", code="body_incomplete") from None
 
 

@@ -314,9 +314,11 @@ VALUES (:session_id, :run_id, :path, :before, :after, 1);
 -- name: run_import
 -- A finished run that came with an imported session.
 INSERT INTO runs (seq, run_id, workspace_id, session_id, state, outcome, delivery, prompt, attachments, fingerprint, approve,
-    cancel_requested, folded_into, error, accepted_at, started_at, finished_at, client_id, imported)
+    cancel_requested, canceled_by, folded_into, error, accepted_at, started_at, finished_at, client_id, parent_run_id,
+    parent_session_id, imported)
 VALUES (:seq, :run_id, :workspace_id, :session_id, 'finished', :outcome, :delivery, :prompt, '[]', '', 'ask',
-    :cancel_requested, :folded_into, :error, :accepted_at, :started_at, :finished_at, :client_id, 1);
+    :cancel_requested, :canceled_by, :folded_into, :error, :accepted_at, :started_at, :finished_at, :client_id,
+    :parent_run_id, :parent_session_id, 1);
 
 -- name: runs_of_session
 -- All runs of a session, in order of accept.

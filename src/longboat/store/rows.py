@@ -238,12 +238,15 @@ def import_run(run: Run, workspace_id: str) -> Write:
         "delivery": run.delivery.value,
         "prompt": run.prompt,
         "cancel_requested": run.cancel_requested,
+        "canceled_by": run.canceled_by,
         "folded_into": run.folded_into,
         "error": run.error,
         "accepted_at": run.accepted_at,
         "started_at": run.started_at,
         "finished_at": run.finished_at,
         "client_id": run.client_id,
+        "parent_run_id": run.parent_run_id,
+        "parent_session_id": run.parent_session_id,
     }
     return Write("run_import", params, rows=1)
 

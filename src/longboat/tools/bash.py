@@ -81,7 +81,8 @@ class BashTool:
             command=asked.command,
             argv=boxed.argv,
             directory=directory,
-            environ={**kit.environ, **QUIET, **_git_settings(kit.environ)},
+            environ={**kit.environ, **QUIET, **_git_settings(kit.environ), **boxed.environ},
+            fence=boxed.fence,
             timeout_s=asked.timeout_s,
         )
         return await self._see_through(launch, asked, call.session_id, kit, boxed)
@@ -103,8 +104,8 @@ class BashTool:
             live.close()
             if not kept:
                 await self._jobs.end(job)
-        walls = " It ran in a sandbox: no network, and it can write only to the workspace and /tmp."
-        said += walls if boxed.boxed and job.exit_code else ""
+        if boxed.box is not None and job.exit_code:
+            said += f". It ran in a {boxed.box}; it can write only to the workspace and {boxed.box.temp}"
         output = job.read(session_id).rstrip("\n")
         failed = bool(job.exit_code) or job.state is JobState.TIMED_OUT
         return ToolResult(content=f"{output}\n[{said}]" if output else f"[no output; {said}]", is_error=failed)
@@ -161,7 +162,7 @@ def _need(command: str, directory: Path, workspace: Path, boxed: Boxed) -> Need:
     first, *more = command.strip().splitlines()
     title = f"Run {first[:200]}{' …' if more or len(first) > 200 else ''}"
     notes = [f"in {directory}"] if directory != workspace else []
-    notes += ["in a sandbox"] if boxed.boxed else []
+    notes += [f"in a {boxed.box}"] if boxed.box is not None else []
     notes += [boxed.note] if boxed.note else []
     detail = f"{command}\n\n({'; '.join(notes)})" if notes else command
     return Need(

@@ -6,6 +6,7 @@ output open. Must not know tools or who waits.
 
 import asyncio
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -14,8 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from longboat.tools import family
-from longboat.tools.keeping import Keeper, Kept, NoKeeper
+from longboat.tools import family, landlock
+from longboat.tools.keeping import Keeper, Kept, NoKeeper, fenced
 from longboat.tools.pipe import Pipe
 from longboat.tools.plain import Plain
 from longboat.tools.tape import Tape
@@ -45,6 +46,8 @@ class Launch:
     argv: tuple[str, ...]
     directory: Path
     environ: Mapping[str, str]
+    fence: landlock.Fence | None = None
+    """What the command and all that it starts is held in."""
     timeout_s: float | None = None
 
 
@@ -97,14 +100,20 @@ class Job:
 
     async def start(self, keeper: Keeper) -> Process:
         process: Process
+        fence: int | None = None
         try:
+            if self._launch.fence is not None:
+                fence = await asyncio.to_thread(landlock.ruleset, self._launch.fence)
             try:
-                process = self._kept = await self._start_kept(keeper)
+                process = self._kept = await self._start_kept(keeper, fence)
             except NoKeeper:
-                process = await self._start_alone()
+                process = await self._start_alone(fence)
         except BaseException:
             self._pipe.close()
             raise
+        finally:
+            if fence is not None:
+                os.close(fence)
         self._group = process.pid
         self._pipe.listen()
         return process
@@ -113,21 +122,31 @@ class Job:
     def _environ(self) -> dict[str, str]:
         return {**self._launch.environ, family.MARK: self._mark}
 
-    async def _start_kept(self, keeper: Keeper) -> Kept:
+    @property
+    def _sieve(self) -> bytes:
+        return self._launch.fence.sieve if self._launch.fence is not None else b""
+
+    async def _start_kept(self, keeper: Keeper, fence: int | None) -> Kept:
         launch = self._launch
         return await keeper.start(
-            launch.argv, directory=launch.directory, environ=self._environ, output=self._pipe.write_end
+            launch.argv,
+            directory=launch.directory,
+            environ=self._environ,
+            output=self._pipe.write_end,
+            fence=fence,
+            sieve=self._sieve,
         )
 
-    async def _start_alone(self) -> Process:
+    async def _start_alone(self, fence: int | None) -> Process:
         return await asyncio.create_subprocess_exec(
-            *self._launch.argv,
+            *(self._launch.argv if fence is None else fenced(self._launch.argv, fence, self._sieve)),
             cwd=self._launch.directory,
             env=self._environ,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=self._pipe.write_end,
             stderr=self._pipe.write_end,
             start_new_session=True,
+            pass_fds=() if fence is None else (fence,),
         )
 
     async def watch(self, process: Process, *, on_end: Callable[["Job"], None]) -> None:

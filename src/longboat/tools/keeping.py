@@ -19,6 +19,7 @@ from longboat.tools import keeper
 
 _ENDED_S = 2.0
 """How long a guard has to end everybody."""
+_PROGRAM = (sys.executable, "-I", "-S", "-X", "utf8", keeper.__file__)
 _IS_POSSIBLE = sys.platform == "linux" and os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
@@ -108,20 +109,29 @@ class Keeper:
         self._closed = False
         self._kept: set[Kept] = set()
 
-    async def start(self, argv: Sequence[str], *, directory: Path, environ: Mapping[str, str], output: int) -> Kept:
-        """Start a command with nothing to read, which writes to `output`. Raises OSError, and ValueError for what can
-        be no command."""
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        directory: Path,
+        environ: Mapping[str, str],
+        output: int,
+        fence: int | None = None,
+        sieve: bytes = b"",
+    ) -> Kept:
+        """Start a command with nothing to read, which writes to `output`, inside of `fence`, a ruleset of Landlock's,
+        and of the `sieve` that goes with it. Raises OSError, and ValueError for what can be no command."""
         if any("\0" in word for word in (*argv, str(directory), *environ, *environ.values())):
             raise ValueError("embedded null byte")
         program = shutil.which(argv[0], path=environ.get("PATH", os.defpath)) if "/" not in argv[0] else argv[0]
         if program is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
         line = await self._open()
-        plan = json.dumps([[program, *argv[1:]], str(directory), dict(environ)]).encode()
+        plan = json.dumps([[program, *argv[1:]], str(directory), dict(environ), sieve.hex()]).encode()
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                _send(line, plan, output, theirs.fileno())
+                _send(line, plan, output, theirs.fileno(), *([fence] if fence is not None else []))
             except OSError:
                 ours.close()
                 self._lose(line)
@@ -157,7 +167,7 @@ class Keeper:
         with theirs:
             try:
                 self._process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", "-S", "-X", "utf8", keeper.__file__),
+                    *_PROGRAM,
                     stdin=theirs.fileno(),
                     stdout=asyncio.subprocess.DEVNULL,
                     stderr=asyncio.subprocess.DEVNULL,
@@ -177,13 +187,18 @@ class Keeper:
             self._line = None
 
 
-def _send(line: socket.socket, plan: bytes, output: int, answers: int) -> None:
+def fenced(argv: Sequence[str], fence: int, sieve: bytes) -> tuple[str, ...]:
+    """A command that goes into its fence by itself: slower, but it needs no keeper."""
+    return (*_PROGRAM, str(fence), sieve.hex(), *argv)
+
+
+def _send(line: socket.socket, plan: bytes, *fds: int) -> None:
     """Through a file in memory: an environment may be larger than a message."""
     fd = os.memfd_create("longboat")
     try:
         written = 0
         while written < len(plan):
             written += os.write(fd, plan[written:])
-        socket.send_fds(line, [b"."], [fd, output, answers])
+        socket.send_fds(line, [bytes([1 + len(fds)])], [fd, *fds])
     finally:
         os.close(fd)

@@ -49,6 +49,8 @@ async def open_app(
         env=env,
         keeping=Keeping(state_dir(os.environ, Path.home())),
     )
+    for name in ("COLUMNS", "LINES"):  # the terminal knows its size, and tells when it changes
+        os.environ.pop(name, None)
     with ended_by_signals(app), patient_input():
         await app.run_async()
     return app.return_code or 0, app.farewell(come_back)

@@ -4,7 +4,6 @@ Owns widgets and workers. What events mean is in `hearing`, what commands do in 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 from textual import events, work
@@ -15,7 +14,7 @@ from textual.screen import Screen
 
 from longboat.client import Client
 from longboat.errors import LongboatError
-from longboat.tui import fit, leaving, offering
+from longboat.tui import fit, leaving, offering, toasts
 from longboat.tui.asking import Asking
 from longboat.tui.commands import BY_NAME, CommandProvider, command_in
 from longboat.tui.composer import Completing, Composed, Composer, PromptInput
@@ -23,6 +22,7 @@ from longboat.tui.connection import Connection
 from longboat.tui.deeds import Deeds
 from longboat.tui.desk import Desk
 from longboat.tui.dialogs.frame import Dialog
+from longboat.tui.editor import NotEdited, edited
 from longboat.tui.hearing import Hearing
 from longboat.tui.interrupting import Interrupting
 from longboat.tui.keeping import Keeping
@@ -31,14 +31,15 @@ from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
 from longboat.tui.prose import Prose
 from longboat.tui.sending import Kind, Outgoing, Progress, Sender
-from longboat.tui.status import Header, Place, State, StatusBar
+from longboat.tui.standing import state_of
+from longboat.tui.status import Header, Place, StatusBar
 from longboat.tui.tail import Notices, OutgoingView
 from longboat.tui.theming import Theming
 from longboat.tui.transcript import TranscriptView
 from longboat.wire.events import Event
 from longboat.wire.ids import new_id
 from longboat.wire.listings import ModelPage
-from longboat.wire.models import Delivery, RunState, Workspace
+from longboat.wire.models import Delivery, Workspace
 from longboat.wire.requests import Approve, Effort
 from longboat.wire.workshop import CommandInfo
 
@@ -95,6 +96,7 @@ class LongboatApp(App[None]):
         self.asking = Asking(self)
         self.deeds = Deeds(self)
         self.interrupting = Interrupting(self)
+        self.leaving = leaving.Leaving(self)
         self.composer = Composer()
         self.view = TranscriptView(by=self.desk.by, other=self.desk.other, older=self.desk.read_older)
         self._resume = resume
@@ -104,7 +106,6 @@ class LongboatApp(App[None]):
         self._wanted: dict[int, str] = {}
         self._made: dict[int, str] = {}
         """The sessions that prompts want and have made, by their draft."""
-        self._warned_to_leave = False
         self._failure = ""
 
     # -- the screen
@@ -125,6 +126,7 @@ class LongboatApp(App[None]):
     def on_mount(self) -> None:
         self.theming.start()
         fit.watch(self, self.query_one(StatusBar))
+        toasts.watch(self)
         self.composer.history.remember(self.keeping.prompts(self.connection.path))
         self.view.tail.mount(Notices())
         self.composer.input.focus()
@@ -210,6 +212,7 @@ class LongboatApp(App[None]):
                 self.desk.transcript.stale = False  # it is new: nothing can have been missed
                 await self.view.show(self.desk.transcript)
                 self.show_place()
+                self.show_notices()
         return self._made[prompt.draft]
 
     # -- prompts
@@ -261,27 +264,8 @@ class LongboatApp(App[None]):
         self.query_one(ClientsPanel).show(list(self.connection.mirror.clients.values()), own)
 
     def show_state(self) -> None:
-        active, away = self.desk.active, self.connection.away
-        queued = sum(run.state in (RunState.ACCEPTED, RunState.QUEUED) for run in self.desk.unfinished)
-        model = self.model or (self.models.large if self.models is not None else None) or ""
-        windows = {info.name: info.context_window or 0 for info in self.models.items} if self.models else {}
-        session = self.desk.session
-        bar = self.query_one(StatusBar)
-        state = State(
-            away=away.message if away is not None else "",
-            since=self.hearing.since(active),
-            doing="interrupting" if active is not None and active.cancel_requested else "working",
-            queued=queued,
-            asks=len(self.asking.pending),
-            model=model,
-            effort=self.effort or "",
-            all_approved=self.approve is Approve.ALL,
-            window=windows.get(model, 0),
-        )
-        if session is not None:
-            state = replace(state, usage=session.usage, context=session.context_tokens)
-        bar.state = state
-        self.composer.hint(HINT if active is None else HINT_BUSY)
+        self.query_one(StatusBar).state = state_of(self)
+        self.composer.hint(HINT if self.desk.active is None else HINT_BUSY)
 
     def show_queue(self) -> None:
         self.query_one(QueuePanel).show(self.desk.unfinished)
@@ -305,7 +289,7 @@ class LongboatApp(App[None]):
 
     def show_notices(self) -> None:
         for notices in self.view.tail.query(Notices):
-            notices.show(self.hearing.notices)
+            notices.show((*offering.advice(self), *self.hearing.notices))
 
     def call_attention(self, words: str, detail: str = "") -> None:
         """Somebody may be looking elsewhere. `words` are ours; only they and the title go to the desktop."""
@@ -345,24 +329,16 @@ class LongboatApp(App[None]):
         await self.view.newest()
 
     def action_editor(self) -> None:
-        leaving.edit(self)
+        try:
+            self.composer.input.put(edited(self, self.composer.input.text))
+        except NotEdited as why:
+            self.notify(str(why), markup=False)
 
     def action_leave(self) -> None:
-        self.on_prompt_input_leave_asked(PromptInput.LeaveAsked(end=False))
+        self.leaving.ask(end=False)
 
     def on_prompt_input_leave_asked(self, event: PromptInput.LeaveAsked) -> None:
-        if selected := self.screen.get_selected_text():
-            self.copy_to_clipboard(selected)
-            self.notify("Copied.")
-        elif event.end or self._warned_to_leave:
-            self.exit()
-        elif not self.composer.clear():
-            self._warned_to_leave = True
-            self.notify("ctrl+c again leaves. What runs goes on.")
-            self.set_timer(3, self._stay)
-
-    def _stay(self) -> None:
-        self._warned_to_leave = False
+        self.leaving.ask(end=event.end)
 
     # -- the panels
 
@@ -384,6 +360,12 @@ class LongboatApp(App[None]):
         if event.href.startswith(("http://", "https://")):
             self.open_url(event.href)
         self.notify(f"Link: {event.href}", markup=False)
+
+    def on_key(self, event: events.Key) -> None:
+        """What is typed where it means nothing is meant for the prompt."""
+        if event.is_printable and len(self.screen_stack) == 1:
+            self.composer.input.focus()
+            self.composer.input.take(event)
 
     async def on_unmount(self, event: events.Unmount) -> None:
         await self.connection.leave()

@@ -41,6 +41,13 @@ class Asking:
         ours = [ask for ask in asks if desk.is_ours(ask.session_id, ask.parent_session_id)]
         return sorted(ours, key=lambda ask: ask.asked_at)
 
+    @property
+    def sessions(self) -> set[str]:
+        """Those that wait for a word, their own or their sub-agents'."""
+        mirror = self._app.connection.mirror
+        asks: list[Ask] = [*mirror.permissions.values(), *mirror.questions.values()]
+        return {ask.parent_session_id or ask.session_id for ask in asks}
+
     def recall(self) -> None:
         """Show again what was put off."""
         self._later.clear()

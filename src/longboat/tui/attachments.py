@@ -20,8 +20,14 @@ LARGEST = 5_000_000
 """Bytes of a picture."""
 
 
+def in_lines(text: str) -> str:
+    """What was pasted, in lines: a terminal sends the ends of lines as the return key does."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def from_paste(text: str, number: int) -> Attachment | None:
     """The attachment that a paste stands for; None if it is text to be typed. `number`: of those so far."""
+    text = in_lines(text)
     if len(text) > LONG:
         return Attachment(name=f"pasted-{number + 1}.txt", media_type="text/plain", text=text)
     path = _path(text)

@@ -20,11 +20,12 @@ class Command:
     told: str
     key: str = ""
     argument: str = ""
+    grave: bool = False
 
 
 COMMANDS = (
     Command(name="attach", told="attach a picture", argument="file"),
-    Command(name="cancel", told="cancel everything in this session"),
+    Command(name="cancel", told="cancel everything in this session", grave=True),
     Command(name="copy", told="copy the last answer"),
     Command(name="diff", told="what this session changed"),
     Command(name="editor", told="write the prompt in $EDITOR", key="ctrl+o"),
@@ -34,7 +35,7 @@ COMMANDS = (
     Command(name="help", told="keys and commands", key="f1"),
     Command(name="model", told="choose the model", key="ctrl+l", argument="name"),
     Command(name="new", told="a new session", key="ctrl+n"),
-    Command(name="quit", told="leave; what runs goes on"),
+    Command(name="quit", told="leave; what runs goes on", grave=True),
     Command(name="redo", told="bring back what was undone"),
     Command(name="rename", told="give this session a title", argument="title"),
     Command(name="retry", told="send again what was refused", key="ctrl+r"),
@@ -42,8 +43,8 @@ COMMANDS = (
     Command(name="summarize", told="shorten what the model goes on from"),
     Command(name="theme", told="choose the colors; dark, light or auto", argument="name"),
     Command(name="todos", told="show or hide the plan, clients and jobs", key="ctrl+t"),
-    Command(name="undo", told="take the last turn back"),
-    Command(name="yolo", told="approve everything that this terminal's prompts do, or no longer"),
+    Command(name="undo", told="take the last turn back", grave=True),
+    Command(name="yolo", told="approve everything that this terminal's prompts do, or no longer", grave=True),
 )
 BY_NAME = {command.name: command for command in COMMANDS}
 
@@ -64,6 +65,7 @@ def choices(project: tuple[CommandInfo, ...]) -> list[Choice]:
             text=f"/{command.name}",
             told=f"<{command.argument}> {command.told}" if command.argument else command.told,
             whole=not command.argument,
+            grave=command.grave,
         )
         for command in COMMANDS
     ]

@@ -39,6 +39,8 @@ class Choice:
     told: str = ""
     whole: bool = False
     """A command that takes nothing more: enter runs it."""
+    grave: bool = False
+    """What one would not do by mistake: a part of its name does not run it."""
 
 
 def wanted(before_cursor: str, *, first_line: bool) -> Wanted | None:
@@ -53,9 +55,13 @@ def wanted(before_cursor: str, *, first_line: bool) -> Wanted | None:
 def matching(choices: list[Choice], query: str) -> list[Choice]:
     """Those whose name begins so, then those that have it anywhere."""
     query = folded(query)
-    names = [(choice, folded(choice.text).lstrip("/@")) for choice in choices]
+    names = [(choice, _name(choice)) for choice in choices]
     begin = [choice for choice, name in names if name.startswith(query)]
     return begin + [choice for choice, name in names if query in name and not name.startswith(query)]
+
+
+def _name(choice: Choice) -> str:
+    return folded(choice.text).lstrip("/@")
 
 
 class Choices(OptionList):
@@ -73,6 +79,7 @@ class Choices(OptionList):
         self.can_focus = False
         self._choices: list[Choice] = []
         self._asked: Wanted | None = None
+        self._moved = False
 
     @property
     def is_open(self) -> bool:
@@ -86,9 +93,26 @@ class Choices(OptionList):
         """The one that is highlighted, if the list is for this and not for what stood there before."""
         return self.chosen if word is not None and word == self._asked else None
 
+    @property
+    def is_meant(self) -> bool:
+        """Whether the highlighted one is surely what somebody wants: they went to it, or began its name, with which no
+        other begins."""
+        if self._moved or self.chosen is None or self._asked is None:
+            return self._moved
+        begun = [choice for choice in self._choices if _name(choice).startswith(folded(self._asked.query))]
+        return begun == [self.chosen] and not self.chosen.grave
+
+    def action_cursor_up(self) -> None:
+        self._moved = True
+        super().action_cursor_up()
+
+    def action_cursor_down(self) -> None:
+        self._moved = True
+        super().action_cursor_down()
+
     def offer(self, asked: Wanted | None, choices: list[Choice]) -> None:
         """Show these; none closes the list."""
-        self._asked, self._choices = asked, choices
+        self._asked, self._choices, self._moved = asked, choices, False
         self.clear_options()
         self.add_options(Option(_prompt(choice)) for choice in choices)
         self.highlighted = 0 if choices else None

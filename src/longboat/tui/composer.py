@@ -16,12 +16,19 @@ from textual.message import Message
 from textual.widgets import Static, TextArea
 from textual.widgets.text_area import Edit, EditResult
 
-from longboat.tui.attachments import chip, from_paste
+from longboat.tui.attachments import chip, from_paste, in_lines
+from longboat.tui.clipboard import NoPicture, Reader, picture_on_clipboard, readers
 from longboat.tui.completion import Choice, Choices, Wanted, wanted
 from longboat.tui.content import line
 from longboat.tui.history import History
 from longboat.wire.models import Attachment
 from longboat.wire.plain import spelled
+
+PASTE_TEXT = "Text is pasted with the terminal's own key, often ctrl+shift+v."
+NO_READER = (
+    "Nothing here reads pictures from the clipboard: wl-clipboard does for Wayland, xclip for X11, pngpaste for macOS. "
+    + PASTE_TEXT
+)
 
 
 class PromptInput(TextArea):
@@ -43,6 +50,9 @@ class PromptInput(TextArea):
         def __init__(self, attachment: Attachment) -> None:
             super().__init__()
             self.attachment = attachment
+
+    class PictureWanted(Message):
+        """A paste without text: there may be a picture on the clipboard."""
 
     class Emptied(Message):
         """Nothing is left to delete but attachments."""
@@ -82,10 +92,10 @@ class PromptInput(TextArea):
 
     def _on_paste(self, event: events.Paste) -> None:  # type: ignore[override]
         attachment = from_paste(event.text, self.attached)
-        if attachment is not None:
+        if attachment is not None or not event.text:
             event.stop()
             event.prevent_default()
-            self.post_message(self.Pasted(attachment))
+            self.post_message(self.PictureWanted() if attachment is None else self.Pasted(attachment))
 
     def take(self, typed: events.Key | events.Paste) -> None:
         """What was typed for here when something came in front of it. enter begins a line."""
@@ -105,8 +115,9 @@ class PromptInput(TextArea):
         chosen = self._choices.chosen_for(word)
         if chosen is not None and word is not None and chosen.text.strip() != self.text.strip():
             alone = len(self.text.strip()) == word.length
+            meant = chosen.whole and alone and self._choices.is_meant
             self.action_complete()
-            if not (chosen.whole and alone):
+            if not meant:
                 return
         self._choices.close()
         self.post_message(self.Sent(queue=False))
@@ -128,6 +139,16 @@ class PromptInput(TextArea):
             super().action_copy()
         else:
             self.post_message(self.LeaveAsked(end=False))
+
+    def action_paste(self) -> None:
+        """ctrl+v: the terminal hands no text, which it does with a key of its own."""
+        self.post_message(self.PictureWanted())
+
+    def paste_own(self) -> bool:
+        """Put in what was cut or copied in this app; False if that is nothing."""
+        if self.app.clipboard:
+            super().action_paste()
+        return bool(self.app.clipboard)
 
     def action_complete(self) -> None:
         word = self.wanted
@@ -164,7 +185,7 @@ class PromptInput(TextArea):
 
     def edit(self, edit: Edit) -> EditResult:
         """Whatever comes in, typed, pasted or completed: what stands here is drawn as it is."""
-        edit.text = spelled(edit.text)
+        edit.text = spelled(in_lines(edit.text))
         return super().edit(edit)
 
     def load_text(self, text: str) -> None:
@@ -216,6 +237,10 @@ class Composer(Vertical):
         self.choices = Choices()
         self.input = PromptInput(self.history, self.choices)
         self.attachments: list[Attachment] = []
+        self._reading = False
+        """The clipboard is being asked for a picture."""
+        self._held: PromptInput.Sent | None = None
+        """A prompt that is to be sent with the picture that is being read."""
 
     def compose(self) -> ComposeResult:
         yield self.choices
@@ -259,6 +284,9 @@ class Composer(Vertical):
 
     def on_prompt_input_sent(self, event: PromptInput.Sent) -> None:
         event.stop()
+        if self._reading:
+            self._held = event
+            return
         text, attachments = self.input.text, tuple(self.attachments)
         if text.strip() or attachments:
             self.clear()
@@ -267,6 +295,27 @@ class Composer(Vertical):
     def on_prompt_input_pasted(self, event: PromptInput.Pasted) -> None:
         event.stop()
         self.attach(event.attachment)
+
+    def on_prompt_input_picture_wanted(self, event: PromptInput.PictureWanted) -> None:
+        event.stop()
+        found = readers()
+        if found and not self._reading:
+            self._reading = True
+            self.run_worker(self._read_picture(found), name="clipboard")
+        elif not found and not self.input.paste_own():
+            self.notify(NO_READER, markup=False)
+
+    async def _read_picture(self, found: list[Reader]) -> None:
+        try:
+            self.attach(await picture_on_clipboard(found, len(self.attachments)))
+        except NoPicture as why:
+            if not self.input.paste_own():
+                self.notify(f"{why} {PASTE_TEXT}", markup=False)
+        finally:
+            self._reading = False
+            if self._held is not None:
+                self.input.post_message(PromptInput.Sent(queue=self._held.queue))
+                self._held = None
 
     def on_option_list_option_selected(self, event: Choices.OptionSelected) -> None:
         event.stop()  # a click is as good as enter

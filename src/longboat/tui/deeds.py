@@ -31,12 +31,16 @@ KEYS = HelpSection(
     rows=(
         ("enter", "send; while the agent works, steer it"),
         ("ctrl+q alt+enter", "queue: runs after what is under way"),
-        ("ctrl+j", "new line"),
+        ("ctrl+j", "new line, as shift+enter where the terminal tells it apart"),
+        ("ctrl+v", "attach the picture on the clipboard"),
+        ("backspace", "when nothing is typed: take the last attachment away"),
         ("esc", "interrupt; again: cancel everything in this session"),
         ("ctrl+c", "clear what is typed; twice: leave"),
         ("ctrl+d", "leave, when nothing is typed"),
         ("↑ ↓", "earlier prompts"),
-        ("PgUp PgDn", "scroll; ctrl+end: to the end"),
+        ("tab", "complete; otherwise to the queue and the jobs"),
+        ("PgUp PgDn", "scroll"),
+        ("ctrl+end", "back to the end"),
         ("ctrl+p", "palette"),
         ("ctrl+g", "show what waits for your word"),
         ("ctrl+b", "open or fold the last tool call; a click does it with any"),
@@ -69,6 +73,7 @@ class Deeds:
             rename=lambda session_id, title: client.rename_session(workspace_id, session_id, title),
             delete=lambda session_id: client.delete_session(workspace_id, session_id),
             current=self._app.desk.session_id,
+            asking=self._app.asking.sessions,
         )
         self._app.push_screen(dialog, self._sessions_left)
 
@@ -166,6 +171,7 @@ class Deeds:
         if name:
             self._app.model = name
             self._app.show_state()
+            self._app.show_notices()
         else:
             self._work(self._pick_model())
 
@@ -180,6 +186,7 @@ class Deeds:
             self._app.model = choice.model
             self._app.effort = next((each for each in EFFORTS if each == choice.effort), None)
             self._app.show_state()
+            self._app.show_notices()
         self._app.asking.refresh()
 
     def effort(self, level: str) -> None:

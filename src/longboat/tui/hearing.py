@@ -7,6 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from longboat.client.subject import subject_of
+from longboat.tui import offering
 from longboat.tui.content import one_line
 from longboat.tui.messages import CardKey, Note
 from longboat.tui.toolcard import ToolCard
@@ -27,7 +28,7 @@ from longboat.wire.models import (
     TextPart,
     ToolCallPart,
 )
-from longboat.wire.workshop import Job, Todos
+from longboat.wire.workshop import ConfigChanged, Job, Todos
 
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
@@ -59,6 +60,8 @@ class Hearing:
         match event.payload:
             case Snapshot():
                 self._app.begin_anew()
+                if self._app.models is not None:  # what was missed may be that they changed
+                    self._look_again()
             case Message() | MessageDelta() as message:
                 self._hear_message(message, event.parent_session_id)
             case Run() as run:
@@ -84,6 +87,12 @@ class Hearing:
                 self._app.asking.settle(answered)
                 self._app.asking.refresh()
                 self._app.show_state()
+            case ConfigChanged() as told:
+                offering.hear_config(self._app, told)
+                self._look_again()
+
+    def _look_again(self) -> None:
+        self._app.run_worker(offering.look_around(self._app), name="models", group="models", exclusive=True)
 
     # -- one kind each
 
@@ -174,11 +183,10 @@ class Hearing:
             self._app.show_notices()
 
     def _hear_ask(self, ask: Permission | Question) -> None:
-        if not self._app.desk.is_ours(ask.session_id, ask.parent_session_id):
-            return
+        ours = self._app.desk.is_ours(ask.session_id, ask.parent_session_id)
         self._app.asking.refresh()
         self._app.show_state()
-        self._app.call_attention("The agent asks for your word.")
+        self._app.call_attention("The agent asks for your word." if ours else "Another session asks for your word.")
 
     def _hear_session(self, session: Session, *, gone: bool) -> None:
         if session.id != self._app.desk.session_id:

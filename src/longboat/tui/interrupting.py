@@ -1,6 +1,8 @@
 """Stopping and changing what runs: esc, the queue, jobs. Each in a worker; refusals are told."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from longboat.errors import LongboatError
@@ -15,11 +17,21 @@ SECOND_S = 1.5
 """How long a second esc means all, also when the run ended at once."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """An esc, and the run that it was for."""
+
+    session_id: str
+    run_id: str
+    at: float
+
+
 class Interrupting:
     def __init__(self, app: "LongboatApp") -> None:
         self._app = app
-        self._asked: str | None = None
-        """The run that esc was pressed for; the next one means all."""
+        self.clock: Callable[[], float] = monotonic
+        self._asked: Asked | None = None
+        """What esc was pressed for last."""
 
     def interrupt(self) -> None:
         """esc: what is not sent comes back to be changed; then the active run; then everything in the session."""
@@ -30,27 +42,27 @@ class Interrupting:
             app.composer.put(prompt.text, prompt.attachments)
             return
         runs, session_id = app.desk.unfinished, app.desk.session_id
-        if self._asked is not None and session_id is not None and runs:
+        if session_id is not None and runs and self._means_all(session_id):
             self._asked = None
             app.notify("Everything in this session is being canceled.")
             self._try(app.connection.client.cancel_session(app.connection.workspace_id, session_id))
         elif runs:
             run = app.desk.active or runs[0]
-            self._asked = run.run_id
+            self._asked = Asked(session_id=run.session_id, run_id=run.run_id, at=self.clock())
             if len(runs) > 1:
                 app.notify(f"Interrupting. esc again cancels the {len(runs) - 1} behind it too.")
-            app.set_timer(SECOND_S, self._rest)
             self.cancel(run.run_id)
         else:
             app.composer.input.focus()
 
-    def _rest(self) -> None:
-        """The time is over, unless the run is still there."""
-        still = any(run.run_id == self._asked for run in self._app.desk.unfinished)
-        if still:
-            self._app.set_timer(SECOND_S, self._rest)
-        else:
-            self._asked = None
+    def _means_all(self, session_id: str) -> bool:
+        """Whether esc was pressed a moment ago, or for a run that is still there. By the clock: a timer of Textual that
+        is lost would make a single esc cancel everything, for ever after."""
+        asked = self._asked
+        if asked is None or asked.session_id != session_id:
+            return False
+        still = any(run.run_id == asked.run_id for run in self._app.desk.unfinished)
+        return still or self.clock() - asked.at < SECOND_S
 
     def cancel(self, run_id: str) -> None:
         connection = self._app.connection

@@ -1,20 +1,18 @@
-"""Between the app and the terminal around it: the editor, the terminal's colors, the words at the end."""
+"""Between the app and the terminal around it: its colors, its desktop, how one leaves and the words at the end."""
 
 import os
-import shlex
-import subprocess
-import tempfile
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING
-
-from textual.app import SuspendNotSupported
 
 from longboat.wire.models import Run
 from longboat.wire.plain import plain, plain_line
 
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
+
+WARNED_S = 3.0
+"""How long a second ctrl+c leaves."""
 
 
 def theme_of_terminal(environ: Mapping[str, str] = os.environ) -> str:
@@ -35,21 +33,26 @@ def notification(words: str, title: str, environ: Mapping[str, str] = os.environ
     return f"\x1b]9;Longboat: {said}\x1b\\"
 
 
-def edit(app: "LongboatApp") -> None:
-    """Write the prompt in $VISUAL or $EDITOR. What was typed comes back changed, or as it was."""
-    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-    with tempfile.TemporaryDirectory(prefix="longboat-") as directory:
-        file = Path(directory) / "prompt.md"
-        file.write_text(f"{app.composer.input.text}\n" if app.composer.input.text else "")
-        try:
-            with app.suspend():
-                ended = subprocess.run([*command, str(file)], check=False)
-        except (SuspendNotSupported, OSError) as error:
-            app.notify(f"The editor cannot be used: {error or 'this terminal cannot be lent'}", markup=False)
-            return
-        if ended.returncode == 0:
-            app.composer.input.put(file.read_text(errors="replace").rstrip("\n"))
-    app.refresh(layout=True)
+class Leaving:
+    """ctrl+c: copies what is marked, else clears what is typed, else leaves, the second time."""
+
+    def __init__(self, app: "LongboatApp") -> None:
+        self._app = app
+        self.clock: Callable[[], float] = monotonic
+        self._warned_at = -WARNED_S
+
+    def ask(self, *, end: bool) -> None:
+        """`end`: at once, as ctrl+d means it."""
+        app = self._app
+        # By the clock: a timer of Textual that is lost would let a single ctrl+c leave for ever after.
+        if selected := app.screen.get_selected_text():
+            app.copy_to_clipboard(selected)
+            app.notify("Copied.")
+        elif end or self.clock() - self._warned_at < WARNED_S:
+            app.exit()
+        elif not app.composer.clear():
+            self._warned_at = self.clock()
+            app.notify("ctrl+c again leaves. What runs goes on.")
 
 
 def farewell(

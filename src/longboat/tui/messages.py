@@ -101,7 +101,7 @@ class Note(Static):
 
 
 ENDS = {
-    FinishReason.CANCELED: ("■ Interrupted", "warning"),
+    FinishReason.CANCELED: ("■ Canceled", "warning"),
     FinishReason.ERROR: ("✗ Failed", "error"),
     FinishReason.INTERRUPTED: ("✗ The server stopped in the middle of this. Prompt again to go on", "error"),
     FinishReason.MAX_TOKENS: ("✗ The answer was cut: the model reached its limit. Ask it to go on", "warning"),

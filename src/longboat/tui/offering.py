@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from longboat.errors import LongboatError
 from longboat.tui.commands import choices
 from longboat.tui.completion import Choice, Sort, Wanted, matching
+from longboat.wire.listings import ModelPage
+from longboat.wire.workshop import ConfigChanged
 
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
@@ -19,10 +21,29 @@ async def look_around(app: "LongboatApp") -> None:
         app.project_commands = (await client.skills(workspace_id)).commands
     except LongboatError:
         return  # asked for again when it is needed
-    if app.models.problem and not app.told_problem:
+    _show(app, app.models)
+
+
+def hear_config(app: "LongboatApp", told: ConfigChanged) -> None:
+    """What the event says is enough where nothing can be read: a broken file offers no models."""
+    app.told_problem = False
+    if not told.ready:
+        app.models = ModelPage(items=(), large=told.large, small=told.small, problem=told.problem)
+        _show(app, app.models)
+
+
+def _show(app: "LongboatApp", models: ModelPage) -> None:
+    if models.problem and not app.told_problem:
         app.told_problem = True
-        app.notify(app.models.problem, title="No model can answer", severity="warning", timeout=20, markup=False)
+        app.notify(models.problem, title="No model can answer", severity="warning", timeout=20, markup=False)
     app.show_state()
+    app.show_notices()
+
+
+def advice(app: "LongboatApp") -> tuple[str, ...]:
+    """What to say of the model in a session that is still to begin, unless somebody chose it."""
+    told = app.models.advice if app.models is not None else None
+    return (told,) if told and app.model is None and app.desk.session_id is None else ()
 
 
 async def complete(app: "LongboatApp", wanted: Wanted) -> None:

@@ -58,6 +58,8 @@ class State:
     doing: str = "working"
     queued: int = 0
     asks: int = 0
+    elsewhere: int = 0
+    """Other sessions that wait for somebody's word."""
     model: str = ""
     effort: str = ""
     all_approved: bool = False
@@ -100,7 +102,8 @@ class StatusBar(Widget):
             return Content.styled(f"? {state.asks} waiting for your word (ctrl+g)", "bold $text-warning")
         queued = f", {state.queued} queued" if state.queued else ""
         if state.since is None:
-            return Content.styled(f"Idle{queued}", "dim")
+            waits = f"{state.elsewhere} waits in another session (ctrl+s)" if state.elsewhere else ""
+            return Content.assemble((f"Idle{queued}", "dim"), (f"  ? {waits}" if waits else "", "$text-warning"))
         seconds = int(monotonic() - state.since)
         return Content.assemble(
             (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"), ("  esc interrupts", "dim")

@@ -54,7 +54,8 @@ class OutgoingView(Static):
 
 
 class Notices(Static):
-    """The last things that the agent let people know; gone when its work goes on."""
+    """The last things that the agent let people know, gone when its work goes on; and before a session begins, what is
+    to be said of the model that answers."""
 
     DEFAULT_CSS = """
     Notices { height: auto; margin: 0 0 1 2; color: $text-warning; display: none; }

@@ -34,7 +34,7 @@ Older = Callable[[], Awaitable[bool]]
 """Read the page before what is known into the transcript; False when there is none."""
 
 
-class TranscriptView(VerticalScroll):
+class TranscriptView(VerticalScroll, can_focus=False):
     DEFAULT_CSS = """
     TranscriptView {
         height: 1fr; padding: 1 1 0 1; scrollbar-size-vertical: 1;

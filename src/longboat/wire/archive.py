@@ -26,9 +26,20 @@ class ExportedChange(Shape, frozen=True, kw_only=True):
     after: FileContent | None
 
 
+class ExportedSubAgent(Shape, frozen=True, kw_only=True):
+    """A sub-agent's session. Its `parent_id` and `parent_call_id` name the session of the document, and the call there,
+    that sent it. What it changed in files is among the changes of the session itself."""
+
+    session: Session
+    summary_seq: int
+    messages: tuple[Message, ...]
+    runs: tuple[Run, ...]
+    todos: tuple[TodoItem, ...] = ()
+
+
 class SessionExport(Shape, frozen=True, kw_only=True):
-    """All that is finished of a session: what an unfinished turn has done, and what was undone, is left out. So are
-    the sessions of its sub-agents."""
+    """All that is finished of a session and of its sub-agents. What an unfinished turn has done is left out, and so are
+    undone turns."""
 
     format: str
     """Always `longboat-session`."""
@@ -42,3 +53,5 @@ class SessionExport(Shape, frozen=True, kw_only=True):
     runs: tuple[Run, ...]
     todos: tuple[TodoItem, ...] = ()
     changes: tuple[ExportedChange, ...] = ()
+    sub_agents: tuple[ExportedSubAgent, ...] = ()
+    """Each after the one that sent it."""

@@ -41,6 +41,32 @@ class CallAnswer(Shape, frozen=True, kw_only=True):
         return f"{'denied' if self.answer is PermissionAnswer.DENY else f'allowed ({self.answer})'} by {who}"
 
 
+class CommandPartKind(StrEnum):
+    COMMAND = "command"
+    """One simple command: its words, as bash makes them. What it hides behind (`timeout 5 …`, `sh -c '…'`) is gone."""
+    REDIRECTION = "redirection"
+    """A file that is read or written by `<` or `>`."""
+    WHOLE = "whole"
+    """Something about all of it: a part that cannot be parsed, a variable that it sets, where a link leads."""
+
+
+class CommandPart(Shape, frozen=True, kw_only=True):
+    """A part of a shell command, as the rules saw it."""
+
+    kind: CommandPartKind
+    text: str
+    """Shortened if need be; empty for the whole."""
+    why: str = ""
+    """Why it is asked; empty if it is not."""
+    rule: str = ""
+    """The rule that allows it; empty also where it only looks, and needs none."""
+
+    def told(self) -> str:
+        """For people, on one line, with a mark if it is a reason to ask. It is foreign text."""
+        note = self.why or (f"allowed by {self.rule}" if self.rule else "needs no rule")
+        return " ".join(f"{'?' if self.why else '✓'} {self.text}{': ' if self.text else ''}{note}".split())
+
+
 class Permission(Shape, frozen=True, kw_only=True):
     """A tool call that waits for somebody's word."""
 
@@ -71,6 +97,25 @@ class Permission(Shape, frozen=True, kw_only=True):
     parent_run_id: str | None = None
     """A sub-agent's ask: the run that sent it, and that run's session."""
     parent_session_id: str | None = None
+    parts: tuple[CommandPart, ...] = ()
+    """What a shell command is made of, and which parts of it are the reason to ask. Empty for other tools."""
+    more_parts: int = 0
+    """So many were left out. Those that are asked are shown first then."""
+
+    @property
+    def beyond_title(self) -> str:
+        """What the detail says and the title does not: nobody reads a command twice."""
+        detail, argument = (self.detail or self.argument).strip(), self.argument.strip()
+        if self.title.endswith(detail):
+            return ""
+        if argument and self.title.endswith(argument) and detail.startswith(argument + "\n"):
+            return detail[len(argument) :].strip()
+        return detail
+
+    @property
+    def told_parts(self) -> tuple[CommandPart, ...]:
+        """The parts, where they say more than `why` does."""
+        return self.parts if len(self.parts) > 1 else ()
 
 
 class PermissionNotification(Shape, frozen=True, kw_only=True):

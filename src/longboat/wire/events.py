@@ -54,6 +54,11 @@ EVENTS: dict[str, EventSpec] = {
     "job": EventSpec(workshop.Job, (Change.CREATED, Change.UPDATED), "A command in the background started or ended."),
     "mcp_event": EventSpec(workshop.McpEvent, (Change.UPDATED,), "An MCP server connected, failed or wants a login."),
     "lsp_event": EventSpec(workshop.LspEvent, (Change.UPDATED,), "A language server started, is ready, or failed."),
+    "config_changed": EventSpec(
+        workshop.ConfigChanged,
+        (Change.UPDATED,),
+        "The workspace's configuration changed: who answers now, or what is wrong with it.",
+    ),
     "client": EventSpec(
         models.ClientInfo, (Change.CREATED, Change.DELETED), "A client attached (created) or detached (deleted)."
     ),

@@ -85,3 +85,5 @@ class ModelPage(Shape, frozen=True, kw_only=True):
     small: str | None
     """The one that writes titles."""
     problem: str | None = None
+    advice: str | None = None
+    """That nobody chose `large`, as nothing is configured, what it is good for, and how to get a better one."""

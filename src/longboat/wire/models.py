@@ -298,6 +298,8 @@ class AgentInfo(Shape, frozen=True, kw_only=True):
     busy: bool
     problem: str | None = None
     """What to do before a prompt can be answered, when `ready` is false."""
+    advice: str | None = None
+    """That nobody chose this model, as nothing is configured, what it is good for, and how to get a better one."""
 
 
 class SessionStatus(Shape, frozen=True, kw_only=True):

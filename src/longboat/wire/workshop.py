@@ -57,6 +57,18 @@ class FileChange(Shape, frozen=True, kw_only=True):
     deletions: int
 
 
+class ConfigChanged(Shape, frozen=True, kw_only=True):
+    """The configuration of a workspace says something else than before: who answers from now on."""
+
+    large: str | None
+    """The model of a prompt that names none, as provider/model; null where `problem` tells why."""
+    small: str | None
+    """The one that writes titles."""
+    ready: bool
+    problem: str | None = None
+    """What to do before a prompt can be answered, when `ready` is false: a file that cannot be read, too."""
+
+
 class JobState(StrEnum):
     """How a command in the background is doing."""
 

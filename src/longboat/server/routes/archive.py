@@ -5,8 +5,8 @@ from typing import Annotated, Literal, cast
 from litestar import Response, get, post
 from litestar.params import FromPath, QueryParameter
 
-from longboat.server.bodies import read_body, read_raw
-from longboat.server.routes.request import HttpRequest, W, accepted, takes, workspace_of
+from longboat.server.bodies import read_body, read_document
+from longboat.server.routes.request import HttpRequest, W, accepted, app_of, takes, workspace_of
 from longboat.server.routes.sessions import ONE
 from longboat.wire.archive import SessionExport
 from longboat.wire.models import Accepted, Session
@@ -30,15 +30,18 @@ async def export_session(
     """All that is finished of a session as one document: JSON that can be imported, or Markdown for people."""
     archive = (await workspace_of(request)).archive
     if style == "json":
-        return Response(await archive.export(session_id), media_type="application/json")
-    page = Response(await archive.markdown(session_id), media_type="text/markdown")
+        page = Response(await archive.document(session_id), media_type="application/json")
+    else:
+        page = Response((await archive.markdown(session_id)).encode(), media_type="text/markdown")
     return cast("Response[SessionExport]", page)
 
 
-@post(W + "/sessions/import", opt=takes(SessionExport))
+@post(W + "/sessions/import", opt=takes(SessionExport), request_max_body_size=None)
 async def import_session(request: HttpRequest) -> Session:
-    """A new session from an export, with new ids: all of it or nothing. Its files are not written."""
-    return await (await workspace_of(request)).archive.take(await read_raw(request))
+    """A new session from an export, with new ids and with its sub-agents: all of it or nothing. Its files are not
+    written. The document may be larger than other bodies: `server.max_import_mb`."""
+    workspace = await workspace_of(request)
+    return await workspace.archive.take(await read_document(request, app_of(request).settings.server.max_import_mb))
 
 
 @post(ONE + "/summarize", status_code=202, opt=takes(Summarize))

@@ -4,6 +4,7 @@ from textual import events
 from textual.widgets import Input, TextArea
 from textual.widgets.text_area import Edit, EditResult
 
+from longboat.tui.attachments import in_lines
 from longboat.tui.dialogs.frame import Dialog
 from longboat.wire.plain import plain, spelled
 
@@ -30,5 +31,5 @@ class Lines(TextArea):
     """Several lines."""
 
     def edit(self, edit: Edit) -> EditResult:
-        edit.text = spelled(edit.text)
+        edit.text = spelled(in_lines(edit.text))
         return super().edit(edit)

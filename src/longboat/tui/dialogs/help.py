@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual import on
+from rich.cells import cell_len
+from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -15,6 +16,11 @@ from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.frame import Dialog, keys_line
 from longboat.tui.panels.looks import FAINT
 from longboat.wire.plain import plain_line
+
+COLUMN = 16
+"""Cells of a key."""
+BESIDE = 2 + COLUMN + 2
+"""Where begins what it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +58,21 @@ DIALOG_HELP = (
         ),
     ),
     HelpSection(title="Models", rows=(("enter", "take"), ("ctrl+t", "next effort"))),
+    HelpSection(title="Export", rows=(("enter", "write"), ("ctrl+t", "Markdown or JSON"))),
+    HelpSection(
+        title="Texts",
+        rows=(("enter", "save; in a prompt of several lines, a new line"), ("ctrl+s", "save"), ("ctrl+j", "new line")),
+    ),
+    HelpSection(title="Yes or no", rows=(("y", "yes"), ("n", "no"), ("← →", "the other one; enter takes it"))),
     HelpSection(
         title="Queue",
         rows=(("e enter", "edit a waiting prompt"), ("t", "steer or queue"), ("del", "delete it")),
     ),
     HelpSection(title="Jobs", rows=(("k", "kill, after a question"),)),
-    HelpSection(title="Differences", rows=(("s", "side by side, from 100 columns"), ("n p", "next and previous file"))),
+    HelpSection(
+        title="Differences",
+        rows=(("s", "side by side, from 100 columns"), ("n p", "next and previous file"), ("q", "close")),
+    ),
 )
 """The keys of the dialogs and panels."""
 
@@ -77,7 +92,7 @@ class HelpScreen(Dialog[None]):
     HelpScreen {
         & > .box { height: 90%; }
         &.-narrow > .box { height: 100%; }
-        #pages { height: 1fr; }
+        #pages { height: 1fr; scrollbar-gutter: stable; }
     }
     """
 
@@ -88,7 +103,7 @@ class HelpScreen(Dialog[None]):
     def body(self) -> list[Widget]:
         return [
             Field(placeholder="Search keys and commands", id="find"),
-            VerticalScroll(Static(self._told(""), id="told", markup=False), id="pages", can_focus=False),
+            VerticalScroll(Static("", id="told", markup=False), id="pages", can_focus=False),
             keys_line(("↑↓ PgUp PgDn", "scroll"), ("esc", "close")),
         ]
 
@@ -96,8 +111,11 @@ class HelpScreen(Dialog[None]):
         self.query_one("#find").focus()
 
     @on(Input.Changed)
-    def _find(self, event: Input.Changed) -> None:
-        self.query_one("#told", Static).update(self._told(event.value))
+    def _tell(self) -> None:
+        self.query_one("#told", Static).update(self._told(self.query_one("#find", Input).value))
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.call_after_refresh(self._tell)  # by then the text has its width
 
     @on(Input.Submitted)
     def _close(self) -> None:
@@ -107,13 +125,13 @@ class HelpScreen(Dialog[None]):
         self.query_one("#pages").scroll_relative(y=lines, animate=False)
 
     def _told(self, text: str) -> Content:
-        words = text.casefold().split()
+        words, width = text.casefold().split(), self.query_one("#pages").scrollable_content_region.width
         parts: list[Content | tuple[str, str] | str] = []
         for section in self._sections:
             rows = [row for row in section.rows if _fits(words, section.title, row)]
             if rows:
                 parts += ["\n" if parts else "", (f"{plain_line(section.title)}\n", "bold $text-primary")]
-                parts += [piece for row in rows for piece in _row(*row)]
+                parts += [piece for row in rows for piece in _row(*row, width)]
         return Content.assemble(*parts) if parts else Content.styled("Nothing of that name.", FAINT)
 
 
@@ -122,5 +140,9 @@ def _fits(words: list[str], title: str, row: tuple[str, str]) -> bool:
     return all(word in said for word in words)
 
 
-def _row(key: str, what: str) -> list[tuple[str, str] | str]:
-    return [(f"  {plain_line(key):<14}", "$text-accent"), f" {plain_line(what)}\n"]
+def _row(key: str, what: str, width: int) -> list[Content | tuple[str, str] | str]:
+    """The key, and what it does beside it. A key that is too long for its column has a line of its own."""
+    key = plain_line(key)
+    lines = Content(plain_line(what)).wrap(max(10, width - BESIDE))
+    first = f"  {key:<{COLUMN}}  " if cell_len(key) <= COLUMN else f"  {key}\n{' ' * BESIDE}"
+    return [(first, "$text-accent"), Content(f"\n{' ' * BESIDE}").join(lines), "\n"]

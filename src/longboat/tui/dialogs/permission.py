@@ -47,7 +47,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
     PermissionDialog {
         #about { height: auto; }
         #head { max-height: 2; }
-        #title { text-style: bold; max-height: 3; }
+        #title { text-style: bold; max-height: 3; &.-all { max-height: 100%; } }
         #why { color: $text-warning; max-height: 4; }
         #detail { background: $panel; padding: 0 1; }
         DiffView { height: auto; max-height: 30vh; }  /* until it is known what the others leave */
@@ -89,13 +89,16 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
     def body(self) -> list[Widget]:
         permission = self.permission
         is_diff = self.has_class("-diff")
+        beyond = permission.beyond_title
         about: list[Widget] = [
             Static(self._heading(), id="head", markup=False),
-            Static(plain(permission.title), id="title", markup=False),
+            Static(plain(permission.title), id="title", markup=False, classes=_of_title(permission)),
             Static(plain(permission.why), id="why", markup=False),
         ]
-        if not is_diff:
-            about.append(Static(plain(permission.detail or permission.argument), id="detail", markup=False))
+        if not is_diff and beyond:
+            about.append(Static(plain(beyond), id="detail", markup=False))
+        if permission.told_parts:
+            about.append(Static(_told_parts(permission), id="parts", markup=False))
         about.append(Static("", id="rules", markup=False))
         pane = VerticalScroll(*about, id="about", can_focus=False)
         diff = [DiffView(permission.detail, permission.argument, id="diff")] if is_diff else []
@@ -204,6 +207,19 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
             sentence = told_permission(self.permission.title, answered_by, answer)
             tell(self, sentence)
             self.end(Gone(sentence=sentence))
+
+
+def _of_title(permission: Permission) -> str:
+    """A title that says what no other line does is never cut."""
+    return "" if permission.beyond_title == (permission.detail or permission.argument).strip() else "-all"
+
+
+def _told_parts(permission: Permission) -> Content:
+    """A line for each part, those that are the reason to ask in the color of the reason."""
+    lines = [(plain_line(part.told()), "$text-warning" if part.why else FAINT) for part in permission.told_parts]
+    if permission.more_parts:
+        lines.append((f"… and {permission.more_parts} more", FAINT))
+    return Content("\n").join(Content.styled(*line) for line in lines)
 
 
 def _option(option_id: str, key: str, what: str) -> Option:

@@ -1,6 +1,6 @@
 """The sessions of the workspace: found as one types, opened, renamed, forked, deleted."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -74,6 +74,7 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         rename: Rename,
         delete: Delete,
         current: str | None = None,
+        asking: Collection[str] = (),
         clock: Callable[[], datetime] = now,
     ) -> None:
         super().__init__()
@@ -81,6 +82,7 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         self._rename = rename
         self._delete = delete
         self._current = current
+        self._asking = asking
         self._now = clock
         self._sessions: dict[str, Session] = {}
         self._wanted = current
@@ -151,7 +153,8 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
             ("" if narrow else f"{cost(session.usage.cost):>8}  ", FAINT),
             (plain_line(session.title) or "(no title)", "bold" if here else ""),
             (" (here)" if here else "", FAINT),
-            (" busy" if session.busy else "", "$text-success"),
+            (" waits for an answer" if session.id in self._asking else "", "$text-warning"),
+            (" busy" if session.busy and session.id not in self._asking else "", "$text-success"),
         )
 
     def on_resize(self, event: events.Resize) -> None:

@@ -79,6 +79,8 @@ class QueuePanel(Vertical):
         chosen, place = self._chosen, shown.highlighted or 0
         self._runs = {run.run_id: run for run in waiting}
         shown.set_options([Option(_row(run), id=run.run_id) for run in waiting])
+        if shown.has_focus and not waiting:
+            self.screen.focus_next()
         self.display = bool(waiting)
         if waiting:
             kept = chosen is not None and chosen.run_id in self._runs
@@ -86,7 +88,7 @@ class QueuePanel(Vertical):
                 shown.get_option_index(chosen.run_id) if kept and chosen else min(place, len(waiting) - 1)
             )
         self.query_one(".heading", Static).update(
-            Content(f"Waiting {len(waiting)}  (e edit, t steer/queue, del delete)")
+            Content(f"Waiting {len(waiting)}  (tab here, e edit, t steer/queue, del delete)")
         )
 
     @property

@@ -132,10 +132,11 @@ function permissionCard(ask, answer, workspace) {
   const denyForm = reasonForm(ask.id, (reason) => send({ answer: 'deny', reason }), buttons);
   return frame(
     ask,
-    'permission',
+    isToldByTitle(ask) ? 'permission told' : 'permission',
     plain(ask.title || `${ask.tool}: ${ask.argument}`),
     detail(ask),
     h('p', { class: 'quiet' }, plain(ask.why)),
+    parts(ask),
     ask.grant.length > 0 && h('p', { class: 'rules' }, 'Session and always add ', told),
     ask.wide?.length > 0 &&
       h('p', {}, wide, ' ', h('label', { for: wide.id }, 'Wider: ', h('code', {}, plain(ask.wide.join('  '))))),
@@ -145,13 +146,46 @@ function permissionCard(ask, answer, workspace) {
 }
 
 function detail(ask) {
-  if (!ask.detail) return h('pre', { class: 'command' }, plain(ask.argument));
-  const change = splitDiff(ask.detail);
+  const change = ask.detail && splitDiff(ask.detail);
   if (change) return new Diff(change.diff, ask.argument).element;
+  const beyond = beyondTitle(ask);
+  if (!beyond) return null;
+  return h('pre', { class: 'command', tabindex: '0', role: 'group', 'aria-label': 'What it would do' }, plain(beyond));
+}
+
+/** Whether the title says what nothing else does: then it is never cut. */
+function isToldByTitle(ask) {
+  return beyondTitle(ask) !== (ask.detail || ask.argument).trim();
+}
+
+/** What the detail says and the title does not: nobody reads a command twice. */
+function beyondTitle(ask) {
+  const text = (ask.detail || ask.argument).trim();
+  const argument = ask.argument.trim();
+  if (ask.title.endsWith(text)) return '';
+  if (argument && ask.title.endsWith(argument) && text.startsWith(`${argument}\n`)) {
+    return text.slice(argument.length).trim();
+  }
+  return text;
+}
+
+/** What a shell command is made of, with a mark at those parts that are the reason to ask. */
+function parts(ask) {
+  if (!(ask.parts?.length > 1)) return null;
   return h(
-    'pre',
-    { class: 'command', tabindex: '0', role: 'group', 'aria-label': 'What it would do' },
-    plain(ask.detail),
+    'ul',
+    { class: 'parts', 'aria-label': 'Its parts' },
+    ask.parts.map((part) =>
+      h(
+        'li',
+        { class: part.why ? 'asked' : 'quiet' },
+        h('span', { 'aria-hidden': 'true' }, part.why ? '? ' : '✓ '),
+        part.text && h('code', {}, plain(part.text)),
+        part.text && ' ',
+        plain(part.why || (part.rule ? `allowed by ${part.rule}` : 'needs no rule')),
+      ),
+    ),
+    ask.more_parts > 0 && h('li', { class: 'quiet' }, `… and ${ask.more_parts} more`),
   );
 }
 

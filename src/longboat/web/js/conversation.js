@@ -77,6 +77,8 @@ export class Conversation {
       mirror.on('lost', ({ session_id, error }) => session_id === this.session_id && this.lostSession(error)),
       outbox.listen((kind, entry) => this.onItsWay(kind, entry)),
       mirror.on('snapshot', () => this.session_id && this.loadRuns(true)),
+      mirror.on('config', () => this.loadModels()),
+      mirror.on('snapshot', () => this.models && this.loadModels()), // what was missed may be that they changed
     ];
     this.loadModels();
   }
@@ -112,7 +114,7 @@ export class Conversation {
     if (!session_id) {
       this.place = this.outbox.place();
       this.scroller.replaceChildren(this.welcome.element, this.outgoing.element);
-      if (!this.models || this.models.problem) this.loadModels();
+      if (!this.models || this.models.problem || this.models.advice) this.loadModels();
       return;
     }
     const history = this.mirror.history(session_id);
@@ -162,10 +164,11 @@ export class Conversation {
       error instanceof Unreachable ? null : { items: [], large: null, problem: error.message },
     );
     if (!page) return;
+    const news = page.problem && page.problem !== this.models?.problem;
     this.models = page;
     this.composer.setModels(page);
     this.welcome.setModels(page);
-    if (page.problem && this.session_id) toast(page.problem, 'error');
+    if (news && this.session_id) toast(page.problem, 'error');
   }
 
   /** Who sent what, and how it ended, also of runs from before this page. */
@@ -238,8 +241,7 @@ export class Conversation {
     this.transcript?.refresh();
     this.drawNotices();
     if (run.session_id !== this.session_id || run.folded_into) return;
-    if (run.outcome === 'interrupted') say(plain(run.error));
-    else if (run.error) say(`The run failed: ${plain(run.error)}`);
+    if (run.error) say(plain(run.error)); // it says that it failed or was interrupted
     else if (run.cancelled) say('The run was canceled.');
     else say(`Answer: ${plain(run.text).slice(0, 300)}`);
   }

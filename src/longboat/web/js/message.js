@@ -175,12 +175,19 @@ function finish(story) {
     set(part) {
       element.hidden = part.reason === 'end_turn';
       element.dataset.reason = part.reason;
-      const label = ENDS[part.reason] ?? part.reason;
-      const mine = part.reason === 'canceled' && story.isMe(part.detail.replace(/^by /, ''));
-      const told = mine ? [] : [part.title, part.detail].filter((text) => text && text !== label).map(plain);
-      element.replaceChildren(h('strong', {}, label), told.length ? ` ${told.join(': ')}` : '');
+      const [label, detail] = endOf(part, story);
+      element.replaceChildren(h('strong', {}, plain(label)), plain(detail));
     },
   };
+}
+
+/** One sentence, in two pieces: how it ended, and who or what did it. */
+function endOf({ reason, title, detail }, story) {
+  const label = ENDS[reason] ?? reason;
+  if (reason === 'canceled') return [label, detail && !story.isMe(detail.replace(/^by /, '')) ? ` ${detail}` : ''];
+  const after = detail ? `: ${detail}` : '';
+  if (reason === 'error') return [title || label, after]; // a title says that it failed, and how
+  return [label, title && title !== label ? `: ${title}${after}` : after];
 }
 
 const PARTS = {

@@ -21,7 +21,7 @@ export class Mirror {
 
   /**
    * Be told of a topic: snapshot, sessions, lost (a session that cannot be read), runs, run_complete, asks, answered,
-   * clients, todos, files, jobs, notices.
+   * clients, todos, files, jobs, notices, config (who answers changed).
    */
   on(topic, listener) {
     if (!this.topics.has(topic)) this.topics.set(topic, new Set());
@@ -168,6 +168,7 @@ const HANDLERS = {
     mirror.jobs.set(payload.id, payload);
     mirror.tell('jobs', payload);
   },
+  config_changed: (mirror, _, payload) => mirror.tell('config', payload),
   client(mirror, change, payload) {
     if (change === 'deleted') mirror.clients.delete(payload.client_id);
     else mirror.clients.set(payload.client_id, payload);

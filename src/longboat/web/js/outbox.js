@@ -6,7 +6,8 @@ import { keep, keys, PREFIX, recall } from './storage.js';
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 8_000;
-const SLOWEST_MS = 120_000; // a line that dies without a word; a large picture takes its time
+const SLOWEST_MS = 120_000; // a line that dies without a word
+const SLOWEST_RATE = 4; // bytes in a millisecond: a large picture takes its time
 const STALE_MS = 12 * 3_600_000;
 /** Answers after which the same prompt may do later. */
 const LATER = new Set([401, 408, 425, 429]);
@@ -129,7 +130,11 @@ export class Outbox {
 
   /** What the server failed at it may have all the same: then it is not to be sent again. */
   seen(isKnown) {
-    for (const entry of this.entries()) if (entry.problem && entry.unsure && isKnown(entry.run_id)) this.remove(entry);
+    const run_ids = new Set([...this.unkept.keys(), ...keys(this.prefix).map((key) => key.slice(this.prefix.length))]);
+    for (const run_id of run_ids) {
+      const entry = isKnown(run_id) && this.find(run_id); // looked into only then: its files may be large
+      if (entry && entry.problem && entry.unsure) this.remove(entry);
+    }
   }
 
   fromElsewhere(event) {
@@ -163,7 +168,8 @@ export class Outbox {
     const entry = this.next();
     if (!entry || this.stopped) return true;
     this.sending = new AbortController();
-    const late = setTimeout(() => this.sending.abort(), SLOWEST_MS);
+    const size = entry.attachments.reduce((sum, { data, text }) => sum + (data ?? text ?? '').length, 0);
+    const late = setTimeout(() => this.sending.abort(), SLOWEST_MS + size / SLOWEST_RATE);
     try {
       await (entry.taken ? this.cancel(entry) : this.deliver(entry));
       this.failures = 0;

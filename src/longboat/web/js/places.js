@@ -4,7 +4,9 @@
 
 const NAMES = [0, 1, 2, 3].map((number) => `longboat.place.${number}`);
 const TURN_MS = 4_000; // at least, for a tab that somebody sees
+const LONGEST_TURN_MS = 20_000; // also of one that hears nothing
 const ASK_MS = 1_000;
+const ASK_HIDDEN_MS = 30_000;
 
 const isSeen = () => document.visibilityState !== 'hidden';
 
@@ -20,15 +22,17 @@ export class Place {
     this.wait = wait;
     this.leave = leave;
     this.since = null;
+    this.heardAt = null;
     this.others = new BroadcastChannel('longboat.places');
     this.others.onmessage = () => this.asked();
-    this.ask = () => this.waiting && isSeen() && this.others.postMessage('');
-    document.addEventListener('visibilitychange', this.ask);
+    this.ask = () => this.waiting && this.others.postMessage('');
+    this.look = () => isSeen() && this.ask();
+    document.addEventListener('visibilitychange', this.look);
   }
 
   close() {
     this.others.close();
-    document.removeEventListener('visibilitychange', this.ask);
+    document.removeEventListener('visibilitychange', this.look);
     this.waiting?.abort();
   }
 
@@ -42,6 +46,7 @@ export class Place {
       waiting.abort();
       this.waiting = null;
       this.since = performance.now();
+      this.heardAt = null;
       done = work();
       return done;
     };
@@ -53,16 +58,27 @@ export class Place {
     return done;
   }
 
+  /** The work has what it came for: from here on its turn counts. */
+  settle() {
+    this.heardAt ??= performance.now();
+  }
+
+  /** One that nobody sees asks seldom: it only wants to know whether there is something to tell of. */
   askUntil(signal) {
+    let askedAt = performance.now();
     return setInterval(() => {
       if (signal.aborted) return;
       this.wait();
+      if (!isSeen() && performance.now() - askedAt < ASK_HIDDEN_MS) return;
+      askedAt = performance.now();
       this.ask();
     }, ASK_MS);
   }
 
   asked() {
     if (this.since === null) return;
-    if (!isSeen() || performance.now() - this.since > TURN_MS) this.leave();
+    const now = performance.now();
+    const isDone = this.heardAt !== null && (!isSeen() || now - this.heardAt > TURN_MS);
+    if (isDone || now - this.since > LONGEST_TURN_MS) this.leave();
   }
 }

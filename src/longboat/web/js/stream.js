@@ -80,6 +80,7 @@ export class Stream {
       if (first) {
         first = false;
         this.failures = 0;
+        this.place.settle();
         this.tell('live');
       }
       frames.push(decoder.decode(value, { stream: true }));
@@ -89,10 +90,9 @@ export class Stream {
   receive(frame) {
     if (!frame.data) return;
     const data = JSON.parse(frame.data);
-    if (data.type === 'snapshot') this.cursor = data.payload.cursor;
     this.take(data.type, data);
     // Only what was taken is behind us: an error above brings the event again.
-    if (frame.id) this.cursor = frame.id;
+    this.cursor = frame.id ?? (data.type === 'snapshot' ? data.payload.cursor : this.cursor);
   }
 
   pause() {

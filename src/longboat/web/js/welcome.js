@@ -46,7 +46,18 @@ export class Welcome {
   /** Which model answers, or why none does. */
   setModels(page) {
     if (!page) return;
-    replace(this.model, page.problem ? this.problem(page) : answers(page));
+    replace(this.model, page.problem ? this.problem(page) : page.advice ? this.advice(page) : answers(page));
+  }
+
+  /** One answers that nobody chose: what it is good for, and how to get a better one. */
+  advice(page) {
+    return h(
+      'div',
+      { class: 'problem', role: 'status' },
+      h('strong', {}, `${plain(page.large ?? '')} answers`),
+      h('p', {}, plain(page.advice)),
+      h('button', { type: 'button', class: 'small', onclick: this.look }, 'Look again'),
+    );
   }
 
   problem(page) {

@@ -1,0 +1,336 @@
+"""The sandbox where bubblewrap is missing (A8): Landlock, the kernel's own, with the real one where it is there."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from longboat.testing.kit import OpenKit
+from longboat.tools import family, landlock, seccomp
+from longboat.tools.bash import BashTool
+from longboat.tools.job import Launch
+from longboat.tools.jobs import Jobs
+from longboat.tools.kit import ToolError
+from longboat.tools.sandbox import SandboxMode, SandboxPolicy, described, find, warning, wrap
+
+VERSION = landlock.version()
+needs_landlock = pytest.mark.skipif(
+    VERSION < landlock.CAN_TRUNCATE or not seccomp.without_sockets(),
+    reason=f"needs Linux 6.2 with Landlock and a filter for system calls; this kernel's Landlock has version {VERSION}",
+)
+needs_scopes = pytest.mark.skipif(
+    VERSION < landlock.CAN_SCOPE, reason=f"needs Linux 6.12 with Landlock; this kernel's has version {VERSION}"
+)
+WALLS = "Landlock sandbox: no network and no sockets"
+CONNECT = "import socket; socket.create_connection(('127.0.0.1', {}), 5); print('reached')"
+
+
+@pytest.fixture(autouse=True)
+def no_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server finds none; commands find what is usual."""
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> OpenKit:
+    (tmp_path / "work").mkdir()
+    return OpenKit(tmp_path / "work", environ={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)})
+
+
+@pytest.fixture
+async def jobs(tmp_path: Path) -> AsyncIterator[Jobs]:
+    jobs = Jobs(tmp_path / "scratch")
+    yield jobs
+    await jobs.aclose()
+
+
+@pytest.fixture
+def outside() -> Iterator[Path]:
+    """A directory that can be read inside the box, with a file."""
+    with TemporaryDirectory(dir="/var/tmp") as path:
+        (Path(path) / "file").write_text("theirs\n")
+        yield Path(path)
+
+
+@pytest.fixture
+def hidden() -> Iterator[Path]:
+    """Where Longboat's own files are, beside those of others."""
+    with TemporaryDirectory(dir="/var/tmp") as path:
+        own = Path(path) / "share" / "longboat"
+        own.mkdir(parents=True)
+        (own / "token").write_text("secret\n")
+        (Path(path) / "share" / "other").write_text("other\n")
+        (Path(path) / "link").symlink_to(own)
+        yield own
+
+
+def policy(kit: OpenKit, mode: SandboxMode = SandboxMode.REQUIRED, *hidden: Path) -> SandboxPolicy:
+    return SandboxPolicy(mode=mode, workspace=kit.directory, temp=kit.directory.parent / "temp", hidden=hidden)
+
+
+@needs_landlock
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_command_writes_to_the_workspace_and_temp_alone(
+    kit: OpenKit, jobs: Jobs, outside: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    """Below a guard, and where there is no keeper."""
+    if not kept:
+        monkeypatch.setattr("longboat.tools.keeping._IS_POSSIBLE", False)
+    bash = BashTool(jobs, sandbox=policy(kit))
+    command = f"echo in > inside && echo tmp > $TMPDIR/kept && cat {outside}/file && echo out > {outside}/made"
+    result = await kit.use(bash, command=command)
+    assert "theirs" in result.content
+    assert "made: Permission denied\n[exit code 1 " in result.content
+    assert f"It ran in a {WALLS}" in result.content
+    assert "it can write only to the workspace and $TMPDIR]" in result.content
+    assert f"(in a {WALLS}" in kit.needs[0].detail
+    assert os.listdir(outside) == ["file"]
+    assert (kit.directory / "inside").read_text() == "in\n"
+    again = await kit.use(bash, command="cat $(python3 -c 'import tempfile; print(tempfile.gettempdir())')/kept")
+    assert again.content.startswith("tmp\n"), "temp is kept from command to command"
+    assert "Permission denied" in (await kit.use(bash, command="echo > /tmp/longboat-was-here")).content
+
+
+@needs_landlock
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo mine > {}/file",
+        "echo more >> {}/file",
+        "truncate -s 0 {}/file",
+        "rm {}/file",
+        "mv {}/file .",
+        "touch new && mv -f new {}/file",
+        "mkdir {}/new",
+        "ln -s /etc/passwd {}/new",
+        "ln {}/file hard && echo mine > hard",
+        "ln -s {}/file soft && echo mine > soft",
+        "ln -s {} way && echo mine > way/file",
+        "ln -s {} way && echo mine > way/../$(basename {})/new",
+        "echo mine > /proc/self/root{}/file",
+        "cd {} && echo mine > file",
+        "exec 3< {}/file && echo mine > /proc/self/fd/3",
+        "mount --bind . {}",
+        "(setsid sh -c 'echo mine > {}/file; echo $? > status') & wait; exit $(cat status)",
+    ],
+)
+async def test_there_is_no_way_to_write_outside(kit: OpenKit, jobs: Jobs, outside: Path, command: str) -> None:
+    result = await kit.use(BashTool(jobs, sandbox=policy(kit)), command=command.replace("{}", str(outside)))
+    assert result.is_error, result.content
+    assert os.listdir(outside) == ["file"]
+    assert (outside / "file").read_text() == "theirs\n"
+
+
+@needs_landlock
+async def test_no_tcp_for_a_command_and_for_what_it_starts(kit: OpenKit, jobs: Jobs) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        script = CONNECT.format(listener.getsockname()[1])
+        (kit.directory / "connect.py").write_text(script)
+        (kit.directory / "listen.py").write_text("import socket; socket.create_server(('127.0.0.1', 0))")
+        for command in ("python3 connect.py", "sh -c '(setsid python3 connect.py) & wait $!'", "python3 listen.py"):
+            result = await kit.use(BashTool(jobs, sandbox=policy(kit)), command=command)
+            assert "PermissionError" in result.content
+            assert result.is_error
+        free = await kit.use(BashTool(jobs, sandbox=policy(kit, SandboxMode.OFF)), command="python3 connect.py")
+        assert free.content.startswith("reached\n")
+
+
+@needs_scopes
+async def test_no_signals_to_others(kit: OpenKit, jobs: Jobs) -> None:
+    bash = BashTool(jobs, sandbox=policy(kit))
+    for pid in (str(os.getpid()), "$PPID"):
+        told = await kit.use(bash, command=f"kill -0 {pid}")
+        assert "Operation not permitted" in told.content, "neither the server nor the guard"
+    assert not (await kit.use(bash, command="sleep 100 & kill $!")).is_error, "its own, it may"
+
+
+@needs_landlock
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat {}/token",
+        "cat {}/../../link/token",
+        "ln -s {} way; cat way/token",
+        "ln {}/token . ; cat token",
+        "mv {}/token . ; cat token",
+        "cp -r {} copy; cat copy/token",
+        "cat /proc/self/root{}/token",
+        "tr '\\0' '\\n' < /proc/" + str(os.getpid()) + "/environ | grep -q . && echo secret",
+    ],
+)
+async def test_what_is_longboats_own_cannot_be_read(kit: OpenKit, jobs: Jobs, hidden: Path, command: str) -> None:
+    """Nor the environment of the server, which has keys; what lies beside it can."""
+    bash = BashTool(jobs, sandbox=policy(kit, SandboxMode.REQUIRED, hidden))
+    result = await kit.use(bash, command=command.replace("{}", str(hidden)))
+    assert "secret" not in result.content
+    assert result.is_error
+    assert (hidden / "token").read_text() == "secret\n"
+    beside = await kit.use(bash, command=f"cat {hidden.parent}/other; ls {hidden.parent}")
+    assert beside.content.startswith("other\nlongboat\nother\n")
+
+
+@needs_landlock
+async def test_tmp_is_closed_but_for_the_workspace_and_temp(kit: OpenKit, jobs: Jobs, tmp_path: Path) -> None:
+    (tmp_path / "beside").write_text("theirs\n")
+    assert str(tmp_path).startswith("/tmp/"), "pytest makes it there"
+    result = await kit.use(BashTool(jobs, sandbox=policy(kit)), command="cat ../beside")
+    assert "Permission denied" in result.content
+
+
+@needs_landlock
+async def test_git_python_and_the_usual_devices_work_inside(kit: OpenKit, jobs: Jobs) -> None:
+    bash = BashTool(jobs, sandbox=policy(kit))
+    git = "git init -q . && echo 1 > a && git add a && git -c user.name=a -c user.email=a@b commit -qm one"
+    assert not (result := await kit.use(bash, command=git)).is_error, result.content
+    moved = await kit.use(bash, command="mkdir -p x/y && git mv a x/y/b && git status --short && git log --format=%s")
+    assert moved.content.startswith("R  a -> x/y/b\none\n")
+    (kit.directory / "many.py").write_text(
+        "import asyncio, concurrent.futures as f, multiprocessing, socket, subprocess, tempfile\n"
+        "if __name__ == '__main__':\n"
+        "    tempfile.TemporaryFile().write(b'x')\n"
+        "    with f.ProcessPoolExecutor(2) as pool: print(sum(pool.map(abs, range(-3, 1))))\n"
+        "    with multiprocessing.get_context('spawn').Pool(2) as pool: print(sum(pool.map(abs, range(-3, 1))))\n"
+        "    with multiprocessing.get_context('fork').Pool(2) as pool: print(sum(pool.map(abs, range(-3, 1))))\n"
+        "    async def main(): return await (await asyncio.create_subprocess_exec('true')).wait()\n"
+        "    print(asyncio.run(main()), subprocess.run(['ls', '-l'], capture_output=True).returncode)\n"
+        "    print([s.type.name for kind in (1, 5) for s in socket.socketpair(type=kind)][::2])\n"
+    )
+    many = await kit.use(bash, command="python3 many.py")
+    assert many.content.startswith("6\n6\n6\n0 0\n['SOCK_STREAM', 'SOCK_SEQPACKET']\n"), many.content
+    devices = "echo no > /dev/null; head -c 4 /dev/urandom | wc -c; echo out > /dev/stdout; echo err > /dev/stderr"
+    assert (await kit.use(bash, command=devices)).content.startswith("4\nout\nerr\n")
+    assert (await kit.use(bash, command="yes | head -n 1; echo ${PIPESTATUS[0]}")).content.startswith(
+        f"y\n{128 + signal.SIGPIPE}\n"
+    )
+
+
+@needs_landlock
+async def test_the_server_and_its_other_commands_are_not_held(kit: OpenKit, jobs: Jobs, outside: Path) -> None:
+    await kit.use(BashTool(jobs, sandbox=policy(kit)), command="true")
+    (outside / "server").write_text("free")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        socket.create_connection(listener.getsockname()).close()
+    command = f"echo x > {outside}/command && python3 -c 'import socket; socket.socket()'"
+    free = await kit.use(BashTool(jobs, sandbox=policy(kit, SandboxMode.OFF)), command=command)
+    assert not free.is_error, "the same keeper has started it"
+    open_fds = os.listdir("/proc/self/fd")
+    await kit.use(BashTool(jobs, sandbox=policy(kit)), command="true")
+    assert len(os.listdir("/proc/self/fd")) <= len(open_fds), "no fence is left open"
+
+
+@needs_landlock
+async def test_a_command_gets_no_files_but_its_own(kit: OpenKit, jobs: Jobs) -> None:
+    """The fence too is closed before the command begins."""
+    result = await kit.use(BashTool(jobs, sandbox=policy(kit)), command="ls /proc/self/fd | wc -l")
+    assert result.content.startswith("4\n"), "0, 1, 2 and the listing"
+
+
+@needs_landlock
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_fenced_command_that_is_not_there_is_told(
+    kit: OpenKit, jobs: Jobs, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    if not kept:
+        monkeypatch.setattr("longboat.tools.keeping._IS_POSSIBLE", False)
+    fence = (await wrap(("x",), policy(kit))).fence
+    launch = Launch(command="x", argv=("/no/program",), directory=kit.directory, environ={}, fence=fence)
+    if kept:
+        with pytest.raises(ToolError, match="No such file"):
+            await jobs.start(launch)
+    else:
+        job = await jobs.start(launch)
+        await job.wait_ended()
+        assert job.exit_code == 127
+        assert "No such file" in job.read("me")
+
+
+@needs_landlock
+async def test_a_canceled_fenced_command_is_gone_with_all_that_it_started(kit: OpenKit, jobs: Jobs) -> None:
+    command = "trap '' TERM; (setsid env -i sleep 1000 &); touch begun; while :; do sleep 0.1; done"
+    running = asyncio.create_task(kit.use(BashTool(jobs, sandbox=policy(kit)), command=command))
+    async with asyncio.timeout(20):
+        while not (kit.directory / "begun").exists():  # noqa: ASYNC110  # nobody tells us of what it does
+            await asyncio.sleep(0.005)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert family.find(None, f"{jobs.token}/") == set()
+
+
+@needs_landlock
+async def test_a_guard_that_did_not_get_the_fence_starts_nothing(kit: OpenKit, jobs: Jobs) -> None:
+    """A message may arrive without its last files, where too many are open."""
+    await kit.use(BashTool(jobs, sandbox=policy(kit)), command="true")
+    line = jobs._keeper._line
+    assert line is not None
+    ours, theirs = socket.socketpair()
+    plan = os.memfd_create("plan")
+    try:
+        os.write(plan, json.dumps([["/usr/bin/touch", "ran"], str(kit.directory), {}, ""]).encode())
+        socket.send_fds(line, [bytes([4])], [plan, plan, theirs.fileno()])
+    finally:
+        os.close(plan)
+        theirs.close()
+    with ours:
+        ours.setblocking(False)
+        assert await asyncio.get_running_loop().sock_recv(ours, 100) == b"", "neither a process nor an error"
+    assert os.listdir(kit.directory) == []
+
+
+# Kernels that have less
+
+
+@pytest.fixture
+def older(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel says that it is older than it is, and is asked for no more than that one had."""
+    monkeypatch.setattr(landlock, "version", lambda: request.param)
+
+
+@pytest.mark.parametrize(("older", "told"), [(0, "no Landlock"), (2, "too old")], indirect=["older"])
+@pytest.mark.usefixtures("older")
+async def test_a_kernel_that_has_too_little_is_no_box(kit: OpenKit, told: str) -> None:
+    box = await find(policy(kit, SandboxMode.AUTO))
+    assert isinstance(box, str)
+    assert "`bwrap`) is not installed; " in box
+    assert told in box
+    assert (await warning(policy(kit, SandboxMode.AUTO))).startswith("Commands run without a sandbox: bubblewrap")
+    assert (await described(policy(kit, SandboxMode.REQUIRED))).startswith("required; commands are refused: bubblewrap")
+    assert (await described(policy(kit, SandboxMode.AUTO))).startswith("auto; commands run without one: bubblewrap")
+
+
+async def test_a_workspace_that_holds_longboats_own_files_is_not_boxed_by_landlock(kit: OpenKit, jobs: Jobs) -> None:
+    """As someone's whole home does: what is writable cannot be closed again below."""
+    own = kit.directory / ".local" / "share" / "longboat"
+    own.mkdir(parents=True)
+    with pytest.raises(ToolError, match="there is none: "):
+        await kit.use(BashTool(jobs, sandbox=policy(kit, SandboxMode.REQUIRED, own)), command="true")
+    if VERSION >= landlock.CAN_TRUNCATE:
+        box = await find(policy(kit, SandboxMode.AUTO, own))
+        assert box == f"bubblewrap (`bwrap`) is not installed; Landlock cannot close {own}, which lies in the workspace"
+
+
+@needs_landlock
+async def test_people_are_told_which_box_it_is(kit: OpenKit) -> None:
+    box = await described(policy(kit, SandboxMode.AUTO))
+    assert box.startswith(f"auto; in a {WALLS}")
+    assert (await described(policy(kit, SandboxMode.OFF)), await warning(policy(kit, SandboxMode.OFF))) == ("off", "")
+    assert (await warning(policy(kit))).startswith(f"Commands run in the {WALLS}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux's")
+def test_a_directory_that_cannot_be_listed_is_passed_through_by_name(tmp_path: Path) -> None:
+    """/home often is so. What is beside a closed path there stays closed, what is below is open."""
+    (tmp_path / "me" / "own").mkdir(parents=True)
+    (tmp_path / "me" / "open").mkdir()
+    gone = str(tmp_path / "gone")  # a stand-in that root cannot list either
+    closed = {f"{gone}/me/own"}
+    assert list(landlock._open_ones(gone, closed)) == []
+    named = list(landlock._open_ones(str(tmp_path), {str(tmp_path / "me" / "own")}))
+    assert named == [str(tmp_path / "me" / "open")]
