@@ -42,6 +42,22 @@ async def test_a_wide_line_does_not_hide_the_last_one_of_a_small_edit() -> None:
         assert app.screen.query_one("#diff").outer_size.height == 5
 
 
+@pytest.mark.parametrize("size", [(80, 12), (80, 10), (80, 8), (40, 8)])
+@pytest.mark.parametrize("detail", [SMALL * 40, "touch x && " * 40 + "rm -rf y"], ids=["edit", "command"])
+async def test_on_a_screen_of_a_few_rows_every_answer_can_be_seen(size: tuple[int, int], detail: str) -> None:
+    """A split of a terminal: enter must not allow what nobody could see how to deny."""
+    app = Stage()
+    async with app.run_test(size=size) as pilot:
+        await app.open(pilot, PermissionDialog(a_permission(detail=detail, argument="boat.py"), grace_s=0))
+        await app.settled(pilot)
+        assert "Allow once" in picture(app)
+        answers = app.screen.query_one("#answers")
+        await pilot.press(*["down"] * (answers.option_count - 1))
+        await app.settled(pilot)
+        assert "Deny" in picture(app)
+        assert app.screen.query_one(".box").region.bottom <= size[1]
+
+
 @pytest.mark.parametrize("size", [(40, 15), (50, 20), (60, 20), (80, 24), (120, 40)])
 async def test_a_big_edit_leaves_its_answers_on_the_screen_in_every_state(size: tuple[int, int]) -> None:
     rows = "".join(f"+a line that is longer than many terminals are wide, number {n}\n" for n in range(200))

@@ -23,6 +23,10 @@ from longboat.wire.plain import plain, plain_line
 MAX_REASON = 10_000
 
 
+TINY, TINIEST = 15, 10
+"""Rows of a screen on which not all that belongs to an answer has room, and on which the difference has none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionDecision:
     answer: PermissionAnswer
@@ -56,6 +60,8 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         #reason { display: none; }
         &.-denying #reason { display: block; }
         &.-denying.-short #answers { display: none; }
+        &.-tiny .keys { display: none; }
+        &.-tiny > .box { max-height: 100%; }
     }
     """
 
@@ -80,10 +86,18 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         self.yielding = "#diff" if _is_diff(permission.detail) else "#about"
 
     def fit(self) -> None:
-        """A difference needs room: what stands above it takes a third at most. In rows, as `_fit` counts."""
+        """A difference needs room: what stands above it takes a third at most. In rows, as `_fit` counts. On a screen
+        of a few rows the answers come first, and can be scrolled."""
+        height = self.size.height
+        tiny = height < TINY
+        self.set_class(tiny, "-tiny")
+        self.query_one("#answers").styles.max_height = max(3, height - 8) if tiny else None
         if self.has_class("-diff"):
-            tenths = 2 if self.size.height < HIGH else 3
-            self.query_one("#about").styles.max_height = max(3, self.size.height * tenths // 10)
+            self.query_one("#diff").display = height >= TINIEST
+            tenths = 2 if height < HIGH else 3
+            self.query_one("#about").styles.max_height = 2 if tiny else max(3, height * tenths // 10)
+        elif tiny:
+            self.query_one("#about").styles.max_height = 2
         super().fit()
 
     def body(self) -> list[Widget]:
