@@ -111,7 +111,7 @@ def test_the_theme_follows_the_terminal(said: str, theme: str) -> None:
 @pytest.mark.parametrize(
     ("finish", "told"),
     [
-        (FinishPart(reason=FinishReason.CANCELED), "■ Interrupted."),
+        (FinishPart(reason=FinishReason.CANCELED), "■ Canceled."),
         (FinishPart(reason=FinishReason.ERROR), "✗ Failed."),
         (FinishPart(reason=FinishReason.ERROR, detail="No."), "✗ Failed: No."),
         (FinishPart(reason=FinishReason.ERROR, title="Longboat failed", detail="See."), "✗ Longboat failed: See."),
