@@ -1,10 +1,11 @@
 """A session of 10,000 messages opens and scrolls like one of 100: the page holds a window of it (F3)."""
 
+import re
 from dataclasses import dataclass
 
 from browser import MARKS, Tab, open_tab
 from imported import imported, text, turn
-from playwright.async_api import Browser, CDPSession, expect
+from playwright.async_api import Browser, CDPSession, Route, expect
 from processes import Site
 from sessions import SessionClient
 
@@ -106,6 +107,8 @@ async def test_f3_a_short_session_is_read_from_its_first_word_to_its_last(chromi
         await tab.sees("Prompt 125")
         await scroll_up(tab, until="Prompt 1")
         await expect(tab.page.get_by_text("Older messages appear")).to_be_hidden()
+        # Who sent the older ones is asked for when they are shown.
+        await expect(tab.page.locator(".transcript > .rows > .message .who").first).to_have_text("You")
         shown = [text for text in await tab.texts() if text.startswith("You: ")]
         assert shown
         assert shown == [f"You: Prompt {number}" for number in range(1, len(shown) + 1)]
@@ -147,3 +150,23 @@ async def test_f3_what_is_read_does_not_jump_when_markdown_comes_above_it_while_
     async with open_tab(chromium, site, session) as tab:
         await expect(tab.transcript.locator(".prose strong").last).to_be_visible()
         assert await tab.page.evaluate(SCROLL_STEADILY) < 5
+
+
+async def test_f3_older_messages_that_did_not_come_are_asked_for_again_without_another_scroll(
+    chromium: Browser, site: Site
+) -> None:
+    """Who stands at the very top can scroll no further: nothing else would ask."""
+    session = await of_length(await site.session(site.project("top")), 250)
+    async with open_tab(chromium, site, session) as tab:
+        await tab.sees("Prompt 125")
+        asked = 0
+
+        async def lose_two(route: Route) -> None:
+            nonlocal asked
+            asked += 1
+            await (route.abort() if asked <= 2 else route.continue_())
+
+        await tab.page.route(re.compile(r"/messages\?before=[^&]"), lose_two)
+        await tab.page.locator(".scroller").evaluate("box => box.scrollTo(0, 0)")
+        await tab.page.locator(".scroller").evaluate("box => box.scrollTo(0, 0)")
+        await tab.sees("Prompt 90")

@@ -125,7 +125,7 @@ class ToolCard(Static):
             return [_more(text)]
         shown = [Content(row) for row in _last(text, TAIL)]
         hidden = text.rstrip().count("\n") + 1 - len(shown)
-        return [*([_hint(f"… {hidden} lines before")] if hidden > 0 else []), *shown]
+        return [*([_hint(f"… {hidden} line{'s' * (hidden != 1)} before")] if hidden > 0 else []), *shown]
 
     def _arguments(self) -> list[Content]:
         given = arguments_of(self.call.input)

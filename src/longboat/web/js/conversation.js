@@ -265,7 +265,7 @@ export class Conversation {
     const asks = this.mirror.pendingAsks().some((ask) => this.mirror.concerns(ask, this.session_id));
     const doing = asks ? 'Waits for an answer' : `Working${who}`;
     this.workingText.textContent = active.cancel_requested ? 'Stopping…' : `${doing}…`;
-    this.working.classList.toggle('asks', asks);
+    this.working.classList.toggle('held', asks);
     const alone = unfinished.length < 2;
     if (alone && document.activeElement === this.stopAll) this.stopOne.focus();
     this.stopAll.hidden = alone;

@@ -9,6 +9,7 @@ const MOST_ROWS = 90;
 const STEP = 30;
 const NEAR_PX = 900;
 const NEAR_END_PX = 40;
+const AGAIN_MS = 500;
 
 export class Transcript {
   /** `story` is what messages need to know: history, author(), isOver(), subAgent(), fork(). */
@@ -45,6 +46,7 @@ export class Transcript {
   }
 
   close() {
+    this.closed = true;
     this.stopListening();
     this.scroller?.removeEventListener('scroll', this.onScroll);
     this.sizes?.disconnect();
@@ -303,10 +305,21 @@ export class Transcript {
     if (!this.list) return;
     if (scrollTop < NEAR_PX) {
       if (this.from > 0) this.up();
-      else this.history.loadOlder().catch(() => {});
+      else this.reachBack();
     }
     if (left < NEAR_PX && this.to < this.list.length) this.downwards();
     this.remember();
+  }
+
+  /** Read older pages until there is something to scroll up to. At the very top no scroll would ask again. */
+  async reachBack() {
+    if (this.reaching) return;
+    this.reaching = true;
+    while (!this.closed && this.from === 0 && this.history.older && this.scroller.scrollTop < NEAR_PX) {
+      const isRead = await this.history.loadOlder().catch(() => false);
+      if (!isRead) await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    }
+    this.reaching = false;
   }
 
   toEnd() {
