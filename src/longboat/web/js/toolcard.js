@@ -89,7 +89,8 @@ export class ToolCard {
     const key = `${this.status()}/${this.part.input.length}/${this.result?.content.length}/${this.result?.finished}`;
     if (this.drawn === key) return;
     this.drawn = key;
-    if (this.result && !this.result.finished && this.output) {
+    const isAsked = this.status() === 'asked'; // nothing has run yet, so there is no output to wait for
+    if (this.result && !this.result.finished && this.output && !isAsked) {
       this.output.set(this.result.content); // live output: the same box grows
       return;
     }
