@@ -312,9 +312,8 @@ async def test_two_sub_agents_with_the_same_prompt_have_cards_of_their_own(tmp_p
             child = next(each for each in mirror.sessions.values() if each.parent_call_id == card.call.id)
             page = await deck.app.connection.client.messages(deck.app.connection.workspace_id, child.id)
             called = next(part for message in page.items for part in message.parts if isinstance(part, ToolCallPart))
-            assert deck.text_of(card).endswith(
-                f"agent look at it\nls {'notes' if 'notes' in called.input else 'other'}"
-            )
+            said = f"agent look at it\nls {'notes' if 'notes' in called.input else 'other'}"
+            await deck.until(lambda card=card, said=said: deck.text_of(card).endswith(said))
         for gate in gone_on:
             gate.open()
         await deck.until(lambda: deck.answers == ["parent says"])
