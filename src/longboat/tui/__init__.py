@@ -38,6 +38,8 @@ async def open_app(
     from longboat.tui.keeping import Keeping, state_dir
     from longboat.tui.terminal import ended_by_signals, patient_input
 
+    for name in ("COLUMNS", "LINES"):  # the terminal knows its size, and tells when it changes
+        os.environ.pop(name, None)
     app = LongboatApp(
         client,
         path,
@@ -49,8 +51,6 @@ async def open_app(
         env=env,
         keeping=Keeping(state_dir(os.environ, Path.home())),
     )
-    for name in ("COLUMNS", "LINES"):  # the terminal knows its size, and tells when it changes
-        os.environ.pop(name, None)
     with ended_by_signals(app), patient_input():
         await app.run_async()
     return app.return_code or 0, app.farewell(come_back)
