@@ -8,14 +8,14 @@ error, a dialog of the browser, a request that leaves the server's origin, a sec
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, ConsoleMessage, Dialog, Locator, Page, Request, expect
+from playwright.async_api import Browser, ConsoleMessage, Dialog, Locator, Page, Request, Route, expect
 from processes import Site
 from sessions import SessionClient
 
@@ -156,6 +156,17 @@ class Tab:
     def _request(self, request: Request) -> None:
         if not request.url.startswith((f"{self.origin}/", "data:", "blob:")):
             self.faults.append(f"a request to {request.url}")
+
+
+async def once(page: Page, path: str, act: Callable[[Route], Awaitable[None]]) -> None:
+    """The first request there is answered so, all later ones by the server. Not the `times` of Playwright: as it ends,
+    others that are under way can be left without an answer."""
+    acts = iter([act])
+
+    async def answer(route: Route) -> None:
+        await next(acts, Route.continue_)(route)
+
+    await page.route(path, answer)
 
 
 @asynccontextmanager

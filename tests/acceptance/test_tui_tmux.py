@@ -190,7 +190,7 @@ def test_a_paste_of_several_lines_is_sent_in_lines(home: Home, cwd: Path) -> Non
         shown.tmux("paste-buffer", "-p", "-b", "lines")
         shown.until("second line")
         shown.press("Enter")
-        screen = shown.until("echo: first line second line", "Idle")
+        screen = shown.until("echo: first line second line", "Idle", "▌ first line", "▌ second line")
         assert "␍" not in screen
 
 

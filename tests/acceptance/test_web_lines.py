@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from browser import MARKS, Tab, open_tab
+from browser import MARKS, Tab, once, open_tab
 from playwright.async_api import Browser, Page, Route, expect
 from processes import Site
 from sessions import SessionClient
@@ -66,7 +66,7 @@ async def test_f6_tabs_that_nobody_sees_make_way_and_catch_up_when_they_are_seen
 async def test_f6_a_file_of_the_page_that_does_not_arrive_is_asked_for_again(chromium: Browser, site: Site) -> None:
     session = await site.session(site.project("torn"))
     async with open_tab(chromium, site) as anna:
-        await anna.page.route("**/assets/js/mirror.js", lambda route: route.abort(), times=1)
+        await once(anna.page, "**/assets/js/mirror.js", Route.abort)
         await anna.go(session)
         await anna.say("all here")
         await anna.sees("all here")
@@ -90,7 +90,7 @@ async def test_f6_a_page_whose_files_do_not_fit_together_is_loaded_again(chromiu
     session = await site.session(site.project("mixed"))
     async with open_tab(chromium, site) as anna:
         old = {"body": "export const nothing = 1;", "content_type": "text/javascript"}
-        await anna.page.route("**/assets/js/mirror.js", lambda route: route.fulfill(**old), times=1)
+        await once(anna.page, "**/assets/js/mirror.js", lambda route: route.fulfill(**old))
         await anna.page.goto(f"{anna.origin}/#/{session.workspace.rpartition('/')[2]}/{session.session_id}")
         await anna.live()
         anna.faults.clear()  # of the one that did not fit
@@ -108,7 +108,7 @@ async def test_f6_an_answer_that_never_comes_is_not_waited_for_without_end(
 
     async with open_tab(chromium, site) as anna:
         await anna.page.clock.install()
-        await anna.page.route(path, swallow, times=1)
+        await once(anna.page, path, swallow)
         await anna.go(session)
         await anna.say("hello")
         async with asyncio.timeout(20):

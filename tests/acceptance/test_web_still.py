@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from browser import MARKS, Tab, Wire, call, open_tab, open_wire
+from browser import MARKS, Tab, Wire, call, once, open_tab, open_wire
 from imported import imported, text, turn
 from playwright.async_api import Browser, Request, Route, expect
 from processes import Site
@@ -145,7 +145,7 @@ async def test_f6_what_happens_while_a_session_is_being_opened_is_in_it(chromium
         await route.fulfill(response=answer)
 
     async with open_tab(chromium, site) as tab:
-        await tab.page.route("**/messages?*", hold, times=1)
+        await once(tab.page, "**/messages?*", hold)
         await tab.go(session)
         await tab.sees("Before, between", "and after.")
         await expect(tab.tools).to_have_attribute("data-status", "failed")

@@ -196,12 +196,25 @@ async def test_backspace_in_an_empty_composer_takes_an_attachment_away(tmp_path:
         assert deck.app.composer.attachments == []
 
 
-async def test_keys_that_arrive_at_once_keep_their_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ("backspace backspace @", "@"),
+        ("a b ctrl+j c", "/uab\nc"),
+        ("a left left b", "/bua"),
+        ("ctrl+u x home y", "yx"),
+        ("a b c ctrl+w d", "/d"),
+        ("a ctrl+z b", "/ub"),
+    ],
+)
+async def test_keys_that_arrive_at_once_keep_their_order(tmp_path: Path, keys: str, text: str) -> None:
+    """As from a slow line, or on a busy machine."""
     async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
         await deck.type("/u")
-        for key, character in (("backspace", None), ("backspace", None), ("at", "@")):
-            deck.app.post_message(events.Key(key, character))
-        await deck.until(lambda: deck.app.composer.input.text == "@")
+        for key in keys.split():
+            deck.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await deck.pilot.pause()
+        await deck.until(lambda: deck.app.composer.input.text == text)
 
 
 async def test_ctrl_c_clears_then_warns_then_leaves(tmp_path: Path) -> None:

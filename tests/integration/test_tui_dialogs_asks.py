@@ -48,6 +48,17 @@ async def test_each_key_of_a_permission_says_what_it_should(
         assert app.results == [decision]
 
 
+async def test_a_reason_is_written_in_the_order_of_its_keys_when_they_arrive_at_once() -> None:
+    app = Stage()
+    async with app.run_test() as pilot:
+        await app.open(pilot, PermissionDialog(a_permission(), grace_s=0))
+        await pilot.press("d")
+        for key in ("n", "p", "backspace", "o", "t", "left", "left", "k", "enter"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await pilot.pause()
+        assert app.results == [PermissionDecision(answer=PermissionAnswer.DENY, reason="nkot")]
+
+
 async def test_a_permission_shows_the_tool_the_command_why_and_the_rules_it_would_add() -> None:
     app = Stage()
     async with app.run_test() as pilot:

@@ -13,6 +13,8 @@ from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widgets import Static
+from tui_stage import picture
+from tui_terminal import Terminal, in_terminal
 
 from longboat.client import Client
 from longboat.config.settings import ServerSection
@@ -75,6 +77,7 @@ class Deck:
 
     app: LongboatApp
     pilot: Pilot[None]
+    terminal: Terminal
 
     async def until(self, true: Callable[[], object]) -> None:
         """Wait until something is so; what never comes is told with the screen as it is then."""
@@ -136,9 +139,11 @@ async def aboard(
     async with Client(socket=port.socket, client_id=name) as client:
         app = LongboatApp(client, port.project, **options)
         async with app.run_test(size=size, notifications=True) as pilot:
-            deck = Deck(app, pilot)
+            deck = Deck(app, pilot, in_terminal(app))
             await deck.until(lambda: app.connection.workspace_id and app.models is not None)
             yield deck
+            # All that was laid out was drawn, unless they have left.
+            await deck.until(lambda: app._exit or deck.terminal.picture == picture(app))
             app.workers.cancel_all()  # as when somebody leaves: Textual's harness takes the widgets away first
 
 

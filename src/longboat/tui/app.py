@@ -16,6 +16,7 @@ from longboat.client import Client
 from longboat.errors import LongboatError
 from longboat.tui import fit, leaving, offering, toasts
 from longboat.tui.asking import Asking
+from longboat.tui.canvas import on_canvas
 from longboat.tui.commands import BY_NAME, CommandProvider, command_in
 from longboat.tui.composer import Completing, Composed, Composer, PromptInput
 from longboat.tui.connection import Connection
@@ -109,6 +110,9 @@ class LongboatApp(App[None]):
         self._failure = ""
 
     # -- the screen
+
+    def get_default_screen(self) -> Screen[object]:
+        return on_canvas(super().get_default_screen())
 
     def compose(self) -> ComposeResult:
         yield Header()

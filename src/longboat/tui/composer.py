@@ -21,6 +21,7 @@ from longboat.tui.clipboard import NoPicture, Reader, picture_on_clipboard, read
 from longboat.tui.completion import Choice, Choices, Wanted, wanted
 from longboat.tui.content import line
 from longboat.tui.history import History
+from longboat.tui.keys import obey
 from longboat.wire.models import Attachment
 from longboat.wire.plain import spelled
 
@@ -36,7 +37,7 @@ class PromptInput(TextArea):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+j,shift+enter", "newline", "New line", show=False),
-        Binding("alt+enter", "queue", "Queue", show=False),
+        Binding("alt+enter,ctrl+q", "queue", "Queue", show=False),
         Binding("tab", "complete", "Complete", show=False),
         Binding("ctrl+d", "leave", "Leave", show=False),
     ]
@@ -73,9 +74,11 @@ class PromptInput(TextArea):
 
     # -- keys
 
-    def _on_key(self, event: events.Key) -> None:  # type: ignore[override]  # Textual calls the base's own after it
+    async def _on_key(self, event: events.Key) -> None:  # Textual calls the base's own after it
         act = self._acts_on(event.key)
-        if act is not None:
+        if act is None:
+            await obey(self, event)
+        else:
             event.stop()
             event.prevent_default()
             act()
@@ -83,9 +86,8 @@ class PromptInput(TextArea):
     def _acts_on(self, key: str) -> Callable[[], object] | None:
         if key == "enter":
             return self.choose
-        if key == "backspace":
-            # As a binding it would come after letters that were typed later, when both arrive at once.
-            return self.action_delete_left if self.text else lambda: self.post_message(self.Emptied())
+        if key == "backspace" and not self.text:
+            return lambda: self.post_message(self.Emptied())
         if key == "escape" and self._choices.is_open:
             return self._choices.close
         return None

@@ -6,15 +6,16 @@ from textual.widgets.text_area import Edit, EditResult
 
 from longboat.tui.attachments import in_lines
 from longboat.tui.dialogs.frame import Dialog
+from longboat.tui.keys import obey
 from longboat.wire.plain import plain, spelled
 
 
 class Field(Input):
     """One line."""
 
-    def on_key(self, event: events.Key) -> None:
-        if isinstance(self.screen, Dialog):
-            self.screen.stray(event)
+    async def on_key(self, event: events.Key) -> None:
+        if not (isinstance(self.screen, Dialog) and self.screen.stray(event)):
+            await obey(self, event)
 
     def on_paste(self, event: events.Paste) -> None:
         if isinstance(self.screen, Dialog):
@@ -29,6 +30,9 @@ class Field(Input):
 
 class Lines(TextArea):
     """Several lines."""
+
+    async def on_key(self, event: events.Key) -> None:
+        await obey(self, event)
 
     def edit(self, edit: Edit) -> EditResult:
         edit.text = spelled(in_lines(edit.text))

@@ -15,6 +15,8 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from longboat.tui.canvas import on_canvas
+
 Result = TypeVar("Result")
 
 Clock = Callable[[], float]
@@ -83,6 +85,7 @@ class Dialog(ModalScreen[Result], Generic[Result]):
 
     def __init__(self, *, grace_s: float = 0.0, clock: Clock = time.monotonic) -> None:
         super().__init__()
+        on_canvas(self)
         self._grace_s = grace_s
         self._clock = clock
         self._heard_at: float | None = clock()
