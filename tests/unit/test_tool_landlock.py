@@ -6,57 +6,26 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from walls import VERSION, WALLS, needs, needs_landlock, policy
 
 from longboat.testing.kit import OpenKit
-from longboat.tools import family, landlock, seccomp
+from longboat.tools import family, landlock
 from longboat.tools.bash import BashTool
 from longboat.tools.job import Launch
 from longboat.tools.jobs import Jobs
 from longboat.tools.kit import ToolError
-from longboat.tools.sandbox import SandboxMode, SandboxPolicy, described, find, warning, wrap
+from longboat.tools.sandbox import SandboxMode, described, find, warning, wrap
 
-VERSION = landlock.version()
-needs_landlock = pytest.mark.skipif(
-    VERSION < landlock.CAN_TRUNCATE or not seccomp.without_sockets(),
-    reason=f"needs Linux 6.2 with Landlock and a filter for system calls; this kernel's Landlock has version {VERSION}",
-)
-needs_scopes = pytest.mark.skipif(
-    VERSION < landlock.CAN_SCOPE, reason=f"needs Linux 6.12 with Landlock; this kernel's has version {VERSION}"
-)
-WALLS = "Landlock sandbox: no network and no sockets"
+pytest_plugins = ("walled",)
+pytestmark = pytest.mark.usefixtures("no_bwrap")
+
+needs_scopes = needs(landlock.CAN_SCOPE, "6.12")
 CONNECT = "import socket; socket.create_connection(('127.0.0.1', {}), 5); print('reached')"
-
-
-@pytest.fixture(autouse=True)
-def no_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server finds none; commands find what is usual."""
-    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> OpenKit:
-    (tmp_path / "work").mkdir()
-    return OpenKit(tmp_path / "work", environ={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)})
-
-
-@pytest.fixture
-async def jobs(tmp_path: Path) -> AsyncIterator[Jobs]:
-    jobs = Jobs(tmp_path / "scratch")
-    yield jobs
-    await jobs.aclose()
-
-
-@pytest.fixture
-def outside() -> Iterator[Path]:
-    """A directory that can be read inside the box, with a file."""
-    with TemporaryDirectory(dir="/var/tmp") as path:
-        (Path(path) / "file").write_text("theirs\n")
-        yield Path(path)
 
 
 @pytest.fixture
@@ -69,10 +38,6 @@ def hidden() -> Iterator[Path]:
         (Path(path) / "share" / "other").write_text("other\n")
         (Path(path) / "link").symlink_to(own)
         yield own
-
-
-def policy(kit: OpenKit, mode: SandboxMode = SandboxMode.REQUIRED, *hidden: Path) -> SandboxPolicy:
-    return SandboxPolicy(mode=mode, workspace=kit.directory, temp=kit.directory.parent / "temp", hidden=hidden)
 
 
 @needs_landlock

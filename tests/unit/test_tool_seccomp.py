@@ -6,59 +6,24 @@ import shutil
 import signal
 import socket
 import struct
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
+from walls import WALLS, needs, needs_landlock, policy
 
 from longboat.testing.kit import OpenKit
 from longboat.tools import landlock, seccomp
 from longboat.tools.bash import BashTool
 from longboat.tools.jobs import Jobs
 from longboat.tools.kit import ToolError
-from longboat.tools.sandbox import SandboxMode, SandboxPolicy, described, warning
+from longboat.tools.sandbox import SandboxMode, described, warning
 
-VERSION = landlock.version()
-needs_landlock = pytest.mark.skipif(
-    VERSION < landlock.CAN_TRUNCATE or not seccomp.without_sockets(),
-    reason=f"needs Linux 6.2 with Landlock and a filter for system calls; this kernel's Landlock has version {VERSION}",
-)
-needs_tcp_rules = pytest.mark.skipif(
-    VERSION < landlock.CAN_TCP, reason=f"needs Linux 6.7 with Landlock; this kernel's has version {VERSION}"
-)
-WALLS = "Landlock sandbox: no network and no sockets"
+pytest_plugins = ("walled",)
+pytestmark = pytest.mark.usefixtures("no_bwrap")
+
+needs_tcp_rules = needs(landlock.CAN_TCP, "6.7")
 CONNECT = "import socket; socket.create_connection(('127.0.0.1', {}), 5); print('reached')"
-
-
-@pytest.fixture(autouse=True)
-def no_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server finds none; commands find what is usual."""
-    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> OpenKit:
-    (tmp_path / "work").mkdir()
-    return OpenKit(tmp_path / "work", environ={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)})
-
-
-@pytest.fixture
-async def jobs(tmp_path: Path) -> AsyncIterator[Jobs]:
-    jobs = Jobs(tmp_path / "scratch")
-    yield jobs
-    await jobs.aclose()
-
-
-@pytest.fixture
-def outside() -> Iterator[Path]:
-    """A directory that can be read inside the box."""
-    with TemporaryDirectory(dir="/var/tmp") as path:
-        yield Path(path)
-
-
-def policy(kit: OpenKit, mode: SandboxMode = SandboxMode.REQUIRED) -> SandboxPolicy:
-    return SandboxPolicy(mode=mode, workspace=kit.directory, temp=kit.directory.parent / "temp")
 
 
 SOCKETS = """
