@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 from cli_home import PATIENCE_S, Home
@@ -13,6 +14,7 @@ from cli_home import PATIENCE_S, Home
 from secrecy import hear
 
 EVERY_S = 0.03
+NUMBERS = count()
 
 
 class Pane:
@@ -70,7 +72,7 @@ class Pane:
 @contextmanager
 def pane(home: Home, *arguments: str, cwd: Path, size: tuple[int, int] = (80, 24), user: str = "ann") -> Iterator[Pane]:
     """`longboat ARGUMENTS`, and below it what it said at its end with its exit code."""
-    socket = home.path / f"{user}.tmux"
+    socket = home.path / f"{user}{next(NUMBERS)}.tmux"  # one that was ended may still be there
     # As some shells, and pytest's workers, have it in the environment: the size is the terminal's all the same.
     elsewhere = {"COLUMNS": "33", "LINES": "7"}
     found = Pane(socket, home.environ | elsewhere | {"LOGNAME": user, "TERM": "xterm-256color", "LANG": "C.UTF-8"})

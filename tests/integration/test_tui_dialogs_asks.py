@@ -2,11 +2,13 @@
 
 import pytest
 from textual import events
-from textual.widgets import Input, OptionList
+from textual.widget import Widget
+from textual.widgets import Input, OptionList, Static
 from tui_stage import DIFF, Stage, a_permission, a_question, an_edit, picture
 
 from longboat.tui.dialogs.asks import Gone
 from longboat.tui.dialogs.confirm import ConfirmDialog
+from longboat.tui.dialogs.frame import Dialog
 from longboat.tui.dialogs.permission import PermissionDecision, PermissionDialog
 from longboat.tui.dialogs.question import QuestionAnswered, QuestionDialog
 from longboat.wire.asks import PermissionAnswer
@@ -169,6 +171,24 @@ async def test_an_ask_that_is_withdrawn_before_it_was_drawn_closes_as_well() -> 
         await pilot.pause()
         assert app.results == [Gone(sentence="bob denied it: Run git push --force origin main")]
         assert len(app.screen_stack) == 1
+
+
+class Notice(Dialog[None]):
+    yielding = "#words"
+
+    def body(self) -> list[Widget]:
+        return [Static("words", id="words")]
+
+
+async def test_a_dialog_whose_box_is_gone_before_it_was_fitted_ends_nothing_else() -> None:
+    app = Stage()
+    async with app.run_test() as pilot:
+        dialog = Notice()
+        await app.open(pilot, dialog)
+        await dialog.query_one(".box").remove()
+        dialog.fit()
+        await pilot.pause()
+        assert app.screen is dialog
 
 
 async def test_somebody_who_is_typing_when_the_dialog_opens_answers_nothing() -> None:

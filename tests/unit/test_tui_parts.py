@@ -1,6 +1,7 @@
 """The pure parts of the terminal app: history, completion, pastes, subjects, the words at the end (F2)."""
 
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
@@ -8,7 +9,7 @@ from textual.widget import Widget
 
 import longboat.tui
 from longboat.client.subject import subject_of
-from longboat.tui.attachments import LONG, chip, from_paste
+from longboat.tui.attachments import LONG, Unsuitable, chip, from_file, from_paste
 from longboat.tui.commands import command_in
 from longboat.tui.completion import Choice, Sort, Wanted, matching, wanted
 from longboat.tui.content import counted, one_line
@@ -64,6 +65,33 @@ def test_only_long_text_and_pictures_become_attachments() -> None:
     long = from_paste("x\n" * LONG, 2)
     assert long is not None
     assert (long.name, long.media_type, chip(long)) == ("pasted-3.txt", "text/plain", "pasted-3.txt (2001 lines)")
+
+
+def test_a_path_in_the_home_of_nobody_is_text() -> None:
+    assert from_paste("~nobody-of-this-name/picture.png", 0) is None
+    assert from_paste("~nobody-of-this-name", 0) is None
+
+
+def test_text_pdfs_and_pictures_can_be_attached_by_name(tmp_path: Path) -> None:
+    for name, content in {"a.md": b"\xef\xbb\xbfWords\n", "b.pdf": b"%PDF-1.7 ...", "c.png": b"\x89PNG"}.items():
+        (tmp_path / name).write_bytes(content)
+    files = [from_file(tmp_path / name) for name in ("a.md", "b.pdf", "c.png")]
+    assert [(file.media_type, file.text) for file in files] == [
+        ("text/plain", "Words\n"),
+        ("application/pdf", None),
+        ("image/png", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"\x7fELF\0", "no text"), (b"caf\xe9", "no text"), (b"x" * 5_000_001, "too large"), (None, "no file")],
+)
+def test_what_cannot_be_attached_says_why(tmp_path: Path, content: bytes | None, why: str) -> None:
+    path = tmp_path / "file"
+    path.mkdir() if content is None else path.write_bytes(content)
+    with pytest.raises(Unsuitable, match=why):
+        from_file(path)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""What is pasted and is no prompt: long text, and the path of a picture. Reads local files; must not know widgets."""
+"""What goes along with a prompt: long text, pictures, files. Reads local files; must not know widgets."""
 
 import base64
 import shlex
+from os.path import expanduser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -17,7 +18,12 @@ PICTURES = {
     ".webp": "image/webp",
 }
 LARGEST = 5_000_000
-"""Bytes of a picture."""
+"""Bytes of a file."""
+SUITABLE = "Text, PDFs and pictures (PNG, JPEG, GIF, WebP) of at most 5 MB can be attached."
+
+
+class Unsuitable(Exception):
+    """Why a file is not attached, for people."""
 
 
 def in_lines(text: str) -> str:
@@ -36,14 +42,33 @@ def from_paste(text: str, number: int) -> Attachment | None:
 
 def picture(path: Path) -> Attachment | None:
     """The picture in a file, if it is one that a model may look at."""
-    media_type = PICTURES.get(path.suffix.lower())
     try:
-        if media_type is None or not path.is_file() or path.stat().st_size > LARGEST:
-            return None
-        data = base64.b64encode(path.read_bytes()).decode()
-    except OSError:
+        return from_file(path) if path.suffix.lower() in PICTURES else None
+    except Unsuitable:
         return None
-    return Attachment(name=path.name, media_type=media_type, data=data)
+
+
+def from_file(path: Path) -> Attachment:
+    """What a file holds, for a model to read or look at; raises Unsuitable."""
+    try:
+        if not path.is_file():
+            raise Unsuitable(f"{path} is no file.")
+        with path.open("rb") as source:
+            content = source.read(LARGEST + 1)
+    except OSError as error:
+        raise Unsuitable(f"{path} cannot be read: {error.strerror}.") from None
+    if len(content) > LARGEST:
+        raise Unsuitable(f"{path} is too large. {SUITABLE}")
+    media_type = "application/pdf" if content.startswith(b"%PDF-") else PICTURES.get(path.suffix.lower())
+    if media_type is not None:
+        return Attachment(name=path.name, media_type=media_type, data=base64.b64encode(content).decode())
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise Unsuitable(f"{path} is no text. {SUITABLE}")
+    return Attachment(name=path.name, media_type="text/plain", text=text)
 
 
 def _path(text: str) -> Path | None:
@@ -57,8 +82,8 @@ def _path(text: str) -> Path | None:
         words = shlex.split(text)
     except ValueError:
         return None
-    bare = Path(text).expanduser()
-    return Path(words[0]).expanduser() if len(words) == 1 else bare if bare.suffix else None
+    bare = Path(expanduser(text))
+    return Path(expanduser(words[0])) if len(words) == 1 else bare if bare.suffix else None
 
 
 def chip(attachment: Attachment) -> str:

@@ -24,7 +24,7 @@ class Command:
 
 
 COMMANDS = (
-    Command(name="attach", told="attach a picture", argument="file"),
+    Command(name="attach", told="attach text, a PDF or a picture", argument="file"),
     Command(name="cancel", told="cancel everything in this session", grave=True),
     Command(name="copy", told="copy the last answer"),
     Command(name="diff", told="what this session changed"),

@@ -5,11 +5,12 @@ Must not know keys. Refusals are told, nothing is retried that would act twice.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from os.path import expanduser
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from longboat.errors import LongboatError
-from longboat.tui.attachments import picture
+from longboat.tui.attachments import SUITABLE, Unsuitable, from_file
 from longboat.tui.commands import COMMANDS
 from longboat.tui.dialogs.confirm import TextDialog, Written
 from longboat.tui.dialogs.diffs import DiffDialog
@@ -19,6 +20,7 @@ from longboat.tui.dialogs.models import ModelChoice, ModelPicker
 from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList
 from longboat.tui.sending import Kind, Outgoing, Progress
 from longboat.wire.models import Message, Role, Session, TextPart
+from longboat.wire.plain import plain
 from longboat.wire.requests import Approve, Effort
 
 if TYPE_CHECKING:
@@ -209,11 +211,12 @@ class Deeds:
     # -- this terminal
 
     def attach(self, path: str) -> None:
-        found = picture(Path(path).expanduser()) if path else None
-        if found is None:
-            self._app.notify("Name a PNG, JPEG, GIF or WebP of at most 5 MB.", severity="error")
-        else:
-            self._app.composer.attach(found)
+        try:
+            if not path:
+                raise Unsuitable(f"Name a file. {SUITABLE}")
+            self._app.composer.attach(from_file(Path(expanduser(path))))
+        except Unsuitable as why:
+            self._app.notify(plain(str(why)), severity="error", markup=False)
 
     def copy(self, _: str) -> None:
         text = _last_answer(self._app.desk.transcript.messages)
@@ -275,7 +278,7 @@ class Deeds:
 
 
 def _write(path: str, text: bytes) -> Path:
-    target = Path(path).expanduser().absolute()
+    target = Path(expanduser(path)).absolute()
     target.write_bytes(text)
     return target
 

@@ -158,7 +158,16 @@ class Dialog(ModalScreen[Result], Generic[Result]):
     def fit(self) -> None:
         """Give the part that yields what the others leave, once they have been laid out."""
         if self.yielding:
-            self.call_after_refresh(self._fit)
+            self.when_laid_out(self._fit)
+
+    def when_laid_out(self, act: Callable[[], None]) -> None:
+        """Do this after the next layout, unless it was closed by then."""
+
+        def if_open() -> None:
+            if self.query(".box"):
+                act()
+
+        self.call_after_refresh(if_open)
 
     def _fit(self) -> None:
         box, part = self.query_one(".box"), self.query_one(self.yielding)

@@ -115,7 +115,7 @@ class HelpScreen(Dialog[None]):
         self.query_one("#told", Static).update(self._told(self.query_one("#find", Input).value))
 
     def on_resize(self, event: events.Resize) -> None:
-        self.call_after_refresh(self._tell)  # by then the text has its width
+        self.when_laid_out(self._tell)  # by then the text has its width
 
     @on(Input.Submitted)
     def _close(self) -> None:
