@@ -16,6 +16,7 @@ def opener(file: str, flags: int) -> int:
     raise OSError(errno.EINVAL, "it is no regular file", file)
 
 
-def read(file: str | os.PathLike[str]) -> bytes:
+def read(file: str | os.PathLike[str], most: int = -1) -> bytes:
+    """All of it, or its beginning."""
     with open(file, "rb", opener=opener) as opened:
-        return opened.read()
+        return opened.read(most)

@@ -59,6 +59,16 @@ def test_a_session_larger_than_any_prompt_may_be_comes_in_again(home: Home, cwd:
     assert home.longboat("session", "import", "-", cwd=cwd, given=export).code == 0
 
 
+def test_a_turn_from_before_a_fork_is_undone_and_redone(home: Home, cwd: Path) -> None:
+    """A4: its run is the other session's."""
+    home.longboat("run", "hello", cwd=cwd)
+    session = json.loads(home.longboat("session", "list", "--format", "json", cwd=cwd).out)["id"]
+    fork = home.longboat("session", "fork", session, cwd=cwd).out.split()[0]
+    for command, told in (("undo", "Undone"), ("redo", "Redone")):
+        done = home.longboat(command, "-s", fork, cwd=cwd)
+        assert (done.code, done.out) == (0, f"{told}: a turn from before the fork\n  It had changed no files.\n")
+
+
 def test_a_fork_is_a_session_to_go_on_in(home: Home, cwd: Path) -> None:
     home.longboat("run", "hello", cwd=cwd)
     session = json.loads(home.longboat("session", "list", "--format", "json", cwd=cwd).out)["id"]

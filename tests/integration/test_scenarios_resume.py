@@ -1,13 +1,17 @@
 """A crash in the middle of a round of calls, with on_restart resume: what was done is not done again (A2, B6, T3)."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
+import pytest
 from crash import check_log, restarted
 from scenario import PLAIN, WINDOW, call, open_scenario
 from wire_rules import check_wires
 
+from longboat.errors import StoreUnavailable
+from longboat.store.protocol import Unit
+from longboat.store.sqlite import SqliteStore
 from longboat.testing import Gate, Say, ScriptedModel, ScriptedTool
 from longboat.wire.asks import PermissionAnswer
 from longboat.wire.models import Message, Outcome, ToolResultPart
@@ -67,3 +71,30 @@ async def test_a_call_that_was_being_made_is_not_made_again(tmp_path: Path) -> N
 
 def results_in(messages: Sequence[Message]) -> list[ToolResultPart]:
     return [part for message in messages for part in message.parts if isinstance(part, ToolResultPart)]
+
+
+async def test_an_ask_of_an_interrupted_run_is_withdrawn_although_the_store_refused_at_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A2, B6: the restore is tried again until the store takes it."""
+    submit, refused = SqliteStore.submit, []
+
+    async def refuse() -> None:
+        raise StoreUnavailable("the disk is full")
+
+    def refuse_once(store: SqliteStore, unit: Unit) -> Awaitable[None]:
+        if not refused and any(write.query.startswith("permission") for write in unit.writes):
+            refused.append(unit)
+            return refuse()
+        return submit(store, unit)
+
+    async with open_scenario(tmp_path, [[call("bash", command="mkdir b")]]) as scene:
+        await scene.start("make one", ask=True)
+        await scene.asked()
+        monkeypatch.setattr(SqliteStore, "submit", refuse_once)
+        async with restarted(scene.boat, ScriptedModel([])) as again:
+            assert refused
+            assert (await again.workspace.run("r1")).outcome is Outcome.INTERRUPTED
+            assert await again.workspace.asks.permissions() == ()
+        monkeypatch.undo()
+        await scene.cancel()

@@ -11,6 +11,7 @@ from textual.timer import Timer
 from tui_deck import aboard, harbour
 
 from longboat.testing import Gate, Pause, Say, ScriptedModel
+from longboat.tui import fit
 from longboat.tui.interrupting import SECOND_S
 from longboat.tui.leaving import WARNED_S
 
@@ -108,3 +109,15 @@ async def test_a_notification_goes_when_its_time_is_over(tmp_path: Path) -> None
         await deck.until(lambda: "told in passing" in deck.screen)
         await deck.until(lambda: "told in passing" not in deck.screen)
         assert "told for long" in deck.screen
+
+
+@pytest.mark.parametrize("size", [(20, 3), (20, 5), (80, 24)])
+async def test_what_is_as_large_as_the_terminal_is_not_laid_out_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port, size=size) as deck:
+        told: list[object] = []
+        monkeypatch.setattr(deck.app.screen, "post_message", told.append)
+        fit._mend(deck.app)
+        assert told == []
+        monkeypatch.undo()

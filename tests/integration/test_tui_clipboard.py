@@ -18,7 +18,7 @@ from tui_deck import Deck, aboard, harbour
 from longboat.testing import Say, ScriptedModel
 from longboat.tui import clipboard
 from longboat.tui.attachments import LARGEST
-from longboat.wire.models import FilePart
+from longboat.wire.models import FilePart, TextPart
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -84,7 +84,7 @@ async def test_ctrl_v_attaches_the_picture_and_it_goes_to_the_model(tmp_path: Pa
         await deck.type("look")
         await deck.pilot.press("ctrl+v")
         assert await attached(deck) == [("clipboard-1.png", "image/png", PIXEL)]
-        await deck.until(lambda: "⊕ clipboard-1.png (1 kB)" in deck.screen)
+        await deck.until(lambda: f"⊕ clipboard-1.png ({len(PIXEL)} bytes)" in deck.screen)
         await deck.pilot.press("enter")
         await deck.until(lambda: deck.idle and deck.answers == ["seen"])
     parts = [part for message in model.requests[0].messages for part in message.parts if isinstance(part, FilePart)]
@@ -118,7 +118,10 @@ async def test_a_second_program_is_asked_where_the_first_has_none(tmp_path: Path
         ("cat /dev/zero", "The picture on the clipboard is larger than 5 MB."),
     ],
 )
-async def test_what_is_no_picture_or_too_large_is_told(tmp_path: Path, bin: Path, does: str, words: str) -> None:
+async def test_what_is_no_picture_or_too_large_is_told(
+    tmp_path: Path, bin: Path, monkeypatch: pytest.MonkeyPatch, does: str, words: str
+) -> None:
+    monkeypatch.setattr(clipboard, "PATIENCE_S", 60.0)  # however busy the machine
     program(bin, "xclip", does)
     async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
         await deck.pilot.press("ctrl+v")
@@ -175,10 +178,48 @@ async def test_a_prompt_that_is_sent_meanwhile_waits_for_its_picture(tmp_path: P
     async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
         await deck.type("look")
         await deck.pilot.press("ctrl+v", "enter")
-        await deck.pilot.pause()
-        assert deck.app.composer.input.text == "look"
+        await deck.until(lambda: "… sent when the clipboard has answered" in deck.screen)
         await asyncio.to_thread(fifo.write_text, "")  # the program stands there, or will
         await deck.until(lambda: deck.idle and deck.answers == ["seen"])
         assert deck.app.composer.attachments == []
     parts = [part for message in model.requests[0].messages for part in message.parts if isinstance(part, FilePart)]
     assert [part.name for part in parts] == ["clipboard-1.png"]
+
+
+async def test_a_prompt_that_waits_for_its_picture_goes_where_it_was_sent_and_takes_nothing_else_along(
+    tmp_path: Path, bin: Path
+) -> None:
+    fifo = bin / "open"
+    os.mkfifo(fifo)
+    program(bin, "pngpaste", f"cat {fifo} > /dev/null; {holding(bin, PIXEL)}")
+    model = ScriptedModel([[Say("one")], [Say("two")], [Say("three")]])
+    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
+        await deck.say("first")
+        await deck.until(lambda: deck.idle)
+        session_id = deck.app.desk.session_id
+        await deck.type("second")
+        await deck.pilot.press("ctrl+v", "enter", *"third", "enter", "ctrl+n", *"typed on")
+        await asyncio.to_thread(fifo.write_text, "")
+        await deck.until(lambda: "the clipboard has answered" not in deck.screen and not deck.app.sender.waiting)
+        assert deck.app.composer.input.text == "typed on"
+        assert deck.app.composer.attachments == []
+        deck.app.open_session(session_id)
+        await deck.until(lambda: deck.idle and len(deck.prompts) == 3)
+        said = [prompt.splitlines()[0] for prompt in deck.prompts]
+        assert said == ["first", "second", "third"]
+    messages = model.requests[-1].messages
+    (second,) = [each for each in messages if any(isinstance(part, FilePart) for part in each.parts)]
+    assert [part.text for part in second.parts if isinstance(part, TextPart)] == ["second"]
+
+
+async def test_a_program_that_leaves_its_output_open_elsewhere_is_not_waited_for(
+    tmp_path: Path, bin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clipboard, "PATIENCE_S", 0.5)
+    (bin / "setsid").symlink_to("/usr/bin/setsid")
+    program(bin, "wl-paste", f"setsid sleep 600 & echo $! > {tmp_path}/left; sleep 600")
+    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port) as deck:
+        await deck.type("hello")
+        await deck.pilot.press("ctrl+v", "enter")
+        await deck.until(lambda: deck.idle and deck.answers == ["echo: hello"])
+    psutil.Process(int((tmp_path / "left").read_text())).kill()

@@ -180,12 +180,30 @@ async def test_long_text_and_pictures_are_pasted_as_attachments(tmp_path: Path) 
         await paste(deck, f"'{picture}'")
         await paste(deck, f"file://{str(picture).replace(' ', '%20')}")
         assert deck.app.composer.input.text == "short text"
-        assert "pasted-1.txt (2001 lines)" in deck.screen
+        assert "pasted-1.txt (2000 lines)" in deck.screen
         assert "a pixel.png" in deck.screen
         await deck.pilot.press("enter")
         await deck.until(lambda: deck.idle and deck.answers == ["seen"])
         parts = [part for message in model.requests[0].messages for part in message.parts if isinstance(part, FilePart)]
         assert [part.name for part in parts] == ["pasted-1.txt", "a pixel.png", "a pixel.png"]
+        assert deck.app.composer.attachments == []
+
+
+async def test_what_is_attached_stays_when_a_command_is_given(tmp_path: Path) -> None:
+    model = ScriptedModel([[Say("seen")]])
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_text(f"{name}\n")
+    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
+        await deck.say(f"/attach {tmp_path}/one.txt")
+        await deck.say(f"/attach {tmp_path}/two.txt")
+        await deck.say(f"/attach {tmp_path}/none.txt")
+        await deck.until(lambda: any("none.txt is no file" in each.message for each in deck.app._notifications))
+        await deck.say("/effort high")
+        assert "one.txt (1 line)  ⊕ two.txt (1 line)" in deck.screen
+        await deck.say("read them")
+        await deck.until(lambda: deck.idle and deck.answers == ["seen"])
+        parts = [part for message in model.requests[0].messages for part in message.parts if isinstance(part, FilePart)]
+        assert [part.name for part in parts] == ["one.txt", "two.txt"]
         assert deck.app.composer.attachments == []
 
 

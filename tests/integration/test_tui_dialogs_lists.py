@@ -8,7 +8,7 @@ from textual.widgets import Input, OptionList, TextArea
 from tui_stage import Stage, a_session, picture, some_models
 
 from longboat.errors import BadInput
-from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed, RenameDialog, TextDialog, Written
+from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed, TextDialog, Written
 from longboat.tui.dialogs.export import ExportChoice, ExportDialog
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
 from longboat.tui.dialogs.models import ModelChoice, ModelPicker
@@ -151,6 +151,40 @@ async def test_a_change_goes_on_when_the_list_is_closed_at_once(refuses: bool) -
         await app.settled(pilot)
         assert sessions.kept["ses_0000"].title == ("Session number 0" if refuses else "x")
         assert ("A title may not be that." in picture(app)) is refuses
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_search_that_is_answered_while_the_list_is_being_closed_ends_nothing_else(fails: bool) -> None:
+    answer: asyncio.Future[list[Session]] = asyncio.get_running_loop().create_future()
+
+    async def search(text: str) -> list[Session]:
+        return await answer
+
+    app, sessions = Stage(), Sessions(0)
+    async with app.run_test() as pilot:
+        dialog = SessionList(search, rename=sessions.rename, delete=sessions.delete)
+        app.push_screen(dialog)
+        await pilot.pause()
+        await dialog.query_one(".box").remove()
+        if fails:
+            answer.set_exception(BadInput("That cannot be searched for."))
+        else:
+            answer.set_result([])
+        await app.settled(pilot)
+        assert app.screen is dialog
+
+
+@pytest.mark.parametrize("size", [(80, 8), (30, 6), (20, 5), (10, 4)])
+@pytest.mark.parametrize("key", ["pagedown", "pageup", "down", "up", "ctrl+end"])
+async def test_lists_without_a_row_take_every_key(size: tuple[int, int], key: str) -> None:
+    app = Stage()
+    async with app.run_test(size=size) as pilot:
+        for dialog in (Sessions(12).dialog(), ModelPicker(some_models())):
+            await app.open(pilot, dialog)
+            await pilot.press(key, key)
+            assert app.screen is dialog
+            await pilot.press("escape")
+            await pilot.pause()
 
 
 async def test_a_search_that_fails_is_said_and_the_list_stays() -> None:
@@ -327,7 +361,7 @@ async def test_several_lines_are_edited(keys: tuple[str, ...], result: Written |
 async def test_one_line_is_renamed_and_nothing_is_no_title() -> None:
     app = Stage()
     async with app.run_test() as pilot:
-        await app.open(pilot, RenameDialog("Old"))
+        await app.open(pilot, TextDialog("The new title:", text="Old"))
         await pilot.press("ctrl+u", "enter")
         assert "It must not be empty." in picture(app)
         await pilot.press(*" New ", "enter")

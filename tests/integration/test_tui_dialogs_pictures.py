@@ -30,7 +30,7 @@ from tui_stage import (
 )
 
 from longboat.errors import BadInput
-from longboat.tui.dialogs.confirm import ConfirmDialog, RenameDialog, TextDialog
+from longboat.tui.dialogs.confirm import ConfirmDialog, TextDialog
 from longboat.tui.dialogs.diffs import DiffDialog
 from longboat.tui.dialogs.export import ExportDialog
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
@@ -83,7 +83,7 @@ DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
     "models": lambda: ModelPicker(some_models(), current="openai/gpt-large", effort="low"),
     "confirm": lambda: ConfirmDialog("Delete the session “Paint” and all that was said in it?", yes="Delete"),
     "text": lambda: TextDialog("The waiting prompt:", text="Paint the boat\nin blue", lines=True),
-    "rename": lambda: RenameDialog("Paint"),
+    "line": lambda: TextDialog("Its new name:", text="Paint"),
     "export": lambda: ExportDialog("Paint", path="paint.md"),
     "help": lambda: HelpScreen(DIALOG_HELP),
     "diff": lambda: DiffDialog(some_changes()),
@@ -192,7 +192,7 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
         "models": lambda: ModelPicker(some_models(problem=text, name=text), current=text, effort=text),
         "confirm": lambda: ConfirmDialog(text),
         "text": lambda: TextDialog(text, text=text, lines=True),
-        "rename": lambda: RenameDialog(text),
+        "line": lambda: TextDialog(text, text=text),
         "export": lambda: ExportDialog(text, path=text),
         "help": lambda: HelpScreen([HelpSection(title=text, rows=tuple((rule, rule) for rule in rules))]),
         "diff": lambda: DiffDialog(

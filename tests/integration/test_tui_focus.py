@@ -9,6 +9,7 @@ from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel
 from longboat.tui.dialogs.sessions import SessionList
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.status import StatusBar
+from longboat.wire.models import Delivery
 from longboat.wire.requests import Submit
 
 
@@ -46,6 +47,22 @@ async def test_tab_goes_to_the_queue_and_letters_that_mean_nothing_there_go_to_t
         await deck.pilot.press("z", "y")
         assert typed(deck) == "zy"
         assert deck.app.composer.input.has_focus
+
+
+async def test_a_letter_that_means_something_in_the_queue_is_not_typed_as_well(tmp_path: Path) -> None:
+    gate = Gate()
+    async with harbour(tmp_path, ScriptedModel([[Pause(gate), Say("a")]])).serving() as port, aboard(port) as deck:
+        await deck.say("one")
+        await gate.reached()
+        await deck.say("two", key="ctrl+q")
+        await deck.until(lambda: [run.delivery for run in deck.app.desk.unfinished][1:] == [Delivery.QUEUE])
+        await deck.pilot.press("tab", "t")
+        await deck.until(lambda: [run.delivery for run in deck.app.desk.unfinished][1:] == [Delivery.STEER])
+        assert typed(deck) == ""
+        assert deck.app.query_one(QueuePanel).has_focus_within
+        await deck.pilot.press("d")
+        await deck.until(lambda: len(deck.app.desk.unfinished) == 1)
+        assert typed(deck) == ""
 
 
 async def test_a_queue_that_runs_empty_gives_the_keys_back(tmp_path: Path) -> None:

@@ -271,6 +271,18 @@ async def test_an_editor_that_fails_takes_nothing_away(
 
 
 @pytest.mark.usefixtures("lent")
+async def test_where_there_is_no_room_for_its_file_the_editor_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor(tmp_path, monkeypatch, 'printf "worse" > "$2"')
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+        assert await written(deck, "half a thought") == "half a thought"
+        (told,) = [each.message for each in deck.app._notifications]
+        assert told.startswith("There is no room for a file (No such file or directory).")
+
+
+@pytest.mark.usefixtures("lent")
 @pytest.mark.parametrize("named", ["/nowhere/editor", "vi 'unclosed"])
 async def test_an_editor_that_is_none_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
     monkeypatch.setenv("VISUAL", named)

@@ -9,7 +9,7 @@ from textual.widget import Widget
 
 import longboat.tui
 from longboat.client.subject import subject_of
-from longboat.tui.attachments import LONG, Unsuitable, chip, from_file, from_paste
+from longboat.tui.attachments import LONG, Unsuitable, chip, from_file, from_name, from_paste
 from longboat.tui.commands import command_in
 from longboat.tui.completion import Choice, Sort, Wanted, matching, wanted
 from longboat.tui.content import counted, one_line
@@ -64,12 +64,23 @@ def test_only_long_text_and_pictures_become_attachments() -> None:
     assert from_paste("it's 'unbalanced", 0) is None
     long = from_paste("x\n" * LONG, 2)
     assert long is not None
-    assert (long.name, long.media_type, chip(long)) == ("pasted-3.txt", "text/plain", "pasted-3.txt (2001 lines)")
+    assert (long.name, long.media_type, chip(long)) == ("pasted-3.txt", "text/plain", "pasted-3.txt (2000 lines)")
 
 
-def test_a_path_in_the_home_of_nobody_is_text() -> None:
-    assert from_paste("~nobody-of-this-name/picture.png", 0) is None
-    assert from_paste("~nobody-of-this-name", 0) is None
+@pytest.mark.parametrize(
+    "text", ["~nobody/picture.png", "~nobody", "~\0", "file://[", "file:///%00.png", "/a\0.png", f"/{'z' * 300}.png"]
+)
+def test_what_cannot_be_a_path_is_text(text: str) -> None:
+    assert from_paste(text, 0) is None
+    with pytest.raises(Unsuitable, match="is no file"):
+        from_name(text)
+
+
+@pytest.mark.parametrize("name", ["two words.txt", "'two words.txt'", '"two words.txt"', "two\\ words.txt"])
+def test_a_file_is_named_bare_or_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two words.txt").write_text("a\nb\n")
+    assert chip(from_name(name)) == "two words.txt (2 lines)"
 
 
 def test_text_pdfs_and_pictures_can_be_attached_by_name(tmp_path: Path) -> None:

@@ -181,6 +181,24 @@ def test_a_definition_at_the_end_of_a_long_text_is_known_at_its_beginning() -> N
     assert rows(document)[0][0].content.plain == "see this"
 
 
+LINKED = (
+    'see [one], [two] and [three]\n\n[one]: https://one.org/deep "a title"\n[two]: <https://two.org>\n\n> [three]: x\n'
+    "\nend\n"
+)
+
+
+@pytest.mark.parametrize("step", [1, 3, 7])
+def test_a_link_whose_definition_streams_in_leads_to_the_whole_of_it(step: int) -> None:
+    grown, whole = Document(), Document()
+    for end in range(0, len(LINKED), step):
+        grown.show(LINKED[:end])
+    grown.show(LINKED)
+    whole.show(LINKED)
+    spans = [row.content.spans for block in rows(grown) for row in block]
+    assert spans == [row.content.spans for block in rows(whole) for row in block]
+    assert [target in repr(spans) for target in ("'https://one.org/deep'", "'https://two.org'", "'x'")] == [True] * 3
+
+
 class Page(App[None]):
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -50,6 +50,7 @@ def turn_about(call: "Callable[[str, str], Call[Undone]]", session_id: str | Non
     from longboat.cli.ids import session_meant
     from longboat.cli.main import Failure
     from longboat.client import calls
+    from longboat.errors import NotFound
 
     connection = ensure_server(cwd)
     workspace_id = connection.join(cwd).id
@@ -58,8 +59,12 @@ def turn_about(call: "Callable[[str, str], Call[Undone]]", session_id: str | Non
     elif (session_id := last_session(connection, workspace_id)) is None:
         raise Failure("There is no session here yet.", 'Begin one with: longboat run "…"')
     undone = connection.send(call(workspace_id, session_id))
-    prompt = connection.send(calls.get_run(workspace_id, undone.run_id)).prompt
-    click.echo(f"{done}: {one_line(prompt, WORDS) or '(a prompt without words)'}")
+    try:
+        prompt = connection.send(calls.get_run(workspace_id, undone.run_id)).prompt
+        said = one_line(prompt, WORDS) or "(a prompt without words)"
+    except NotFound:  # the session is a copy of one in which it ran
+        said = "a turn from before the fork"
+    click.echo(f"{done}: {said}")
     for file in undone.fates:
         click.echo(f"  {file.fate.value} {safe(file.path)}")
     if not undone.files:

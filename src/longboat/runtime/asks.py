@@ -7,6 +7,7 @@ hears it; what is pending when a run ends is withdrawn in the transaction that e
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from longboat.errors import AlreadyAnswered, BadInput, PermissionNotFound, QuestionNotFound
 from longboat.runtime.booking import Ending, Withdrawn
 from longboat.runtime.clock import now
+from longboat.runtime.insistence import insist
 from longboat.store.protocol import Entry, Store, Unit, Write, WriteMissed
 from longboat.store.rows import ASK_QUERIES as QUERIES
 from longboat.store.rows import pending
@@ -77,7 +79,8 @@ class _Desk(Generic[Ask]):
     async def load(self) -> None:
         """After a restart: what was asked is still asked, until its run goes on or ends."""
         for ask in await self.pending():
-            self._wait_for(ask)
+            if ask.id not in self._waiting:
+                self._wait_for(ask)
 
     def calls(self, run_id: str) -> set[str]:
         """The calls of a run that wait for somebody."""
@@ -212,7 +215,7 @@ class Asks:
         closing = self._withdraw(lambda ask: (ask.run_id, ask.tool_call_id) == (run_id, call_id))
         if closing.entries:
             unit = Unit(workspace_id=self._workspace_id, writes=closing.writes, entries=closing.entries)
-            await self._store.submit(unit)
+            await insist(partial(self._store.submit, unit))  # nobody would withdraw it later
 
     async def load(self) -> None:
         await self._permissions.load()

@@ -84,6 +84,7 @@ class SessionActor(Helm):
 
     async def restore(self, records: list[RunRecord], *, resume: bool) -> None:
         """Take up after a crash or a restart what the store has (B6)."""
+        await self._home.asks.load()  # each time: what was taken back by a try that failed is still asked
         await self._mailbox.do(lambda: self._restore(records, resume))
 
     async def delete(self, first: Callable[[], Awaitable[None]]) -> None:

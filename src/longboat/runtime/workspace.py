@@ -353,7 +353,6 @@ class Workspace(Household):
     async def restore(self) -> None:
         """Take up the unfinished runs that the store has (B6)."""
         by_session = await self.ledger.unfinished()
-        await self.asks.load()
         try:
             resume = self.config().on_restart is OnRestart.RESUME
         except ConfigInvalid:

@@ -98,7 +98,7 @@ class LongboatApp(App[None]):
         self.deeds = Deeds(self)
         self.interrupting = Interrupting(self)
         self.leaving = leaving.Leaving(self)
-        self.composer = Composer()
+        self.composer = Composer(lambda: (self.desk.session_id, self.desk.draft))
         self.view = TranscriptView(by=self.desk.by, other=self.desk.other, older=self.desk.read_older)
         self._resume = resume
         if session_id is not None:
@@ -129,7 +129,7 @@ class LongboatApp(App[None]):
 
     def on_mount(self) -> None:
         self.theming.start()
-        fit.watch(self, self.query_one(StatusBar))
+        fit.watch(self)
         toasts.watch(self)
         self.composer.history.remember(self.keeping.prompts(self.connection.path))
         self.view.tail.mount(Notices())
@@ -224,6 +224,7 @@ class LongboatApp(App[None]):
     def on_composed(self, event: Composed) -> None:
         text = event.text
         if (name := command_in(text)) in BY_NAME:
+            self.composer.put("", event.attachments)  # they are for the prompt that comes
             self.deeds.do(name, text[1:].partition(" ")[2].strip())
             return
         if name and name not in {command.name for command in self.project_commands}:
@@ -232,6 +233,7 @@ class LongboatApp(App[None]):
             return
         self.keeping.keep_prompt(self.connection.path, text)
         shell = text.startswith("!") and text[1:].strip()
+        session_id, draft = event.place
         self.sender.post(
             Outgoing(
                 text=text[1:].strip() if shell else text,
@@ -241,8 +243,8 @@ class LongboatApp(App[None]):
                 model=self.model,
                 effort=self.effort,
                 approve=self.approve,
-                session_id=self.desk.session_id,
-                draft=self.desk.draft,
+                session_id=session_id,
+                draft=draft,
             )
         )
         self.run_worker(self.view.newest(), name="newest")
@@ -367,7 +369,7 @@ class LongboatApp(App[None]):
 
     def on_key(self, event: events.Key) -> None:
         """What is typed where it means nothing is meant for the prompt."""
-        if event.is_printable and len(self.screen_stack) == 1:
+        if event.is_printable and len(self.screen_stack) == 1 and event.key not in self.screen.active_bindings:
             self.composer.input.focus()
             self.composer.input.take(event)
 

@@ -2,10 +2,11 @@
 
 import base64
 import shlex
-from os.path import expanduser
+from os.path import exists, expanduser, isfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from longboat.regular import read
 from longboat.wire.models import Attachment
 
 LONG = 2_000
@@ -36,7 +37,7 @@ def from_paste(text: str, number: int) -> Attachment | None:
     text = in_lines(text)
     if len(text) > LONG:
         return Attachment(name=f"pasted-{number + 1}.txt", media_type="text/plain", text=text)
-    path = _path(text)
+    path = path_in(text)
     return None if path is None else picture(path)
 
 
@@ -48,13 +49,20 @@ def picture(path: Path) -> Attachment | None:
         return None
 
 
+def from_name(name: str) -> Attachment:
+    """The file that somebody names, bare or quoted; raises Unsuitable."""
+    if not name:
+        raise Unsuitable(f"Name a file. {SUITABLE}")
+    bare = Path(_at_home(name))
+    return from_file(bare if exists(bare) else path_in(name) or bare)
+
+
 def from_file(path: Path) -> Attachment:
     """What a file holds, for a model to read or look at; raises Unsuitable."""
+    if not isfile(path):
+        raise Unsuitable(f"{path} is no file.")
     try:
-        if not path.is_file():
-            raise Unsuitable(f"{path} is no file.")
-        with path.open("rb") as source:
-            content = source.read(LARGEST + 1)
+        content = read(path, LARGEST + 1)
     except OSError as error:
         raise Unsuitable(f"{path} cannot be read: {error.strerror}.") from None
     if len(content) > LARGEST:
@@ -71,24 +79,34 @@ def from_file(path: Path) -> Attachment:
     return Attachment(name=path.name, media_type="text/plain", text=text)
 
 
-def _path(text: str) -> Path | None:
+def path_in(text: str) -> Path | None:
     """The one path that a terminal pastes when a file is dropped on it: bare, quoted, escaped, or as a URL."""
     text = text.strip()
     if not text or "\n" in text or len(text) > 4096:
         return None
-    if text.startswith("file://"):
-        return Path(unquote(urlsplit(text).path))
     try:
+        if text.startswith("file://"):
+            return Path(unquote(urlsplit(text).path))
         words = shlex.split(text)
     except ValueError:
         return None
-    bare = Path(expanduser(text))
-    return Path(expanduser(words[0])) if len(words) == 1 else bare if bare.suffix else None
+    bare = Path(_at_home(text))
+    return Path(_at_home(words[0])) if len(words) == 1 else bare if bare.suffix else None
+
+
+def _at_home(name: str) -> str:
+    """With `~` as the home that it means, if it means one."""
+    try:
+        return expanduser(name)
+    except ValueError:  # no user has such a name
+        return name
 
 
 def chip(attachment: Attachment) -> str:
     """An attachment in a few words."""
     if attachment.text is not None:
-        lines = attachment.text.count("\n") + 1
+        lines = len(attachment.text.splitlines())
         return f"{attachment.name} ({lines} line{'s' if lines != 1 else ''})"
-    return f"{attachment.name} ({len(attachment.data or '') * 3 // 4 // 1000 + 1} kB)"
+    data = attachment.data or ""
+    size = len(data) * 3 // 4 - data[-2:].count("=")
+    return f"{attachment.name} ({f'{size // 1000} kB' if size >= 1000 else f'{size} bytes'})"

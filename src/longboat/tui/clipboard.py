@@ -115,11 +115,12 @@ async def _said(process: Process) -> bytes:
 
 
 async def _end(process: Process) -> None:
-    """It and what it started: a program that hangs must not outlive its question."""
+    """A program that hangs must not outlive its question, and nobody who holds its output is waited for."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+    process._transport.close()  # type: ignore[attr-defined]  # asyncio has no other way to close the pipe
+    await process.wait()
 
 
 def _kind(data: bytes) -> str | None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from textual.content import Content
-from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from longboat.tui.content import line
+from longboat.tui.listing import Listing
 from longboat.wire.plain import folded
 
 _FILE = re.compile(r"(?:^|(?<=\s))@(\S*)$")
@@ -64,7 +64,7 @@ def _name(choice: Choice) -> str:
     return folded(choice.text).lstrip("/@")
 
 
-class Choices(OptionList):
+class Choices(Listing):
     """The list. It never has the focus: the composer moves in it."""
 
     DEFAULT_CSS = """

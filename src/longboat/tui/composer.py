@@ -206,6 +206,10 @@ class PromptInput(TextArea):
         return wanted(self.document[row][:column], first_line=row == 0)
 
 
+Place = tuple[str | None, int]
+"""A session, or the draft of one."""
+
+
 @dataclass
 class Composed(Message):
     """A prompt, as it is to be sent. The composer is empty again."""
@@ -213,6 +217,8 @@ class Composed(Message):
     text: str
     attachments: tuple[Attachment, ...]
     queue: bool
+    place: Place
+    """Where it was written."""
 
 
 @dataclass
@@ -233,16 +239,17 @@ class Composer(Vertical):
     }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, place: Callable[[], Place]) -> None:
         super().__init__(id="composer")
+        self._place = place
         self.history = History()
         self.choices = Choices()
         self.input = PromptInput(self.history, self.choices)
         self.attachments: list[Attachment] = []
         self._reading = False
         """The clipboard is being asked for a picture."""
-        self._held: PromptInput.Sent | None = None
-        """A prompt that is to be sent with the picture that is being read."""
+        self._held: list[Composed] = []
+        """Prompts that were sent meanwhile. The first takes the picture along, the others keep their order."""
 
     def compose(self) -> ComposeResult:
         yield self.choices
@@ -286,13 +293,17 @@ class Composer(Vertical):
 
     def on_prompt_input_sent(self, event: PromptInput.Sent) -> None:
         event.stop()
-        if self._reading:
-            self._held = event
-            return
         text, attachments = self.input.text, tuple(self.attachments)
-        if text.strip() or attachments:
+        if text.strip() or attachments or (self._reading and not self._held):
             self.clear()
-            self.post_message(Composed(text.strip("\n"), attachments, event.queue))
+            self._send(Composed(text.strip("\n"), attachments, event.queue, self._place()))
+
+    def _send(self, prompt: Composed) -> None:
+        if self._reading:
+            self._held.append(prompt)
+            self._draw_chips()
+        elif prompt.text.strip() or prompt.attachments:
+            self.post_message(prompt)
 
     def on_prompt_input_pasted(self, event: PromptInput.Pasted) -> None:
         event.stop()
@@ -308,16 +319,23 @@ class Composer(Vertical):
             self.notify(NO_READER, markup=False)
 
     async def _read_picture(self, found: list[Reader]) -> None:
+        number = len(self.attachments)
         try:
-            self.attach(await picture_on_clipboard(found, len(self.attachments)))
+            self._attach_read(await picture_on_clipboard(found, number))
         except NoPicture as why:
-            if not self.input.paste_own():
+            if self._held or not self.input.paste_own():
                 self.notify(f"{why} {PASTE_TEXT}", markup=False)
         finally:
-            self._reading = False
-            if self._held is not None:
-                self.input.post_message(PromptInput.Sent(queue=self._held.queue))
-                self._held = None
+            self._reading, held, self._held = False, self._held, []
+            for prompt in held:
+                self._send(prompt)
+            self._draw_chips()
+
+    def _attach_read(self, picture: Attachment) -> None:
+        if self._held:
+            self._held[0].attachments += (picture,)
+        else:
+            self.attach(picture)
 
     def on_option_list_option_selected(self, event: Choices.OptionSelected) -> None:
         event.stop()  # a click is as good as enter
@@ -333,5 +351,8 @@ class Composer(Vertical):
     def _draw_chips(self) -> None:
         self.input.attached = len(self.attachments)
         chips = self.query_one("#chips", Static)
-        chips.display = bool(self.attachments)
-        chips.update(Content("  ").join(line(f"⊕ {chip(each)}", width=60) for each in self.attachments))
+        told = [f"⊕ {chip(each)}" for each in self.attachments]
+        if self._held:
+            told.insert(0, "… sent when the clipboard has answered")
+        chips.display = bool(told)
+        chips.update(Content("  ").join(line(each, width=60) for each in told))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from longboat.errors import LongboatError
-from longboat.tui.attachments import SUITABLE, Unsuitable, from_file
+from longboat.tui.attachments import Unsuitable, from_name
 from longboat.tui.commands import COMMANDS
 from longboat.tui.dialogs.confirm import TextDialog, Written
 from longboat.tui.dialogs.diffs import DiffDialog
@@ -210,11 +210,9 @@ class Deeds:
 
     # -- this terminal
 
-    def attach(self, path: str) -> None:
+    def attach(self, name: str) -> None:
         try:
-            if not path:
-                raise Unsuitable(f"Name a file. {SUITABLE}")
-            self._app.composer.attach(from_file(Path(expanduser(path))))
+            self._app.composer.attach(from_name(name))
         except Unsuitable as why:
             self._app.notify(plain(str(why)), severity="error", markup=False)
 

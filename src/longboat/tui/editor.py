@@ -24,16 +24,22 @@ def edited(app: App[Any], text: str, environ: Mapping[str, str] = os.environ) ->
         command = shlex.split(named)
     except ValueError as error:
         raise NotEdited(f"The editor cannot be used: {named}: {error}") from error
-    with tempfile.TemporaryDirectory(prefix="longboat-") as directory:
-        file = Path(directory) / "prompt.md"
-        file.write_text(f"{text}\n" if text else "", encoding="utf-8")
-        code = _lend(app, [*command, str(file)])
-        if code != 0:
-            raise NotEdited(f"The editor failed ({code}). Your prompt is as it was.")
-        try:
-            return file.read_text(encoding="utf-8", errors="replace").rstrip("\n")
-        except OSError as error:
-            raise NotEdited(f"The editor left no text ({error.strerror}). Your prompt is as it was.") from error
+    try:
+        with tempfile.TemporaryDirectory(prefix="longboat-") as directory:
+            return _edit(app, command, Path(directory) / "prompt.md", text)
+    except OSError as error:
+        raise NotEdited(f"There is no room for a file ({error.strerror}). Your prompt is as it was.") from error
+
+
+def _edit(app: App[Any], command: list[str], file: Path, text: str) -> str:
+    file.write_text(f"{text}\n" if text else "", encoding="utf-8")
+    code = _lend(app, [*command, str(file)])
+    if code != 0:
+        raise NotEdited(f"The editor failed ({code}). Your prompt is as it was.")
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+    except OSError as error:
+        raise NotEdited(f"The editor left no text ({error.strerror}). Your prompt is as it was.") from error
 
 
 def _lend(app: App[Any], command: list[str]) -> int:

@@ -8,17 +8,15 @@ from functools import partial
 
 from textual.app import App
 from textual.events import Resize
-from textual.widget import Widget
 
 EVERY_S = 1.0
 
 
-def watch(app: App[None], lowest: Widget) -> None:
-    """`lowest`: a line that is as wide as the terminal, and its last."""
-    app.set_interval(EVERY_S, partial(_mend, app, lowest))
+def watch(app: App[None]) -> None:
+    app.set_interval(EVERY_S, partial(_mend, app))
 
 
-def _mend(app: App[None], lowest: Widget) -> None:
-    if (lowest.region.right, lowest.region.bottom) != app.size:
-        for screen in app.screen_stack:
+def _mend(app: App[None]) -> None:
+    for screen in app.screen_stack:
+        if screen._compositor.size != app.size:
             screen.post_message(Resize(app.size, app.size))

@@ -59,6 +59,7 @@ class Hearing:
     def hear(self, event: Event) -> None:
         match event.payload:
             case Snapshot():
+                self._app.sender.caught_up()
                 self._app.begin_anew()
                 if self._app.models is not None:  # what was missed may be that they changed
                     self._look_again()
@@ -130,11 +131,11 @@ class Hearing:
         return self._app.view.card(*self._children[session_id])
 
     def _hear_run(self, run: Run) -> None:
+        self._app.sender.heard(run.run_id)
         if run.session_id != self._app.desk.session_id:
             return
         known = self._app.desk.runs.get(run.run_id)
         self._app.desk.hear_run(run)
-        self._app.sender.heard(run.run_id)
         if known is None or (known.folded_into, known.client_id) != (run.folded_into, run.client_id):
             self._app.view.redraw_prompt(run.run_id)
         self._app.show_queue()

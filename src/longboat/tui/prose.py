@@ -49,6 +49,10 @@ class Block:
         return self._rows[1]
 
 
+Links = dict[str, dict[str, Any]]
+"""What the parser knows of link definitions, by name: where they lead, and the lines on which they stand."""
+
+
 class Document:
     """A text as blocks. When it grows, only what is behind the last block that is surely finished is parsed again."""
 
@@ -58,57 +62,69 @@ class Document:
         self._open: list[Block] = []
         self._start = 0
         """Where in the text the open ones begin."""
-        self._known: dict[str, Any] = {"references": {}}
-        """The link definitions so far."""
+        self._defined: Links = {}
+        """The links that are defined above the open ones."""
+        self._links: Links = {}
+        """All of them. The last may be half of what it will be."""
 
     def show(self, text: str) -> int:
         """The whole text. Answers how many blocks are as they were."""
         if not text.startswith(self.text):
             self._begin()
-            self._known = {"references": {}}
+            self._defined = {}
         self.text = text
-        same, known = len(self._finished), len(self._known["references"])
+        same, before = len(self._finished), _targets(self._links)
         self._parse()
-        if len(self._known["references"]) > known:  # what is defined now may be used above
+        if _targets(self._links) != before:  # what is defined now may be used above
             self._begin()
-            self._parse()
+            self._parse(self._links)
             same = 0
         return same
 
     def _begin(self) -> None:
         self._finished, self._open, self._start = [], [], 0
 
-    def _parse(self) -> None:
-        while not self._parse_piece():
+    def _parse(self, links: Links | None = None) -> None:
+        """With the links of the whole text, or of what stands above."""
+        while not self._parse_piece(links):
             pass
 
-    def _parse_piece(self) -> bool:
+    def _parse_piece(self, links: Links | None) -> bool:
         """Parse as much as may be parsed at a time; True at the end of the text."""
         for size in (MAX_LINKED, MAX_PARSED):
             raw = self.text[self._start : self._start + size]
             last = self._start + size >= len(self.text)
             if not last:
                 raw = raw[: raw.rfind("\n") + 1] or raw
-            tokens = _parser(size == MAX_LINKED).parse(plain(raw), self._known)
-            blocks = list(_top_level(tokens))
+            found = {"references": dict(self._defined if links is None else links)}
+            blocks = list(_top_level(_parser(size == MAX_LINKED).parse(plain(raw), found)))
             if last or len(blocks) > 1:
-                self._take(blocks)
+                passed = self._take(blocks)
+                if links is None:
+                    self._links = found["references"]
+                    above = {name: link for name, link in self._links.items() if link["map"][1] <= passed}
+                    self._defined = above | self._defined
                 return last
         self._open = [Block([], plain(self.text[self._start :]))]
         return True
 
-    def _take(self, blocks: list[list[Token]]) -> None:
-        """Of blocks that follow each other only the last can still grow."""
+    def _take(self, blocks: list[list[Token]]) -> int:
+        """Of blocks that follow each other only the last can still grow. Answers how many lines stand before it."""
         self._finished += [Block(tokens) for tokens in blocks[:-1]]
         self._open = [Block(tokens) for tokens in blocks[-1:]]
-        if len(blocks) > 1:
-            lines = blocks[-1][0].map
-            for _ in range(lines[0] if lines else 0):
-                self._start = self.text.index("\n", self._start) + 1
+        lines = blocks[-1][0].map if len(blocks) > 1 else None
+        passed = lines[0] if lines else 0
+        for _ in range(passed):
+            self._start = self.text.index("\n", self._start) + 1
+        return passed
 
     def lines(self, width: int) -> Iterator[list[Row]]:
         for block in (*self._finished, *self._open):
             yield block.rows(width)
+
+
+def _targets(links: Links) -> dict[str, tuple[str, str]]:
+    return {name: (link["href"], link["title"]) for name, link in links.items()}
 
 
 def _top_level(tokens: Iterable[Token]) -> Iterator[list[Token]]:

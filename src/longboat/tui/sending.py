@@ -92,6 +92,11 @@ class Sender:
         for prompt in [known for known in self.waiting if known.run_id == run_id]:
             self.drop(prompt)
 
+    def caught_up(self) -> None:
+        """The stream begins anew: of what the server has taken, nothing may be told again."""
+        for prompt in [known for known in self.waiting if known.progress is Progress.SENT]:
+            self.drop(prompt)
+
     @property
     def unsent(self) -> list[Outgoing]:
         return [prompt for prompt in self.waiting if prompt.progress is not Progress.SENT]

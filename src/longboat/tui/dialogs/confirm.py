@@ -129,12 +129,3 @@ class TextDialog(Dialog[Written]):
             self.complain("It must not be empty.")
         else:
             self.end(Written(text=self.text if self._lines else self.text.strip()))
-
-
-class RenameDialog(TextDialog):
-    """Another title for a session."""
-
-    HEADING = "Rename"
-
-    def __init__(self, title: str) -> None:
-        super().__init__("The new title of the session:", text=title)

@@ -105,6 +105,11 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         """What stands in the box, from top to bottom."""
         raise NotImplementedError
 
+    @property
+    def is_open(self) -> bool:
+        """Its parts are there: not yet before it was drawn, and no more while it is being closed."""
+        return bool(self.query(".box"))
+
     def on_mount(self) -> None:
         self._heard_at = self._clock()
 
@@ -139,8 +144,7 @@ class Dialog(ModalScreen[Result], Generic[Result]):
             self._line_ended = None
         self.post_message(self.Strayed(event))
         self._strayed = True
-        if self.query(".trouble"):
-            self.complain(STRAYED)
+        self.complain(STRAYED)
 
     def is_hasty(self) -> bool:
         """Whether this comes too soon to be meant. Who goes on typing is asked to pause."""
@@ -163,11 +167,7 @@ class Dialog(ModalScreen[Result], Generic[Result]):
     def when_laid_out(self, act: Callable[[], None]) -> None:
         """Do this after the next layout, unless it was closed by then."""
 
-        def if_open() -> None:
-            if self.query(".box"):
-                act()
-
-        self.call_after_refresh(if_open)
+        self.call_after_refresh(lambda: act() if self.is_open else None)
 
     def _fit(self) -> None:
         box, part = self.query_one(".box"), self.query_one(self.yielding)
@@ -196,9 +196,9 @@ class Dialog(ModalScreen[Result], Generic[Result]):
 
     def complain(self, sentence: str) -> None:
         """Say in the box why something was not done; "" takes it away."""
-        line = self.query_one(".trouble", Static)
-        line.update(Content(sentence))
-        line.display = bool(sentence)
+        for line in self.query(".trouble").results(Static):
+            line.update(Content(sentence))
+            line.display = bool(sentence)
         self.fit()
 
 

@@ -14,6 +14,7 @@ from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.figures import tokens
 from longboat.tui.dialogs.frame import Dialog, keys_line
 from longboat.tui.dialogs.one_of import OneOf
+from longboat.tui.listing import Listing
 from longboat.tui.panels.looks import FAINT
 from longboat.wire.listings import ModelInfo, ModelPage
 from longboat.wire.plain import plain, plain_line
@@ -58,7 +59,7 @@ class ModelPicker(Dialog[ModelChoice]):
     def body(self) -> list[Widget]:
         return [
             Field(placeholder="Filter", id="filter"),
-            OptionList(id="models", markup=False),
+            Listing(id="models", markup=False),
             OneOf("effort: ", [name or "none" for name in EFFORTS], index=self._effort, id="effort"),
             keys_line(("enter", "take"), ("ctrl+t", "effort"), ("esc", "leave as it is")),
         ]

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 from longboat.tui.dialogs.asks import Gone, tell, told_permission
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.frame import GRACE_S, HIGH, Clock, Dialog, keys_line
+from longboat.tui.listing import Listing
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.looks import FAINT
 from longboat.wire.asks import Permission, PermissionAnswer
@@ -119,7 +120,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         return [
             pane,
             *diff,
-            OptionList(id="answers", markup=False),
+            Listing(id="answers", markup=False),
             Field(placeholder="Why not? The agent reads it. Enter sends, esc goes back.", id="reason"),
             keys_line(("↑↓ enter", "choose"), ("PgUp PgDn", "look"), ("esc", "later")),
         ]

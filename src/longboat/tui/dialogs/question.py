@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 from longboat.tui.dialogs.asks import Gone, tell, told_question
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.frame import GRACE_S, Clock, Dialog, keys_line
+from longboat.tui.listing import Listing
 from longboat.wire.asks import Question
 from longboat.wire.plain import plain, plain_line
 
@@ -27,7 +28,7 @@ class QuestionAnswered:
     """The choices as the agent wrote them, then one's own words."""
 
 
-class AnswerList(OptionList):
+class AnswerList(Listing):
     # Where the arrows are heard: a key that the app heard first would overtake those pressed before it.
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "screen.send", "Send", show=False)]
 

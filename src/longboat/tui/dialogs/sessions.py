@@ -19,6 +19,7 @@ from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.figures import ago, cost, now
 from longboat.tui.dialogs.frame import Dialog, keys_line
+from longboat.tui.listing import Listing
 from longboat.tui.panels.looks import FAINT
 from longboat.wire.models import Session
 from longboat.wire.plain import plain_line
@@ -92,7 +93,7 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
     def body(self) -> list[Widget]:
         return [
             Field(placeholder="Search", id="search"),
-            OptionList(id="sessions", markup=False),
+            Listing(id="sessions", markup=False),
             Field(placeholder="New title", id="title"),
             keys_line(
                 *(("enter", "open"), ("ctrl+n", "new"), ("ctrl+r", "rename"), ("ctrl+f", "fork"), ("del", "delete")),
@@ -125,7 +126,7 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         except LongboatError as error:
             self.complain(plain_line(str(error)))
             return
-        if not get_current_worker().is_cancelled:
+        if self.is_open and not get_current_worker().is_cancelled:
             self.complain("")
             self._show(found)
 
@@ -230,10 +231,10 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         try:
             await change()
         except LongboatError as error:
-            if self.is_attached:
+            if self.is_open:
                 self.complain(plain_line(str(error)))
             else:
                 self.app.notify(plain_line(str(error)), severity="error", markup=False)
         else:
-            if self.is_attached:
+            if self.is_open:
                 self.reload()

@@ -12,6 +12,7 @@ from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
 from longboat.tui.dialogs.figures import lasted
+from longboat.tui.listing import Listing
 from longboat.tui.panels.looks import FAINT
 from longboat.wire.plain import plain_line
 from longboat.wire.workshop import Job, JobState
@@ -50,7 +51,7 @@ class JobsPanel(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Static("", classes="heading", markup=False)
-        yield OptionList(markup=False)
+        yield Listing(markup=False)
 
     def show(self, jobs: Sequence[Job]) -> None:
         shown = self.query_one(OptionList)

@@ -14,6 +14,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.confirm import TextDialog, Written
+from longboat.tui.listing import Listing
 from longboat.tui.panels.looks import FAINT
 from longboat.wire.models import Delivery, Run, RunState
 from longboat.wire.plain import plain_line
@@ -67,7 +68,7 @@ class QueuePanel(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Static("", classes="heading", markup=False)
-        yield OptionList(markup=False)
+        yield Listing(markup=False)
 
     def on_mount(self) -> None:
         self.show(self._first)
