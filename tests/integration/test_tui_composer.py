@@ -199,6 +199,8 @@ async def test_what_is_attached_stays_when_a_command_is_given(tmp_path: Path) ->
         await deck.say(f"/attach {tmp_path}/none.txt")
         await deck.until(lambda: any("none.txt is no file" in each.message for each in deck.app._notifications))
         await deck.say("/effort high")
+        await deck.say("!true")
+        await deck.until(lambda: deck.idle and deck.app.desk.session_id)
         assert "one.txt (1 line)  ⊕ two.txt (1 line)" in deck.screen
         await deck.say("read them")
         await deck.until(lambda: deck.idle and deck.answers == ["seen"])
@@ -265,6 +267,14 @@ async def test_ctrl_p_offers_our_commands(tmp_path: Path) -> None:
         await deck.until(lambda: "Yolo" in deck.screen)
         await deck.pilot.press("enter")
         await deck.until(lambda: deck.app.approve is Approve.ALL)
+
+
+@pytest.mark.parametrize("key", ["pagedown", "pageup", "down", "up", "end"])
+async def test_keys_that_come_with_ctrl_p_end_nothing(tmp_path: Path, key: str) -> None:
+    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+        for each in ("ctrl+p", key, key):
+            deck.app.post_message(events.Key(each, None))
+        await deck.until(lambda: len(deck.app.screen_stack) == 2 and "Attach" in deck.screen)
 
 
 async def test_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,3 +114,16 @@ async def test_every_size_shows_the_composer_and_the_newest_words(tmp_path: Path
         assert all(line.cell_length <= size[0] for line in deck.lines)
         await deck.pilot.resize_terminal(50, 15)
         await deck.until(lambda: "enter send" in deck.screen and "END" in deck.screen)
+
+
+async def test_no_size_of_the_terminal_ends_the_app(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port) as deck:
+        await deck.say("hello")
+        await deck.until(lambda: deck.idle)
+        for width in (1, 2, 3, 4, 5, 6, 7, 8, 20, 80):
+            for height in (1, 3, 24):
+                for typed in ("", "words"):
+                    deck.app.composer.input.put(typed)
+                    await deck.pilot.resize_terminal(width, height)
+                    await deck.until(lambda: deck.app.screen._compositor.size == deck.app.size)
+        await deck.until(lambda: "words" in deck.screen)

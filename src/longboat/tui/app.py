@@ -17,7 +17,7 @@ from longboat.errors import LongboatError
 from longboat.tui import fit, leaving, offering, toasts
 from longboat.tui.asking import Asking
 from longboat.tui.canvas import on_canvas
-from longboat.tui.commands import BY_NAME, CommandProvider, command_in
+from longboat.tui.commands import BY_NAME, CommandProvider, Palette, command_in
 from longboat.tui.composer import Completing, Composed, Composer, PromptInput
 from longboat.tui.connection import Connection
 from longboat.tui.deeds import Deeds
@@ -224,22 +224,24 @@ class LongboatApp(App[None]):
     def on_composed(self, event: Composed) -> None:
         text = event.text
         if (name := command_in(text)) in BY_NAME:
-            self.composer.put("", event.attachments)  # they are for the prompt that comes
+            self.composer.give_back(event.attachments)  # they are for the prompt that comes
             self.deeds.do(name, text[1:].partition(" ")[2].strip())
             return
         if name and name not in {command.name for command in self.project_commands}:
             self.notify(f"There is no command /{name}. A space before it sends it as a prompt.", markup=False)
-            self.composer.put(text, event.attachments)
+            self.composer.give_back(event.attachments, text)
             return
         self.keeping.keep_prompt(self.connection.path, text)
         shell = text.startswith("!") and text[1:].strip()
+        if shell:
+            self.composer.give_back(event.attachments)
         session_id, draft = event.place
         self.sender.post(
             Outgoing(
                 text=text[1:].strip() if shell else text,
                 kind=Kind.SHELL if shell else Kind.PROMPT,
                 delivery=Delivery.QUEUE if event.queue else Delivery.STEER,
-                attachments=event.attachments,
+                attachments=() if shell else event.attachments,
                 model=self.model,
                 effort=self.effort,
                 approve=self.approve,
@@ -310,6 +312,10 @@ class LongboatApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Ours come from `CommandProvider`; of Textual's only what ours do not do."""
         yield SystemCommand("Screenshot", "Save a picture of the screen as SVG", self.deliver_screenshot)
+
+    def action_command_palette(self) -> None:
+        if not Palette.is_open(self):
+            self.push_screen(on_canvas(Palette(id="--command-palette")))
 
     def action_command(self, name: str) -> None:
         self.deeds.do(name)

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from longboat.tui.completion import Choice
@@ -79,6 +79,14 @@ def choices(project: tuple[CommandInfo, ...]) -> list[Choice]:
         if command.name not in BY_NAME
     ]
     return ours + theirs
+
+
+class Palette(CommandPalette):
+    """Textual's, in which keys that come before its list is drawn mean nothing."""
+
+    def _action_command_list(self, action: str) -> None:
+        if self.query_one(CommandList).scrollable_content_region:
+            super()._action_command_list(action)
 
 
 class CommandProvider(Provider):

@@ -235,7 +235,9 @@ class Composer(Vertical):
         border-subtitle-color: $text-muted;
         &:focus-within { border: round $border; }
         & > #chips { height: auto; display: none; color: $text-accent; }
-        & > PromptInput { height: auto; max-height: 10; min-height: 1; background: transparent; border: none; }
+        & > PromptInput {
+            height: auto; max-height: 10; min-height: 1; min-width: 8; background: transparent; border: none;
+        }
     }
     """
 
@@ -274,6 +276,10 @@ class Composer(Vertical):
         self.input.put(text)
         self.attachments = list(attachments)
         self._draw_chips()
+
+    def give_back(self, attachments: tuple[Attachment, ...], text: str = "") -> None:
+        """What was not sent, before what was typed since."""
+        self.put("\n".join(filter(None, (text, self.input.text))), (*attachments, *self.attachments))
 
     def clear(self) -> bool:
         """Take away what is typed; False if there was nothing. It can be called up again."""
