@@ -182,3 +182,32 @@ async def test_f3_the_transcript_follows_its_end_through_asks_output_and_failure
         await expect(newest).to_be_visible()
         await tab.page.mouse.wheel(0, 900)
         await expect(newest).to_be_hidden()
+
+
+@pytest.mark.parametrize("size", [(360, 740), (1280, 800)])
+async def test_f3_the_end_is_followed_from_one_ask_to_the_next(
+    chromium: Browser, site: Site, size: tuple[int, int]
+) -> None:
+    """The room above the asks changes twice before the browser tells of the scrolling that it did itself."""
+    project = site.project(f"two asks {size[0]}")
+    (project / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    site.model.add(
+        [Say("Let me look."), call("view", path="calc.py")],
+        [call("edit", path="calc.py", old_text="a - b", new_text="a + b")],
+        [call("bash", command="python3 -c 'from calc import add; print(add(2, 3))' && ls | head -2")],
+        [Say("Fixed **it**.\n\n```python\ndef add(a, b):\n    return a + b\n```\n\nThat was it.")],
+        name=f"asks{size[0]}",
+    )
+    turns = [turn(number, text(f"Prompt {number}"), text("Some words.")) for number in range(1, 31)]
+    session = await imported(await site.session(project), "Two asks", turns)
+    async with open_tab(chromium, site, session) as tab:
+        await tab.page.set_viewport_size({"width": size[0], "height": size[1]})
+        await tab.sees("Prompt 30")
+        newest = tab.page.locator("button.newest")
+        await tab.say(f"[[asks{size[0]}]]")
+        await tab.asks.filter(has_text="calc.py").get_by_role("button", name="Allow once").click()
+        await tab.asks.filter(has_text="head -2").get_by_role("button", name="Allow once").click()
+        await tab.sees("That was it.")
+        await tab.idle()
+        await expect(newest).to_be_hidden()
+        await expect(tab.transcript.get_by_text("That was it.")).to_be_in_viewport()

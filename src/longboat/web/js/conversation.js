@@ -66,6 +66,9 @@ export class Conversation {
       this.composer.element,
     );
     this.element = h('div', { class: 'conversation' }, this.bar, this.holder, this.dock);
+    // At once, before the browser tells of the scrolling that it did itself: who is at the end stays there.
+    this.heights = new MutationObserver(() => this.transcript?.resized());
+    this.heights.observe(this.dock, { attributes: true, characterData: true, childList: true, subtree: true });
     this.composer.takeDrops(this.element);
     this.stops = [
       mirror.on('runs', (run) => this.runChanged(run)),
@@ -87,6 +90,7 @@ export class Conversation {
     this.composer.saveDraft();
     this.stops.forEach((stop) => stop());
     this.asks.close();
+    this.heights.disconnect();
     this.queue.close();
     this.outgoing.close();
     this.leave();
