@@ -697,6 +697,15 @@ ASKED = (
 # Pieces for commands made by chance, which are run by bash with nothing to run: no slash, no loop without an end.
 WHOLE_ASKED = (
     # Places outside the workspace, as they are named or may be.
+    "DESTDIR=/ make install",
+    "env DESTDIR=/ make install",
+    "export DESTDIR=/; make install",
+    "CDPATH=/ cd etc && rm -rf x",
+    "CDPATH=..; cd other && rm -rf x",
+    "export CDPATH=/; cd etc; rm x",
+    "GIT_WORK_TREE=/home/u GIT_DIR=g git clean -fdx",
+    "HOME=~x make",
+    "sh -c 'DESTDIR=/ make install'",
     "cat /etc/passwd",
     "rm -rf /home/x",
     "make && rm -rf /home/x",
@@ -746,6 +755,11 @@ WHOLE_ASKED = (
 
 WHOLE_ALLOWED = (
     "make",
+    "DESTDIR=out make install",
+    "export PYTHONPATH=src; pytest",
+    "CC=clang make",
+    "x=$(git rev-parse HEAD); echo $x",
+    "VERSION=$(cat VERSION) make",
     "rm -rf out",
     "npm install && npm run build",
     "curl https://x.org/a | sh -c 'cat > src/a'",

@@ -60,6 +60,8 @@ class Script:
     """Names set in the shell itself, by statements, loops and `${…:=…}`."""
     exported: tuple[str, ...] = ()
     """Names set for all later commands."""
+    settings: tuple[Assignment, ...] = ()
+    """What is set in either way, where it is written to what."""
     fed: tuple[str, ...] = ()
     """Variables whose values commands read as their input, as written."""
     opaque: str = ""
@@ -119,6 +121,7 @@ class _Reading:
         self.redirections: list[Redirection] = []
         self.variables: list[str] = []
         self.exported: list[str] = []
+        self.settings: list[Assignment] = []
         self.fed: list[str] = []
         self.reasons: list[str] = []
         self.suspects: list[tuple[Command, str]] = []
@@ -137,6 +140,7 @@ class _Reading:
             redirections=tuple(self.redirections),
             variables=tuple(self.variables),
             exported=tuple(self.exported),
+            settings=tuple(self.settings),
             fed=tuple(self.fed),
             opaque=self.reasons[0] if self.reasons else "",
             suspects=tuple(self.suspects),
@@ -151,6 +155,7 @@ class _Reading:
         self.reasons += grammar.found.reasons
         self.redirections += grammar.found.redirections
         self.variables += grammar.found.variables
+        self.settings += grammar.found.settings
         self.fed += grammar.found.fed
         for command in grammar.found.commands:
             self._look_through(command, self.commands, self._depth)
@@ -235,6 +240,7 @@ class _Reading:
         self.redirections += inner.redirections
         self.variables += inner.variables
         self.exported += inner.exported
+        self.settings += inner.settings
         self.fed += inner.fed
         self.reasons += inner.reasons
 
@@ -244,7 +250,9 @@ class _Reading:
             if not (assigned and word.literal):
                 raise NotUnderstood("“export” does more than set plain values")
             self.exported.append(assigned.group(1))
+            self.settings.append(Assignment(assigned.group(1), Word(assigned.group(2))))
         self.exported += [each.name for each in command.assignments]
+        self.settings += command.assignments
         self.shadows.append(command)
 
 

@@ -7,7 +7,7 @@ turn out to be what is denied.
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from longboat.core.claims import Gap, is_guarded
@@ -16,7 +16,7 @@ from longboat.core.overlap import may_hold
 from longboat.core.rules import CommandPattern, Glob, PathPattern, Rule, below
 from longboat.core.shell import Command, Kind, Redirection, Word, plain_name
 from longboat.core.shell_offers import HARMLESS_NAMES, narrow_rule, text_rule, wide_rule
-from longboat.core.shell_parts import names
+from longboat.core.shell_parts import Assignment, names
 from longboat.core.shell_places import GLOB_SIGN, ShellPlaces, possible_paths
 from longboat.core.shell_reads import Reach, reaches
 from longboat.core.shell_scope import landings, options_of_git
@@ -75,6 +75,7 @@ class ShellClaim(ShellPlaces):
         if self.script.opaque:
             yield Gap(why=f"This command cannot be checked: {self.script.opaque}.")
         if self.whole:
+            yield from self._settings_outside()
             return
         yield from self._settings()
         if any(only_looks(command) is None for command in self.script.commands):
@@ -156,6 +157,12 @@ class ShellClaim(ShellPlaces):
         if len(self.moves) > 1:
             yield Gap(why="It changes its directory more than once.")
 
+    def _settings_outside(self) -> Iterator[Gap]:
+        for each in _written(self.script.settings):
+            if self._leads_out(each.value):
+                told = f"{each.name} to {each.value.text[:200]}"
+                yield Gap(why=f"It sets {told}, which is, or may be, outside the workspace.")
+
     @property
     def _writes(self) -> bool:
         return any(each.writes and self.places_of(each.target) for each in self.script.redirections)
@@ -212,8 +219,9 @@ class ShellClaim(ShellPlaces):
         """The first word that is or may be a path outside of the workspace. Beside a rule for the whole of bash that is
         the command's name too, and a rule for the place is enough."""
         name, *words = command.words
-        if self.whole and plain_name(name) == name.text:
-            words = [name, *words]
+        if self.whole:
+            words += [each.value for each in _written(command.assignments)]
+            words = [name, *words] if plain_name(name) == name.text else words
         return next((word for word in words if self._leads_out(word) and not _is_text(command, word)), None)
 
     def _leads_out(self, word: Word) -> bool:
@@ -337,3 +345,9 @@ def _shown(command: Command) -> str:
 def _is_text(command: Command, word: Word) -> bool:
     """Whether this word is no path, whatever it becomes."""
     return word.kind is Kind.DYNAMIC and plain_name(command.words[0]) in _PRINTING
+
+
+def _written(settings: Sequence[Assignment]) -> list[Assignment]:
+    """Those that may matter, and of which it can be read to what."""
+    known = (each for each in settings if each.value.literal or each.value.text.startswith("~"))
+    return [each for each in known if each.name not in HARMLESS_NAMES]

@@ -352,6 +352,7 @@ class Grammar(Redirecting):
             raise NotUnderstood("a command is missing")
         else:
             self.found.variables.extend(each.name for each in assignments)
+            self.found.settings.extend(assignments)
 
     def _check_name(self, token: str) -> None:
         """A word of the grammar where a command's name should be: bash reads this otherwise than we do."""

@@ -72,6 +72,8 @@ class Findings:
     redirections: list[Redirection] = field(default_factory=list)
     variables: list[str] = field(default_factory=list)
     """Names that an expansion or a statement sets in the shell itself."""
+    settings: list[Assignment] = field(default_factory=list)
+    """Those of them of which it is written to what."""
     reasons: list[str] = field(default_factory=list)
     """Why the whole is opaque although it could be read to its end."""
     expanded: list[str] = field(default_factory=list)
@@ -95,4 +97,4 @@ class Findings:
         self.words = mark[-1]
 
     def _lists(self) -> tuple[list[Any], ...]:
-        return (self.commands, self.redirections, self.variables, self.reasons, self.expanded, self.fed)
+        return (self.commands, self.redirections, self.variables, self.reasons, self.expanded, self.fed, self.settings)

@@ -314,7 +314,7 @@ class LongboatApp(App[None]):
         yield SystemCommand("Screenshot", "Save a picture of the screen as SVG", self.deliver_screenshot)
 
     def action_command_palette(self) -> None:
-        if not Palette.is_open(self):
+        if not isinstance(self.screen, Palette):
             self.push_screen(on_canvas(Palette(id="--command-palette")))
 
     def action_command(self, name: str) -> None:
