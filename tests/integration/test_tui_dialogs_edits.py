@@ -1,7 +1,7 @@
 """How high the dialog of an edit is: as what it shows, up to the screen, its answers always on it (F2, A2)."""
 
 import pytest
-from tui_stage import Stage, a_permission, picture
+from tui_stage import Stage, a_permission, an_edit, picture
 
 from longboat.tui.dialogs.permission import PermissionDialog
 
@@ -74,3 +74,18 @@ async def test_a_big_edit_leaves_its_answers_on_the_screen_in_every_state(size: 
             answer = app.screen.query_one(last).region
             assert answer.height >= 3
             assert answer.bottom <= app.screen.query_one(".keys").region.y
+
+
+@pytest.mark.parametrize("size", [(40, 15), (60, 20), (80, 24)])
+@pytest.mark.parametrize(("key", "rule"), [("pagedown", "edit(src/boat.py)"), ("w", "edit(src/**)")])
+async def test_the_rules_that_an_answer_would_add_can_be_seen(size: tuple[int, int], key: str, rule: str) -> None:
+    app = Stage()
+    async with app.run_test(size=size) as pilot:
+        await app.open(pilot, PermissionDialog(an_edit(), grace_s=0))
+        keys = [key] * (8 if key == "pagedown" else 1)
+        while rule not in picture(app):
+            await pilot.press(keys.pop())
+            await app.settled(pilot)
+        await pilot.press(*["pageup"] * 12)
+        await app.settled(pilot)
+        assert "Edit src/boat.py" in picture(app)

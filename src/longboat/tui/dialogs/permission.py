@@ -190,6 +190,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         if self.permission.wide:
             self._wide = not self._wide
             self._draw()
+            self.when_laid_out(lambda: self.query_one("#about").scroll_end(animate=False))  # where the rules stand
 
     def action_deny(self) -> None:
         self._deny(True)
@@ -211,10 +212,12 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
             super().action_later()
 
     def action_look(self, pages: int) -> None:
-        """Scroll what is to be judged, wherever the focus is."""
-        diff = self.query("#diff")
-        about = self.query_one("#about") if not diff else diff.first()
-        about.scroll_relative(y=pages * max(1, about.size.height - 1), animate=False)
+        """Scroll what is to be judged, wherever the focus is: first what is said of it, then the difference."""
+        panes: list[Widget] = [self.query_one("#about"), *self.query("#diff")]
+        for pane in panes if pages > 0 else reversed(panes):
+            if pane.scroll_y < pane.max_scroll_y if pages > 0 else pane.scroll_y > 0:
+                pane.scroll_relative(y=pages * max(1, pane.size.height - 1), animate=False)
+                return
 
     def withdrawn(self, answered_by: str | None, answer: PermissionAnswer | None) -> None:
         """Somebody else answered it, or with no answer its run ended: nothing is left to decide."""
