@@ -4,6 +4,7 @@ import base64
 from typing import Any
 
 import msgspec
+import pytest
 
 from longboat.core.tool import ToolSpec
 from longboat.models.openai_request import Dialect, encode_request
@@ -170,11 +171,15 @@ def test_an_image_that_a_tool_shows_follows_its_result_a6() -> None:
     ]
 
 
-def test_an_image_of_a_kind_that_nobody_takes_is_named_instead() -> None:
-    part = FilePart(name="a.tiff", media_type="image/tiff", data="/w==")
+@pytest.mark.parametrize(
+    ("name", "media_type", "data"),
+    [("a.tiff", "image/tiff", "/w=="), ("a.pdf", "application/pdf", "JVBERi0xLjc=")],
+)
+def test_what_this_wire_does_not_take_is_named_instead(name: str, media_type: str, data: str) -> None:
+    part = FilePart(name=name, media_type=media_type, data=data)
     request = ModelRequest(system="", messages=(message(Role.USER, part),))
     assert sent(request)["messages"] == [
-        {"role": "user", "content": "[The file a.tiff (image/tiff) cannot be shown to this model.]"}
+        {"role": "user", "content": f"[The file {name} ({media_type}) cannot be shown to this model.]"}
     ]
 
 

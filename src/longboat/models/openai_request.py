@@ -117,7 +117,7 @@ def _image(media_type: str, data: str) -> dict[str, Any]:
 def _file(part: FilePart) -> dict[str, Any]:
     if is_image(part):
         return _image(part.media_type, part.data or "")
-    text = part.text if part.text is not None else _decoded(part)
+    text = part.text if part.text is not None or part.media_type == "application/pdf" else _decoded(part)
     if text is None:
         return {"type": "text", "text": f"[The file {part.name} ({part.media_type}) cannot be shown to this model.]"}
     return {"type": "text", "text": f'<file name="{part.name}">\n{text}\n</file>'}

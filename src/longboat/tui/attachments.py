@@ -60,7 +60,7 @@ def from_name(name: str) -> Attachment:
 def from_file(path: Path) -> Attachment:
     """What a file holds, for a model to read or look at; raises Unsuitable."""
     if not isfile(path):
-        raise Unsuitable(f"{path} is no file.")
+        raise Unsuitable(f"{path.absolute()} is no file.")
     try:
         content = read(path, LARGEST + 1)
     except OSError as error:

@@ -283,7 +283,7 @@ export class Composer {
     }
     select.value = found.value;
     this.choose();
-    toast(`${what === 'model' ? 'Model' : 'Effort'}: ${plain(found.textContent)}`);
+    toast(what === 'model' ? `Model: ${plain(found.textContent)}` : found.textContent);
   }
 
   choices() {
