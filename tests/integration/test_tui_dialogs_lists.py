@@ -174,6 +174,18 @@ async def test_a_search_that_is_answered_while_the_list_is_being_closed_ends_not
         assert app.screen is dialog
 
 
+@pytest.mark.parametrize("size", [(80, 12), (40, 12), (80, 9)])
+async def test_on_a_short_screen_the_lists_still_have_rows(size: tuple[int, int]) -> None:
+    app = Stage()
+    async with app.run_test(size=size) as pilot:
+        await app.open(pilot, Sessions(12).dialog())
+        assert "number 0" in picture(app)
+        assert "number 1" in picture(app)
+        await pilot.press("escape")
+        await app.open(pilot, ModelPicker(some_models()))
+        assert "the server's choice" in picture(app)
+
+
 @pytest.mark.parametrize("size", [(80, 8), (30, 6), (20, 5), (10, 4)])
 @pytest.mark.parametrize("key", ["pagedown", "pageup", "down", "up", "ctrl+end"])
 async def test_lists_without_a_row_take_every_key(size: tuple[int, int], key: str) -> None:

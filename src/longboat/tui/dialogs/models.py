@@ -45,6 +45,8 @@ class ModelPicker(Dialog[ModelChoice]):
     ModelPicker {
         & > .box { height: 80%; max-height: 30; }
         &.-narrow > .box { height: 100%; }
+        &.-short > .box { height: 100%; max-height: 100%; }
+        &.-short Listing { border: none; }
         #models { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
     }
     """

@@ -63,6 +63,8 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
     SessionList {
         & > .box { height: 80%; max-height: 40; }
         &.-narrow > .box { height: 100%; }
+        &.-short > .box { height: 100%; max-height: 100%; }
+        &.-short Listing { border: none; }
         #sessions { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
         #title { display: none; }
     }
