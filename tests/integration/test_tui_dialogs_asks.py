@@ -173,6 +173,30 @@ async def test_an_ask_that_is_withdrawn_before_it_was_drawn_closes_as_well() -> 
         assert len(app.screen_stack) == 1
 
 
+@pytest.mark.parametrize("key", ["pagedown", "w", "d", "s", "escape", "down"])
+async def test_a_key_that_comes_with_the_answer_ends_nothing_else(key: str) -> None:
+    app = Stage()
+    async with app.run_test() as pilot:
+        dialog = PermissionDialog(a_permission(), grace_s=0)
+        await app.open(pilot, dialog)
+        for each in ("o", key, key):
+            app.post_message(events.Key(each, each if len(each) == 1 else None))
+        await app.settled(pilot)
+        assert app.results == [ONCE]
+
+
+async def test_a_resize_while_it_is_being_closed_ends_nothing_else() -> None:
+    app = Stage()
+    async with app.run_test() as pilot:
+        dialog = PermissionDialog(an_edit(), grace_s=0)
+        await app.open(pilot, dialog)
+        await dialog.query_one(".box").remove()
+        dialog.fit()
+        await pilot.resize_terminal(60, 20)
+        await pilot.pause()
+        assert app.screen is dialog
+
+
 class Notice(Dialog[None]):
     yielding = "#words"
 

@@ -279,7 +279,8 @@ class Composer(Vertical):
 
     def give_back(self, attachments: tuple[Attachment, ...], text: str = "") -> None:
         """What was not sent, before what was typed since."""
-        self.put("\n".join(filter(None, (text, self.input.text))), (*attachments, *self.attachments))
+        if text or attachments:
+            self.put("\n".join(filter(None, (text, self.input.text))), (*attachments, *self.attachments))
 
     def clear(self) -> bool:
         """Take away what is typed; False if there was nothing. It can be called up again."""

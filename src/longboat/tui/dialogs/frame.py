@@ -110,6 +110,10 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         """Its parts are there: not yet before it was drawn, and no more while it is being closed."""
         return bool(self.query(".box"))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """No key means anything to one that is being closed."""
+        return self.is_open and not self._over
+
     def on_mount(self) -> None:
         self._heard_at = self._clock()
 
@@ -166,7 +170,6 @@ class Dialog(ModalScreen[Result], Generic[Result]):
 
     def when_laid_out(self, act: Callable[[], None]) -> None:
         """Do this after the next layout, unless it was closed by then."""
-
         self.call_after_refresh(lambda: act() if self.is_open else None)
 
     def _fit(self) -> None:

@@ -89,6 +89,8 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
     def fit(self) -> None:
         """A difference needs room: what stands above it takes a third at most. In rows, as `_fit` counts. On a screen
         of a few rows the answers come first, and can be scrolled."""
+        if not self.is_open:
+            return
         height = self.size.height
         tiny = height < TINY
         self.set_class(tiny, "-tiny")

@@ -161,7 +161,7 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         )
 
     def on_resize(self, event: events.Resize) -> None:
-        if self._sessions:
+        if self._sessions and self.is_open:
             self._draw(self._chosen.id if self._chosen else None)
 
     def action_move(self, how: str) -> None:
