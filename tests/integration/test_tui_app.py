@@ -91,7 +91,7 @@ async def test_a_tool_call_is_a_card_with_its_state_output_and_diff(tmp_path: Pa
         await deck.say("work")
         await gate.reached()
         await deck.until(lambda: deck.cards and deck.cards[0].has_class("-running"))
-        assert "slow here" in deck.text_of(deck.cards[0])
+        await deck.until(lambda: "slow here" in deck.text_of(deck.cards[0]))
         gate.open()
         await deck.until(lambda: deck.idle and len(deck.cards) == 3 and deck.answers == ["done"])
         shown = [deck.text_of(card) for card in deck.cards]
