@@ -1,5 +1,6 @@
 """A crash in the middle of a round of calls, with on_restart resume: what was done is not done again (A2, B6, T3)."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
@@ -73,28 +74,53 @@ def results_in(messages: Sequence[Message]) -> list[ToolResultPart]:
     return [part for message in messages for part in message.parts if isinstance(part, ToolResultPart)]
 
 
+class Refusing:
+    """A store that takes nothing about permissions for so many times."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+        self.times, self.refused = times, asyncio.Event()
+        submit = SqliteStore.submit
+
+        async def refuse() -> None:
+            self.refused.set()
+            raise StoreUnavailable("the disk is full")
+
+        def take(store: SqliteStore, unit: Unit) -> Awaitable[None]:
+            if self.times and any(write.query.startswith("permission") for write in unit.writes):
+                self.times -= 1
+                return refuse()
+            return submit(store, unit)
+
+        monkeypatch.setattr(SqliteStore, "submit", take)
+
+
 async def test_an_ask_of_an_interrupted_run_is_withdrawn_although_the_store_refused_at_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A2, B6: the restore is tried again until the store takes it."""
-    submit, refused = SqliteStore.submit, []
-
-    async def refuse() -> None:
-        raise StoreUnavailable("the disk is full")
-
-    def refuse_once(store: SqliteStore, unit: Unit) -> Awaitable[None]:
-        if not refused and any(write.query.startswith("permission") for write in unit.writes):
-            refused.append(unit)
-            return refuse()
-        return submit(store, unit)
-
     async with open_scenario(tmp_path, [[call("bash", command="mkdir b")]]) as scene:
         await scene.start("make one", ask=True)
         await scene.asked()
-        monkeypatch.setattr(SqliteStore, "submit", refuse_once)
+        store = Refusing(monkeypatch, 1)
         async with restarted(scene.boat, ScriptedModel([])) as again:
-            assert refused
+            assert store.refused.is_set()
             assert (await again.workspace.run("r1")).outcome is Outcome.INTERRUPTED
             assert await again.workspace.asks.permissions() == ()
         monkeypatch.undo()
         await scene.cancel()
+
+
+async def test_an_ask_that_could_not_be_withdrawn_with_its_call_is_withdrawn_with_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A2: the store refuses when a call is over, and its run is canceled before the store is tried again."""
+    async with open_scenario(tmp_path, [[call("bash", command="mkdir b")]]) as scene:
+        await scene.start("make one", ask=True)
+        ask = await scene.asked()
+        store = Refusing(monkeypatch, 1)
+        over = asyncio.create_task(scene.workspace.asks.drop("r1", ask.tool_call_id))
+        await store.refused.wait()
+        over.cancel()
+        await asyncio.wait([over])
+        await scene.cancel()
+        assert await scene.workspace.asks.permissions() == ()

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from longboat.errors import AlreadyAnswered, BadInput, PermissionNotFound, QuestionNotFound
+from longboat.errors import AlreadyAnswered, BadInput, PermissionNotFound, QuestionNotFound, StoreUnavailable
 from longboat.runtime.booking import Ending, Withdrawn
 from longboat.runtime.clock import now
 from longboat.runtime.insistence import insist
@@ -40,6 +40,8 @@ class Closing:
 
     writes: list[Write] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
+    again: list[Callable[[], object]] = field(default_factory=list)
+    """To be called should it not be written: then it is still asked, and the end of the run withdraws it."""
 
     def joined(self, ending: Ending) -> Ending:
         """The end of a run, with this in its transaction."""
@@ -115,6 +117,7 @@ class _Desk(Generic[Ask]):
                 # No number of rows: it may be answered in this very moment, and then stays so.
                 closing.writes.append(self._put(gone))
                 closing.entries.append(_entry(gone, Change.UPDATED, _notification(gone)))
+                closing.again.append(partial(self._wait_for, ask))
                 del self._waiting[ask.id]
                 future.cancel()
 
@@ -212,10 +215,20 @@ class Asks:
     async def drop(self, run_id: str, call_id: str) -> None:
         """What a call that is over still asks is withdrawn: a tool may have given up waiting. Providers number calls
         as they like: the id alone may be that of another run's call."""
+        await insist(partial(self._drop, run_id, call_id))
+
+    async def _drop(self, run_id: str, call_id: str) -> None:
         closing = self._withdraw(lambda ask: (ask.run_id, ask.tool_call_id) == (run_id, call_id))
-        if closing.entries:
-            unit = Unit(workspace_id=self._workspace_id, writes=closing.writes, entries=closing.entries)
-            await insist(partial(self._store.submit, unit))  # nobody would withdraw it later
+        if not closing.entries:
+            return
+        try:
+            await self._store.submit(
+                Unit(workspace_id=self._workspace_id, writes=closing.writes, entries=closing.entries)
+            )
+        except StoreUnavailable:
+            for wait in closing.again:
+                wait()
+            raise
 
     async def load(self) -> None:
         await self._permissions.load()
