@@ -2,13 +2,11 @@
 
 import pytest
 from textual import events
-from textual.widget import Widget
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList
 from tui_stage import DIFF, Stage, a_permission, a_question, an_edit, picture
 
 from longboat.tui.dialogs.asks import Gone
 from longboat.tui.dialogs.confirm import ConfirmDialog
-from longboat.tui.dialogs.frame import Dialog
 from longboat.tui.dialogs.permission import PermissionDecision, PermissionDialog
 from longboat.tui.dialogs.question import QuestionAnswered, QuestionDialog
 from longboat.wire.asks import PermissionAnswer
@@ -160,59 +158,6 @@ async def test_an_ask_that_is_withdrawn_beneath_another_dialog_closes_when_it_is
         await pilot.pause()
         assert app.results == [None, Gone(sentence="bob denied it: Run git push --force origin main")]
         assert len(app.screen_stack) == 1
-
-
-async def test_an_ask_that_is_withdrawn_before_it_was_drawn_closes_as_well() -> None:
-    app = Stage()
-    async with app.run_test() as pilot:
-        dialog = PermissionDialog(a_permission(), grace_s=0)
-        app.push_screen(dialog, app.results.append)
-        dialog.withdrawn("bob", PermissionAnswer.DENY)
-        await pilot.pause()
-        assert app.results == [Gone(sentence="bob denied it: Run git push --force origin main")]
-        assert len(app.screen_stack) == 1
-
-
-@pytest.mark.parametrize("key", ["pagedown", "w", "d", "s", "escape", "down"])
-async def test_a_key_that_comes_with_the_answer_ends_nothing_else(key: str) -> None:
-    app = Stage()
-    async with app.run_test() as pilot:
-        dialog = PermissionDialog(a_permission(), grace_s=0)
-        await app.open(pilot, dialog)
-        for each in ("o", key, key):
-            app.post_message(events.Key(each, each if len(each) == 1 else None))
-        await app.settled(pilot)
-        assert app.results == [ONCE]
-
-
-async def test_a_resize_while_it_is_being_closed_ends_nothing_else() -> None:
-    app = Stage()
-    async with app.run_test() as pilot:
-        dialog = PermissionDialog(an_edit(), grace_s=0)
-        await app.open(pilot, dialog)
-        await dialog.query_one(".box").remove()
-        dialog.fit()
-        await pilot.resize_terminal(60, 20)
-        await pilot.pause()
-        assert app.screen is dialog
-
-
-class Notice(Dialog[None]):
-    yielding = "#words"
-
-    def body(self) -> list[Widget]:
-        return [Static("words", id="words")]
-
-
-async def test_a_dialog_whose_box_is_gone_before_it_was_fitted_ends_nothing_else() -> None:
-    app = Stage()
-    async with app.run_test() as pilot:
-        dialog = Notice()
-        await app.open(pilot, dialog)
-        await dialog.query_one(".box").remove()
-        dialog.fit()
-        await pilot.pause()
-        assert app.screen is dialog
 
 
 async def test_somebody_who_is_typing_when_the_dialog_opens_answers_nothing() -> None:

@@ -1,10 +1,10 @@
 """The dialogs with lists and fields: sessions, models, confirmation, texts, export, help (F2)."""
 
 import asyncio
-from datetime import UTC, datetime
 
 import pytest
 from textual.widgets import Input, OptionList, TextArea
+from tui_sessions import Sessions
 from tui_stage import Stage, a_session, picture, some_models
 
 from longboat.errors import BadInput
@@ -14,32 +14,6 @@ from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
 from longboat.tui.dialogs.models import ModelChoice, ModelPicker
 from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList
 from longboat.wire.models import Session
-
-NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
-
-
-class Sessions:
-    """What the server would know."""
-
-    def __init__(self, number: int) -> None:
-        self.kept = {session.id: session for session in (a_session(n, busy=n == 2, cost=n / 4) for n in range(number))}
-        self.asked: list[str] = []
-        self.refuses = False
-
-    async def search(self, text: str) -> list[Session]:
-        self.asked.append(text)
-        return [session for session in reversed(self.kept.values()) if text.casefold() in session.title.casefold()]
-
-    async def rename(self, session_id: str, title: str) -> None:
-        if self.refuses:
-            raise BadInput("A title may not be that.")
-        self.kept[session_id] = a_session(int(session_id[4:]), title=title)
-
-    async def delete(self, session_id: str) -> None:
-        del self.kept[session_id]
-
-    def dialog(self, current: str | None = None) -> SessionList:
-        return SessionList(self.search, rename=self.rename, delete=self.delete, current=current, clock=lambda: NOON)
 
 
 @pytest.mark.parametrize(
@@ -151,52 +125,6 @@ async def test_a_change_goes_on_when_the_list_is_closed_at_once(refuses: bool) -
         await app.settled(pilot)
         assert sessions.kept["ses_0000"].title == ("Session number 0" if refuses else "x")
         assert ("A title may not be that." in picture(app)) is refuses
-
-
-@pytest.mark.parametrize("fails", [False, True])
-async def test_a_search_that_is_answered_while_the_list_is_being_closed_ends_nothing_else(fails: bool) -> None:
-    answer: asyncio.Future[list[Session]] = asyncio.get_running_loop().create_future()
-
-    async def search(text: str) -> list[Session]:
-        return await answer
-
-    app, sessions = Stage(), Sessions(0)
-    async with app.run_test() as pilot:
-        dialog = SessionList(search, rename=sessions.rename, delete=sessions.delete)
-        app.push_screen(dialog)
-        await pilot.pause()
-        await dialog.query_one(".box").remove()
-        if fails:
-            answer.set_exception(BadInput("That cannot be searched for."))
-        else:
-            answer.set_result([])
-        await app.settled(pilot)
-        assert app.screen is dialog
-
-
-@pytest.mark.parametrize("size", [(80, 12), (40, 12), (80, 9)])
-async def test_on_a_short_screen_the_lists_still_have_rows(size: tuple[int, int]) -> None:
-    app = Stage()
-    async with app.run_test(size=size) as pilot:
-        await app.open(pilot, Sessions(12).dialog())
-        assert "number 0" in picture(app)
-        assert "number 1" in picture(app)
-        await pilot.press("escape")
-        await app.open(pilot, ModelPicker(some_models()))
-        assert "the server's choice" in picture(app)
-
-
-@pytest.mark.parametrize("size", [(80, 8), (30, 6), (20, 5), (10, 4)])
-@pytest.mark.parametrize("key", ["pagedown", "pageup", "down", "up", "ctrl+end"])
-async def test_lists_without_a_row_take_every_key(size: tuple[int, int], key: str) -> None:
-    app = Stage()
-    async with app.run_test(size=size) as pilot:
-        for dialog in (Sessions(12).dialog(), ModelPicker(some_models())):
-            await app.open(pilot, dialog)
-            await pilot.press(key, key)
-            assert app.screen is dialog
-            await pilot.press("escape")
-            await pilot.pause()
 
 
 async def test_a_search_that_fails_is_said_and_the_list_stays() -> None:
