@@ -143,14 +143,15 @@ async def test_a_filter_that_the_kernel_does_not_take_lets_no_command_start(
 def test_the_filter_of_each_machine_says_what_becomes_of_a_call(machine: str, numbers: tuple[int, int, int]) -> None:
     """Also of those that this test does not run on."""
     architecture, socket_call, pair_call = numbers
-    program = seccomp._written(seccomp._MACHINES[machine])
+    found = seccomp._MACHINES[machine]
+    program = seccomp._program([*seccomp._begin(found), *seccomp._no_sockets(found)])
     refused, allowed, killed = 0x0005000D, 0x7FFF0000, 0x80000000
     for call, arguments, verdict in (
         (socket_call, (1, 1), refused),
         (socket_call, (2, 2), refused),
         (socket_call + 0x40000000, (1, 1), refused),
         (425, (8, 0), refused),
-        (426, (8, 0), allowed),
+        (426, (8, 0), refused),
         (0, (0, 0), allowed),
         (pair_call, (1, 1 | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK), allowed),
         (pair_call, (1, 5), allowed),
@@ -161,6 +162,47 @@ def test_the_filter_of_each_machine_says_what_becomes_of_a_call(machine: str, nu
     ):
         assert _verdict(program, struct.pack("=IIQQQ", call, architecture, 0, *arguments)) == verdict, (call, arguments)
     assert _verdict(program, struct.pack("=IIQQQ", 0, 0x40000003, 0, 0, 0)) == killed
+
+
+@pytest.mark.parametrize("signals", [True, False])
+@pytest.mark.parametrize(
+    ("machine", "calls"),
+    [
+        # chmod by path, chown, times, attributes, truncate, ptrace, shared memory, mount; then clone, limits, priority,
+        # ioctl, kill, fcntl
+        ("x86_64", (268, 260, 280, 188, 76, 101, 29, 165, 56, 302, 141, 16, 62, 72)),
+        ("aarch64", (53, 54, 88, 5, 45, 117, 194, 40, 220, 261, 140, 29, 129, 25)),
+    ],
+)
+def test_the_read_only_filter_of_each_machine_says_what_becomes_of_a_call(
+    machine: str, calls: tuple[int, ...], signals: bool
+) -> None:
+    found = seccomp._MACHINES[machine]
+    program = seccomp._program(
+        [*seccomp._begin(found), *seccomp._no_changes(found, signals), *seccomp._no_sockets(found)]
+    )
+    refused, allowed, unknown, no_terminal = 0x0005000D, 0x7FFF0000, 0x00050026, 0x00050019
+    *changes, clone, limits, priority, ioctl, kill, fcntl = calls
+    may_signal = allowed if signals else refused
+    for call, arguments, verdict in (
+        *((number, (0, 0), refused) for number in (*changes, 424, 438, 452, 463, 469, 425, found.socket)),
+        (435, (0, 0), unknown),
+        (470, (0, 0), unknown),
+        (clone, (signal.SIGCHLD | 0x100 | 0x4000, 0), allowed),
+        *((clone, (signal.SIGCHLD | 1 << bit, 0), refused) for bit in (17, 25, 26, 27, 28, 29, 30)),
+        (limits, (0, 7), allowed),
+        (limits, (1234, 7), refused),
+        (priority, (0, 0), allowed),
+        (priority, (0, 1234), refused),
+        (ioctl, (1, 0x5401), allowed),
+        (ioctl, (1, 0x40086602), no_terminal),
+        (kill, (1234, 9), may_signal),
+        (fcntl, (0, 1), allowed),
+        (fcntl, (0, 8), may_signal),
+        (3 if machine == "x86_64" else 57, (0, 0), allowed),
+    ):
+        asked = struct.pack("=IIQQQ", call, found.architecture, 0, *arguments)
+        assert _verdict(program, asked) == verdict, (call, arguments)
 
 
 def _verdict(program: bytes, call: bytes) -> int:
@@ -179,6 +221,8 @@ def _verdict(program: bytes, call: bytes) -> int:
                 at += if_so if held == value else if_not
             case 0x35:
                 at += if_so if held >= value else if_not
+            case 0x45:
+                at += if_so if held & value else if_not
             case 0x06:
                 return int(value)
             case _:

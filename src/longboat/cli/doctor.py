@@ -64,6 +64,7 @@ def examine(cwd: Path) -> Iterator[Finding]:
     yield from _data_directory()
     yield from _socket()
     yield from _server()
+    yield _wall()
     yield from _sandbox(cwd)
     yield from _models(cwd)
 
@@ -137,6 +138,18 @@ def _server() -> Iterator[Finding]:
         yield Finding(Verdict.WRONG, "server", f"{told}; it speaks another protocol: `longboat stop` it")
     else:
         yield Finding(Verdict.OK if health.status == "ok" else Verdict.WRONG, "server", told)
+
+
+def _wall() -> Finding:
+    """What holds commands that run unasked because they only look."""
+    from longboat.tools.wall import Wall, find_wall
+
+    wall = find_wall()
+    if isinstance(wall, Wall):
+        return Finding(Verdict.OK, "read-only wall", f"commands that run unasked are held by {wall.name}")
+    return Finding(
+        Verdict.NOTE, "read-only wall", f"none: {wall}. Only a few commands, such as `git status`, run without asking"
+    )
 
 
 def _sandbox(cwd: Path) -> Iterator[Finding]:

@@ -125,6 +125,18 @@ _FIND_VALUED = names(
     -newermt -path -perm -printf -regex -size -type -user -wholename"""
 )
 
+EXACT_FORMS = frozenset(
+    {
+        *("date", "false", "id", "nproc", "pwd", "true", "uname", "uname -a", "whoami"),
+        *("ls", "ls -a", "ls -l", "ls -la", "ls -al"),
+        *("git branch", "git branch -a", "git branch --show-current", "git remote", "git remote -v", "git tag"),
+        *("git diff", "git diff --cached", "git diff --staged", "git diff --stat", "git show", "git show --stat"),
+        *("git log", "git log --oneline", "git log --stat", "git rev-parse HEAD", "git stash list"),
+        *("git status", "git status -s", "git status -sb", "git status --short"),
+    }
+)
+"""Whole commands that are harmless even where no wall would hold one that was taken for harmless by mistake."""
+
 
 def only_looks(command: Command) -> tuple[Word, ...] | None:
     """The words that may be paths to read, if this does nothing but look; None if it may do more."""

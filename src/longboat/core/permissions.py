@@ -6,7 +6,7 @@ asked, nor look at the disk.
 
 import posixpath
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from longboat.core.claims import Claim, is_guarded
 from longboat.core.rules import PathPattern, Rule, RuleInvalid, Rules, parse_rule, parse_rules
@@ -23,6 +23,7 @@ __all__ = [
     "NamedPath",
     "Need",
     "Offer",
+    "PathPattern",
     "Rule",
     "RuleInvalid",
     "Rules",
@@ -45,8 +46,9 @@ class Need:
 
     `argument` is what rules match: a path relative to the workspace (absolute outside it) for file tools, a URL for the
     web, the command text for bash. `paths` are all absolute paths it touches. `directory` is where a command runs, if
-    not in the root of the workspace; `doubt` says why even a look at the git repository may run something. `detail` is
-    shown to the person: a diff, the whole command.
+    not in the root of the workspace; `doubt` says why even a look at the git repository may run something. `outside`
+    asks for a command to run without the wall around harmless commands, and `has_wall` says whether there is one.
+    `detail` is shown to the person: a diff, the whole command.
     """
 
     tool: str
@@ -55,13 +57,18 @@ class Need:
     paths: tuple[str, ...] = ()
     directory: str = ""
     doubt: str = ""
+    outside: bool = False
+    has_wall: bool = True
     title: str = ""
     detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """A rule, a grant, or its harmlessness allows all of it."""
+    """All of it may be done."""
+
+    harmless: bool = field(default=False, compare=False)
+    """No rule and no person says so: it is a shell command of which every part only looks. It runs behind the wall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,14 @@ def judge(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory:
         return Deny(rule.text)
     if gap := next(claim.gaps(), None):
         return Ask(gap.why)
-    return Allow()
+    return Allow(harmless=isinstance(claim, ShellClaim) and _is_harmless(claim))
+
+
+def _is_harmless(claim: ShellClaim) -> bool:
+    """Whether a command that is allowed needs no rule for any of its parts, and has none for all of them."""
+    by_itself = replace(claim, rules=Rules(deny=claim.rules.deny), grants=())
+    by_rules = replace(claim, unwalled=True)
+    return next(by_itself.gaps(), None) is None and next(by_rules.gaps(), None) is not None
 
 
 def grant_for(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory: str) -> Offer:
@@ -179,4 +193,6 @@ def _shell_claim(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: 
         start=posixpath.normpath(posixpath.join(root, need.directory)),
         moves=moves_of(script),
         doubt=need.doubt,
+        unwalled=need.outside,
+        has_wall=need.has_wall,
     )

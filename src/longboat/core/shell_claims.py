@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from longboat.core.claims import Gap, is_guarded
-from longboat.core.looking import only_looks
+from longboat.core.looking import EXACT_FORMS, only_looks
 from longboat.core.overlap import may_hold
 from longboat.core.rules import CommandPattern, Glob, PathPattern, Rule, below
 from longboat.core.shell import Command, Kind, Redirection, Word, plain_name
@@ -24,6 +24,8 @@ from longboat.core.shell_scope import landings, options_of_git
 _PRINTING = names(": echo printf true false seq sleep")
 """What these are given they print, and no file is read or written."""
 
+_OUTSIDE = "It would run outside the read-only wall, where it can write and reach the network."
+
 _LOCAL_NAME = re.compile(r"(?!npm_)[a-z][a-z0-9_]*(?<!_proxy)")
 _MAGIC_OF_GIT = re.compile(r"\A:(?:\([^)]*\)|[!^/]*)")
 
@@ -32,6 +34,9 @@ _MAGIC_OF_GIT = re.compile(r"\A:(?:\([^)]*\)|[!^/]*)")
 class ShellClaim(ShellPlaces):
     doubt: str
     """Why a look at the git repository may run something."""
+    unwalled: bool
+    """It is to run without the wall: that it only looks does not count."""
+    has_wall: bool
 
     def denials(self) -> Iterator[Rule]:
         for rule in self.rules.deny:
@@ -78,6 +83,8 @@ class ShellClaim(ShellPlaces):
             yield from self._settings_outside()
             return
         yield from self._settings()
+        if not self.script.commands and (self.unwalled or not self._may_be_harmless):
+            yield Gap(why=_OUTSIDE)
         if any(only_looks(command) is None for command in self.script.commands):
             for base in filter(is_guarded, self.bases()):
                 yield from self.path_gaps("bash", base)
@@ -183,7 +190,7 @@ class ShellClaim(ShellPlaces):
         yield from self._command_doubts(command)
         if self._named_as_text or self.rule_for(command):
             return
-        if self._only_looks_inside(command):
+        if self._is_harmless(command) and not self.unwalled:
             if self.script.fed and not self.whole:
                 why = f"{self.script.fed[0]} may be shown, and is only known when it runs."
                 yield Gap(why=why, narrow=narrow_rule(command))
@@ -191,7 +198,7 @@ class ShellClaim(ShellPlaces):
         if limit := self._limit(command):
             yield Gap(why=limit, narrow="" if self._is_git_away(command) else narrow_rule(command))
         else:
-            why = self._why(command)
+            why = _OUTSIDE if self.unwalled and self._is_harmless(command) else self._why(command)
             brief = "no rule allows it" if why.startswith("No rule ") else ""
             yield Gap(why=why, narrow=narrow_rule(command), wide=wide_rule(command), brief=brief)
 
@@ -260,6 +267,14 @@ class ShellClaim(ShellPlaces):
     def _is_git_away(self, command: Command) -> bool:
         """Another directory can bring its own git configuration, and that runs commands."""
         return self.elsewhere and plain_name(command.words[0]) == "git"
+
+    @property
+    def _may_be_harmless(self) -> bool:
+        """Without a wall that would hold a command that is taken for harmless by mistake, only a few texts are."""
+        return self.has_wall or self.argument in EXACT_FORMS
+
+    def _is_harmless(self, command: Command) -> bool:
+        return self._may_be_harmless and self._only_looks_inside(command)
 
     def _only_looks_inside(self, command: Command) -> bool:
         paths = only_looks(command)

@@ -18,6 +18,7 @@ from longboat.runtime.home import Home
 from longboat.store.protocol import Reader
 from longboat.store.rows import RunRecord, read_messages
 from longboat.tools.sandbox import described
+from longboat.tools.wall import describe_wall
 from longboat.wire.requests import Approve
 
 WHOLE = 2**31
@@ -36,6 +37,7 @@ async def facts(home: Home, record: RunRecord) -> str:
         return "\n".join((*lines, f"Configuration: cannot be used: {error.message}"))
     lines += [f"Configuration files: {_files(home.directory)}", *_settings(config, record)]
     lines.append(f"Sandbox for bash: {await described(home.bench.sandbox(config))}")
+    lines.append(f"Commands that only look run unasked: {await describe_wall()}")
     lines.append(f"Allowed for this session: {_few(await _grants(home, record))}")
     return "\n".join((*lines, *await _around(home)))
 

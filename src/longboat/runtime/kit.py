@@ -52,6 +52,7 @@ class WorkKit:
         self._record = record
         self._call_id = call_id
         self._told = told
+        self._by_hook = approved
         self._approved = approved or record.approve is Approve.ALL
         self._expected: dict[Path, str] = {}
         self._answered = answered
@@ -67,7 +68,7 @@ class WorkKit:
     def environ(self) -> Mapping[str, str]:
         return self._home.bench.environ_of(self._record.run)
 
-    async def permit(self, need: Need) -> None:
+    async def permit(self, need: Need) -> Allow:
         """Deny rules, allow rules, session grants; then ask, unless this run was approved beforehand (A2)."""
         run = self._record.run
         rules = self._rules()
@@ -75,13 +76,13 @@ class WorkKit:
         verdict = judge(need, rules=rules, grants=grants, directory=str(self.directory))
         match verdict:
             case Allow():
-                return
+                return Allow() if self._by_hook else verdict
             case Deny():
                 raise ToolError(f"A rule denies this ({verdict.rule}). {NO_WAY_AROUND}")
         if self._approved:
             self._check_denials(need, rules)
         if self._approved or self._is_readable(need):
-            return
+            return Allow()
         offer = grant_for(need, rules=rules, grants=grants, directory=str(self.directory))
         parts, more_parts = parts_of(need, rules=rules, grants=grants, directory=str(self.directory))
         ask = Permission(
@@ -104,6 +105,10 @@ class WorkKit:
             parent_session_id=run.parent_session_id,
         )
         await self._heed(await self._home.asks.permission(ask))
+        return Allow()
+
+    def deny_rules(self) -> tuple[Rule, ...]:
+        return self._rules().deny
 
     def _check_denials(self, need: Need, rules: Rules) -> None:
         """Nobody looks at what an approved run does: what may turn out to be denied is not done then."""

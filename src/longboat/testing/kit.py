@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from longboat.core.permissions import Need
+from longboat.core.permissions import Allow, Need, Rule, parse_rules
 from longboat.core.tool import ToolSpec
 from longboat.tools.kit import Kit, ToolError
 from longboat.tools.seam import ToolCall, ToolResult
@@ -46,9 +46,13 @@ class OpenKit:
         diagnostics: str = "",
         answers: Sequence[str] = (),
         hidden: Callable[[str], bool] = lambda _: False,
+        harmless: bool = False,
+        deny: Sequence[str] = (),
     ) -> None:
         """`on_permit` runs while a permission is being asked; `diagnostics` is what every change is answered;
-        `answers` is what every question is; `hidden` are the paths that nobody is to view."""
+        `answers` is what every question is; `hidden` are the paths that nobody is to view. `harmless` allows every
+        command as harmless, and no other way, as a check that is wrong about all of them would; `deny` are the rules
+        that hold for such a command all the same."""
         self._directory = directory.resolve()
         self._environ = dict(os.environ) if environ is None else dict(environ)
         self._refuse = refuse
@@ -56,6 +60,8 @@ class OpenKit:
         self._diagnostics = diagnostics
         self._answers = tuple(answers)
         self._hidden = hidden
+        self._harmless = harmless
+        self._deny = parse_rules(deny)
         self._seen: dict[Path, str] = {}
         self.needs: list[Need] = []
         self.outputs: list[str] = []
@@ -74,12 +80,16 @@ class OpenKit:
     def environ(self) -> Mapping[str, str]:
         return self._environ
 
-    async def permit(self, need: Need) -> None:
+    async def permit(self, need: Need) -> Allow:
         self.needs.append(need)
         if self._on_permit is not None:
             await self._on_permit(need)
         if self._refuse(need):
             raise ToolError(f"Not allowed: {need.title or need.tool}.")
+        return Allow(harmless=self._harmless)
+
+    def deny_rules(self) -> tuple[Rule, ...]:
+        return self._deny
 
     def hidden(self) -> Callable[[str], bool]:
         return self._hidden

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from glob import iglob
 from pathlib import Path
@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.core.permissions import NamedPath, Need, is_guarded, named_paths
+from longboat.tools.denied import NONE_DENIED, DeniedFiles, find_denied
 from longboat.tools.job import Job, JobState, Launch, ending
 from longboat.tools.jobs import Jobs
 from longboat.tools.kit import Kit, ToolError, parse
@@ -21,6 +22,7 @@ from longboat.tools.repository import doubt_of
 from longboat.tools.sandbox import Boxed, SandboxPolicy, wrap
 from longboat.tools.schema import spec_of
 from longboat.tools.seam import ToolCall, ToolResult
+from longboat.tools.wall import ReadOnlyWall, Wall, find_wall, walled_environ
 
 WAIT_S = 60.0
 FIRST_LOOK_S = 0.5
@@ -58,6 +60,9 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     timeout_s: Annotated[_Seconds | None, Meta(description="End it after so many seconds, wherever it runs.")] = None
     wait_s: Annotated[_Seconds | None, Meta(description="Seconds until it moves to the background. Default 60.")] = None
     run_in_background: Annotated[bool, Meta(description="Start it as a job and do not wait for it.")] = False
+    outside: Annotated[
+        bool, Meta(description="Run it outside the read-only wall. Only after a result said that it ran read-only.")
+    ] = False
 
 
 class BashTool:
@@ -66,6 +71,7 @@ class BashTool:
         self._jobs = jobs
         self._sandbox = sandbox
         self._wait_s = wait_s
+        self._wall: ReadOnlyWall | None = None
 
     async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
         asked = parse("bash", call.arguments, Input)
@@ -74,9 +80,16 @@ class BashTool:
         if asked.run_in_background and not self._jobs.has_room:
             raise ToolError("Too many jobs are running: end one with job_kill first.")
         directory = _below(kit.directory, asked.cwd)
-        boxed = await self._box(asked.command, kit.environ)
-        need = _need(asked.command, directory, kit.directory, boxed)
-        await kit.permit(await asyncio.to_thread(_looked_up, need, directory, kit.directory))
+        wall = await self._find_wall(kit.directory)
+        boxed = await self._box(asked.command, kit.environ, NONE_DENIED)
+        need = _need(asked, directory, kit.directory, boxed, has_wall=wall is not None)
+        allowed = await kit.permit(await asyncio.to_thread(_looked_up, need, directory, kit.directory))
+        denied = await _denied(kit)
+        if allowed.harmless:
+            launch = await self._walled(asked, directory, kit, denied, wall)
+            return await self._see_through(launch, asked, call.session_id, kit, _read_only)
+        if denied != NONE_DENIED:
+            boxed = await self._box(asked.command, kit.environ, denied)
         launch = Launch(
             command=asked.command,
             argv=boxed.argv,
@@ -85,15 +98,40 @@ class BashTool:
             fence=boxed.fence,
             timeout_s=asked.timeout_s,
         )
-        return await self._see_through(launch, asked, call.session_id, kit, boxed)
+        return await self._see_through(launch, asked, call.session_id, kit, boxed.hint)
 
-    async def _box(self, command: str, environ: Mapping[str, str]) -> Boxed:
-        bash = shutil.which("bash", path=environ.get("PATH"))
-        # No file of anybody's is read first: what is permitted is the command as it stands.
-        argv = (bash, "--norc", "--noprofile", "-c", command) if bash else ("/bin/sh", "-c", command)
-        return Boxed(argv=argv) if self._sandbox is None else await wrap(argv, self._sandbox)
+    async def _box(self, command: str, environ: Mapping[str, str], denied: DeniedFiles) -> Boxed:
+        argv = _shell(command, environ)
+        return Boxed(argv=argv) if self._sandbox is None else await wrap(argv, self._sandbox, denied)
 
-    async def _see_through(self, launch: Launch, asked: Input, session_id: str, kit: Kit, boxed: Boxed) -> ToolResult:
+    async def _find_wall(self, workspace: Path) -> ReadOnlyWall | None:
+        if self._wall is None and isinstance(found := await asyncio.to_thread(find_wall), Wall):
+            hidden = self._sandbox.hidden if self._sandbox is not None else ()
+            self._wall = ReadOnlyWall(found, workspace=workspace, temp=self._jobs.scratch / "walled", hidden=hidden)
+        return self._wall
+
+    async def _walled(
+        self, asked: Input, directory: Path, kit: Kit, denied: DeniedFiles, wall: ReadOnlyWall | None
+    ) -> Launch:
+        """A command that is allowed because it is harmless. Without a wall, only a few that are known word by word."""
+        temp = self._jobs.scratch / "walled"
+        environ = walled_environ(kit.environ, workspace=kit.directory, temp=temp)
+        argv = _shell(asked.command, environ)
+        boxed = await wall.around(argv, denied) if wall is not None else Boxed(argv=argv)
+        return Launch(
+            command=asked.command,
+            argv=boxed.argv,
+            directory=directory,
+            environ={**environ, **QUIET, **_git_settings({})},
+            fence=boxed.fence,
+            timeout_s=asked.timeout_s,
+            temp=temp,
+        )
+
+    async def _see_through(
+        self, launch: Launch, asked: Input, session_id: str, kit: Kit, hint: Callable[[bool], str]
+    ) -> ToolResult:
+        """`hint` says where it ran, to a command that failed or did not."""
         live = Live(kit.output)
         job = await self._jobs.start(launch, show=live.write)
         kept = False
@@ -104,8 +142,7 @@ class BashTool:
             live.close()
             if not kept:
                 await self._jobs.end(job)
-        if boxed.box is not None and job.exit_code:
-            said += f". It ran in a {boxed.box}; it can write only to the workspace and {boxed.box.temp}"
+        said += hint(bool(job.exit_code))
         output = job.read(session_id).rstrip("\n")
         failed = bool(job.exit_code) or job.state is JobState.TIMED_OUT
         return ToolResult(content=f"{output}\n[{said}]" if output else f"[no output; {said}]", is_error=failed)
@@ -158,7 +195,8 @@ def _on_disk(named: NamedPath) -> Iterator[str]:
         yield path
 
 
-def _need(command: str, directory: Path, workspace: Path, boxed: Boxed) -> Need:
+def _need(asked: Input, directory: Path, workspace: Path, boxed: Boxed, *, has_wall: bool) -> Need:
+    command = asked.command
     first, *more = command.strip().splitlines()
     title = f"Run {first[:200]}{' …' if more or len(first) > 200 else ''}"
     notes = [f"in {directory}"] if directory != workspace else []
@@ -170,9 +208,31 @@ def _need(command: str, directory: Path, workspace: Path, boxed: Boxed) -> Need:
         action="run",
         argument=command,
         directory=str(directory) if directory != workspace else "",
+        outside=asked.outside,
+        has_wall=has_wall,
         title=title,
         detail=detail,
     )
+
+
+def _shell(command: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """No file of anybody's is read first: what is permitted is the command as it stands."""
+    bash = shutil.which("bash", path=environ.get("PATH"))
+    return (bash, "--norc", "--noprofile", "-c", command) if bash else ("/bin/sh", "-c", command)
+
+
+def _read_only(failed: bool) -> str:
+    if not failed:
+        return ", read-only"
+    return (
+        ". It ran read-only, without a network, as commands do that only look. If that is why it failed, call again "
+        "with `outside: true`: the user may be asked"
+    )
+
+
+async def _denied(kit: Kit) -> DeniedFiles:
+    rules = kit.deny_rules()
+    return await asyncio.to_thread(find_denied, rules, kit.directory) if rules else NONE_DENIED
 
 
 def _git_settings(environ: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,6 @@ output open. Must not know tools or who waits.
 
 import asyncio
 import contextlib
-import os
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -46,9 +45,11 @@ class Launch:
     argv: tuple[str, ...]
     directory: Path
     environ: Mapping[str, str]
-    fence: landlock.Fence | None = None
+    fence: landlock.Ruleset | None = None
     """What the command and all that it starts is held in."""
     timeout_s: float | None = None
+    temp: Path | None = None
+    """A directory for it alone and its like. Emptied when none of them runs."""
 
 
 class Process(Protocol):
@@ -64,13 +65,13 @@ class Job:
     def __init__(self, job_id: str, launch: Launch, *, mark: str, tape: Tape) -> None:
         self.job_id = job_id
         self.command = launch.command
+        self.temp = launch.temp
         self.state = JobState.RUNNING
         self.exit_code: int | None = None
         self.tape = tape
         self.show: Callable[[str], None] | None = None
         """Where output goes while somebody watches."""
         self.killed_by: str | None = None
-        self._launch = launch
         self._mark = mark
         self._fate = JobState.FINISHED
         self._plain = Plain()
@@ -98,55 +99,43 @@ class Job:
         """Somebody ends it, or has."""
         return self._fate is not JobState.FINISHED
 
-    async def start(self, keeper: Keeper) -> Process:
+    async def start(self, launch: Launch, keeper: Keeper) -> Process:
         process: Process
-        fence: int | None = None
         try:
-            if self._launch.fence is not None:
-                fence = await asyncio.to_thread(landlock.ruleset, self._launch.fence)
             try:
-                process = self._kept = await self._start_kept(keeper, fence)
+                process = self._kept = await self._start_kept(launch, keeper)
             except NoKeeper:
-                process = await self._start_alone(fence)
+                process = await self._start_alone(launch)
         except BaseException:
             self._pipe.close()
             raise
-        finally:
-            if fence is not None:
-                os.close(fence)
         self._group = process.pid
         self._pipe.listen()
         return process
 
-    @property
-    def _environ(self) -> dict[str, str]:
-        return {**self._launch.environ, family.MARK: self._mark}
+    def _environ(self, launch: Launch) -> dict[str, str]:
+        return {**launch.environ, family.MARK: self._mark}
 
-    @property
-    def _sieve(self) -> bytes:
-        return self._launch.fence.sieve if self._launch.fence is not None else b""
-
-    async def _start_kept(self, keeper: Keeper, fence: int | None) -> Kept:
-        launch = self._launch
+    async def _start_kept(self, launch: Launch, keeper: Keeper) -> Kept:
         return await keeper.start(
             launch.argv,
             directory=launch.directory,
-            environ=self._environ,
+            environ=self._environ(launch),
             output=self._pipe.write_end,
-            fence=fence,
-            sieve=self._sieve,
+            fence=launch.fence,
         )
 
-    async def _start_alone(self, fence: int | None) -> Process:
+    async def _start_alone(self, launch: Launch) -> Process:
+        argv, fence = launch.argv, launch.fence
         return await asyncio.create_subprocess_exec(
-            *(self._launch.argv if fence is None else fenced(self._launch.argv, fence, self._sieve)),
-            cwd=self._launch.directory,
-            env=self._environ,
+            *(argv if fence is None else fenced(argv, fence.fd, fence.sieve)),
+            cwd=launch.directory,
+            env=self._environ(launch),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=self._pipe.write_end,
             stderr=self._pipe.write_end,
             start_new_session=True,
-            pass_fds=() if fence is None else (fence,),
+            pass_fds=() if fence is None else (fence.fd,),
         )
 
     async def watch(self, process: Process, *, on_end: Callable[["Job"], None]) -> None:

@@ -6,6 +6,7 @@ workspace. Must not know permissions or the tools.
 
 import asyncio
 import contextlib
+import os
 import secrets
 import shutil
 from collections.abc import Callable, Coroutine
@@ -119,7 +120,7 @@ class Jobs:
         try:
             job = Job(job_id, launch, mark=f"{self.token}/{job_id}", tape=Tape(lambda: self._new_file(job_id)))
             job.show = show
-            process = await job.start(self._keeper)
+            process = await job.start(launch, self._keeper)
         except (OSError, ValueError) as error:
             raise ToolError(f"The command could not be started: {error}.") from None
         self._all[job_id] = job
@@ -133,6 +134,14 @@ class Jobs:
         await asyncio.wait({watching}, timeout=timeout_s)
         if not watching.done():
             await job.end(JobState.TIMED_OUT)
+        if job.temp is not None:
+            await asyncio.wait({watching})
+            await self._empty(job.temp)
+
+    async def _empty(self, temp: Path) -> None:
+        """Unless another command uses it: then that one's end does."""
+        if not any(job.temp == temp for job in self._all.values()):
+            await asyncio.to_thread(_remove_below, temp)
 
     def _ended(self, job: Job) -> None:
         del self._all[job.job_id]
@@ -157,3 +166,11 @@ class Jobs:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _remove_below(directory: Path) -> None:
+    for entry in os.scandir(directory) if directory.is_dir() else ():
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            os.unlink(entry.path)

@@ -146,7 +146,7 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
 
 
-def _enter(fence_fd: int, sieve: bytes, argv: list[str], environ: Mapping[str, str]) -> None:
+def _enter(fence_fd: int | None, sieve: bytes, argv: list[str], environ: Mapping[str, str]) -> None:
     """Become the command, inside of the fence. All that it starts is inside too, and nobody gets out."""
     for number in RESTORED:
         signal.signal(number, signal.SIG_DFL)
@@ -156,7 +156,7 @@ def _enter(fence_fd: int, sieve: bytes, argv: list[str], environ: Mapping[str, s
     program = _Program(len(sieve) // STEP_BYTES, sieve)
     if (
         _prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        or _libc.syscall(LANDLOCK_RESTRICT_SELF, fence_fd, 0)
+        or (fence_fd is not None and _libc.syscall(LANDLOCK_RESTRICT_SELF, fence_fd, 0))
         or (sieve and _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0))
     ):
         code = ctypes.get_errno()
@@ -208,9 +208,10 @@ def _kill_all() -> None:
 
 def alone(fence: str, sieve: str, *argv: str) -> None:
     """Go into a fence and become the command there, without a guard."""
-    os.set_inheritable(int(fence), False)
+    if fence:
+        os.set_inheritable(int(fence), False)
     try:
-        _enter(int(fence), bytes.fromhex(sieve), list(argv), os.environ)
+        _enter(int(fence) if fence else None, bytes.fromhex(sieve), list(argv), os.environ)
     except OSError as error:
         os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
         os._exit(127)

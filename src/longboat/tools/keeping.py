@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from longboat.tools import keeper
+from longboat.tools.landlock import Ruleset
 
 _ENDED_S = 2.0
 """How long a guard has to end everybody."""
@@ -116,22 +117,23 @@ class Keeper:
         directory: Path,
         environ: Mapping[str, str],
         output: int,
-        fence: int | None = None,
-        sieve: bytes = b"",
+        fence: Ruleset | None = None,
     ) -> Kept:
-        """Start a command with nothing to read, which writes to `output`, inside of `fence`, a ruleset of Landlock's,
-        and of the `sieve` that goes with it. Raises OSError, and ValueError for what can be no command."""
+        """Start a command with nothing to read, which writes to `output`, inside of `fence`. Raises OSError, and
+        ValueError for what can be no command."""
         if any("\0" in word for word in (*argv, str(directory), *environ, *environ.values())):
             raise ValueError("embedded null byte")
         program = shutil.which(argv[0], path=environ.get("PATH", os.defpath)) if "/" not in argv[0] else argv[0]
         if program is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
         line = await self._open()
-        plan = json.dumps([[program, *argv[1:]], str(directory), dict(environ), sieve.hex()]).encode()
+        plan = json.dumps(
+            [[program, *argv[1:]], str(directory), dict(environ), fence.sieve.hex() if fence else ""]
+        ).encode()
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                _send(line, plan, output, theirs.fileno(), *([fence] if fence is not None else []))
+                _send(line, plan, output, theirs.fileno(), *([fence.fd] if fence else []))
             except OSError:
                 ours.close()
                 self._lose(line)
@@ -187,9 +189,10 @@ class Keeper:
             self._line = None
 
 
-def fenced(argv: Sequence[str], fence: int, sieve: bytes) -> tuple[str, ...]:
-    """A command that goes into its fence by itself: slower, but it needs no keeper."""
-    return (*_PROGRAM, str(fence), sieve.hex(), *argv)
+def fenced(argv: Sequence[str], fence: int | None, sieve: bytes) -> tuple[str, ...]:
+    """A command that goes into its fence, if there is one, and behind its sieve by itself: slower, but it needs no
+    keeper."""
+    return (*_PROGRAM, "" if fence is None else str(fence), sieve.hex(), *argv)
 
 
 def _send(line: socket.socket, plan: bytes, *fds: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from longboat.core.permissions import Need
+from longboat.core.permissions import Allow, Need, Rule
 from longboat.tools.schema import schema_of
 from longboat.wire.workshop import TodoItem
 
@@ -46,9 +46,13 @@ class Kit(Protocol):
         """The environment for child processes: none of our keys and tokens."""
         ...
 
-    async def permit(self, need: Need) -> None:
+    async def permit(self, need: Need) -> Allow:
         """Return if the call may do this, else raise ToolError with what the model is told. May ask the people attached
         and wait for them."""
+        ...
+
+    def deny_rules(self) -> tuple[Rule, ...]:
+        """The rules that deny, as they are now: for walls around commands."""
         ...
 
     def hidden(self) -> Callable[[str], bool]:

@@ -9,13 +9,14 @@ import ctypes
 import os
 import stat
 import sys
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-CAN_TRUNCATE, CAN_TCP, CAN_IOCTL, CAN_SCOPE = 3, 4, 5, 6
-"""From which version of the kernel's interface on it can refuse that: Linux 6.2, 6.7, 6.10, 6.12."""
+CAN_REFER, CAN_TRUNCATE, CAN_TCP, CAN_IOCTL, CAN_SCOPE = 2, 3, 4, 5, 6
+"""From which version of the kernel's interface on it can refuse that: Linux 5.19, 6.2, 6.7, 6.10, 6.12."""
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
 SHARED = "/dev/shm"  # not a temp file of ours: where semaphores and shared memory live
 CLOSED = ("/dev", "/run", "/tmp")
@@ -38,8 +39,12 @@ _SCOPES = 0b11
 class Fence:
     version: int
     writable: tuple[Path, ...]
+    readable: tuple[Path, ...] = ()
+    """Can be read although it lies below something closed; what is closed below it cannot."""
     closed: tuple[Path, ...] = ()
-    """Nothing below can be read, but for what is writable."""
+    """Nothing below can be read, but for what is writable or readable."""
+    shared_memory: bool = True
+    """Whether it may write to /dev/shm."""
     sieve: bytes = b""
     """A filter for system calls (`seccomp.py`) that goes with it; empty if there is none."""
 
@@ -64,8 +69,18 @@ def version() -> int:
         return 0
 
 
-def ruleset(fence: Fence) -> int:
-    """A file descriptor to hand to whoever is to be fenced in. Raises OSError."""
+class Ruleset:
+    """What the kernel made of a fence: a file descriptor to hand to whoever is to be fenced in, closed when nobody
+    has this any more."""
+
+    def __init__(self, fence: Fence) -> None:
+        """Blocking. Raises OSError."""
+        self.fd = _created(fence)
+        self.sieve = fence.sieve
+        weakref.finalize(self, os.close, self.fd)
+
+
+def _created(fence: Fence) -> int:
     handled = _handled(fence.version)
     asked = _Attributes(
         files=handled,
@@ -85,37 +100,38 @@ def ruleset(fence: Fence) -> int:
 def _fill(fd: int, fence: Fence, handled: int) -> None:
     _allow(fd, "/", _READ_DIR)
     closed = {os.path.realpath(path) for path in (*map(Path, CLOSED), *fence.closed)}
-    for path in _open_ones("/", closed):
-        _try_allow(fd, path, _READ)
+    for place in ("/", *map(os.path.realpath, fence.readable)):
+        for path in _open_ones(place, closed):
+            _try_allow(fd, path, _READ)
     for path in DEVICES:
         _try_allow(fd, path, _OF_FILES & handled)
     writing = handled & ~(_MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV)
-    _try_allow(fd, SHARED, writing)
-    for place in fence.writable:
-        _allow(fd, os.path.realpath(place), writing)
+    if fence.shared_memory:
+        _try_allow(fd, SHARED, writing)
+    for directory in fence.writable:
+        _allow(fd, os.path.realpath(directory), writing)
 
 
 def _handled(version: int) -> int:
     """Every right over files that this version knows."""
-    known = 14 + (version >= CAN_TRUNCATE) + (version >= CAN_IOCTL)
+    known = 13 + (version >= CAN_REFER) + (version >= CAN_TRUNCATE) + (version >= CAN_IOCTL)
     return (1 << known) - 1
 
 
 def _open_ones(directory: str, closed: set[str]) -> Iterator[str]:
     """All that is not closed, named by as few paths as possible. What a link leads to is named where it lies."""
     leading = {path for path in closed if path.startswith(f"{directory.rstrip('/')}/")}
+    if not leading:
+        yield directory
+        return
     try:
         entries = [entry.path for entry in os.scandir(directory) if not entry.is_symlink()]
     except OSError:  # may be entered, but not listed, as is usual for /home
         depth = len(directory.rstrip("/").split("/")) + 1
         entries = ["/".join(path.split("/")[:depth]) for path in leading]
     for path in entries:
-        if path in closed:
-            continue
-        if any(other.startswith(f"{path}/") for other in leading):
-            yield from _open_ones(path, closed)
-        else:
-            yield path
+        if path not in closed:
+            yield from _open_ones(path, leading)
 
 
 def _try_allow(fd: int, path: str, rights: int) -> None:

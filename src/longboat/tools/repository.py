@@ -60,6 +60,14 @@ def doubt_of(directory: Path) -> str:
     return ""
 
 
+def git_directories(directory: Path) -> tuple[Path, ...]:
+    """What git reads beside `directory`: the tree of its repository, and where that is kept."""
+    try:
+        return tuple(dict.fromkeys(path for pair in _repositories(directory) for path in reversed(pair)))
+    except (OSError, ValueError):
+        return ()
+
+
 def _repositories(directory: Path) -> Iterator[tuple[Path, Path]]:
     """Where git finds its configuration: in `.git`, in what a file `.git` names, and in what is common to worktrees.
     Each with the directory where its hooks run."""

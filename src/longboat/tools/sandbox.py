@@ -11,13 +11,14 @@ import asyncio
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
 from longboat.tools import landlock, seccomp
+from longboat.tools.denied import NONE_DENIED, DeniedFiles
 from longboat.tools.keeper import KEPT_BY_ROOT
 from longboat.tools.kit import ToolError
 
@@ -66,15 +67,22 @@ class Boxed:
 
     argv: tuple[str, ...]
     box: Box | None = None
-    fence: landlock.Fence | None = None
+    fence: landlock.Ruleset | None = None
     """To be put around the command when it is started."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """To be set for the command."""
     note: str = ""
 
+    def hint(self, failed: bool) -> str:
+        """What a command that failed is told of its box."""
+        if self.box is None or not failed:
+            return ""
+        return f". It ran in a {self.box}; it can write only to the workspace and {self.box.temp}"
 
-async def wrap(argv: tuple[str, ...], policy: SandboxPolicy) -> Boxed:
-    """The command as the policy wants it run; a ToolError if it wants what the system does not have."""
+
+async def wrap(argv: tuple[str, ...], policy: SandboxPolicy, denied: DeniedFiles = NONE_DENIED) -> Boxed:
+    """The command as the policy wants it run; a ToolError if it wants what the system does not have. What rules deny is
+    closed inside of bubblewrap; Landlock cannot close a part of what may be written."""
     if policy.mode is SandboxMode.OFF:
         return Boxed(argv=argv)
     box = await find(policy)
@@ -87,15 +95,16 @@ async def wrap(argv: tuple[str, ...], policy: SandboxPolicy) -> Boxed:
         return Boxed(argv=argv, note=f"not sandboxed: {box}")
     policy.temp.mkdir(parents=True, exist_ok=True, mode=0o700)
     if box is BUBBLEWRAP:
-        return Boxed(argv=(shutil.which("bwrap") or "bwrap", *_walls(policy), "--", *argv), box=box)
+        return Boxed(argv=(shutil.which("bwrap") or "bwrap", *_walls(policy, denied), "--", *argv), box=box)
     fence = landlock.Fence(
         version=landlock.version(),
         writable=(policy.workspace, policy.temp),
         closed=(*policy.hidden,),
         sieve=seccomp.without_sockets(),
     )
+    ruleset = await asyncio.to_thread(landlock.Ruleset, fence)
     temp = str(policy.temp)
-    return Boxed(argv=argv, box=box, fence=fence, environ={"TMPDIR": temp, "TMP": temp, "TEMP": temp})
+    return Boxed(argv=argv, box=box, fence=ruleset, environ={"TMPDIR": temp, "TMP": temp, "TEMP": temp})
 
 
 async def find(policy: SandboxPolicy) -> Box | str:
@@ -105,7 +114,7 @@ async def find(policy: SandboxPolicy) -> Box | str:
 
 def examine(policy: SandboxPolicy) -> Box | str:
     """As `find`; takes a moment when it is first asked."""
-    lack = _trial(shutil.which("bwrap"))
+    lack = bubblewrap_lacks(shutil.which("bwrap"))
     if not lack:
         return BUBBLEWRAP
     problem = _unfit(policy, landlock.version())
@@ -168,31 +177,43 @@ _POWERS = ("--cap-drop", "ALL", *(word for name in KEPT_BY_ROOT for word in ("--
 _BASE = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
 
 
-def _walls(policy: SandboxPolicy) -> list[str]:
+def _walls(policy: SandboxPolicy, denied: DeniedFiles) -> list[str]:
     workspace, temp = str(policy.workspace), str(policy.temp)
     # The order counts: a later mount covers an earlier one, and the workspace may lie in /tmp.
-    walls = [*_outer(), "--bind", temp, "/tmp", "--bind", workspace, workspace]
+    walls = [*bubblewrap_start(), "--bind", temp, "/tmp", "--bind", workspace, workspace]
     for name in GUARDED:
         # What is run by people outside of the box, or says what the agent may do, is not written from inside.
         if (policy.workspace / name).exists():
             walls += ["--ro-bind", f"{workspace}/{name}", f"{workspace}/{name}"]
-    for path in policy.hidden:
+    for path in map(str, denied.unwritable):
+        walls += ["--ro-bind-try", path, path]
+    return [*walls, *bubblewrap_masks((*policy.hidden, *denied.unreadable))]
+
+
+def bubblewrap_masks(paths: Iterable[Path]) -> list[str]:
+    """What closes these paths: a directory is empty inside, and a file cannot be opened."""
+    masks: list[str] = []
+    for path in paths:
         if path.is_dir():
-            walls += ["--tmpfs", str(path)]
-    return walls
+            masks += ["--tmpfs", str(path), "--remount-ro", str(path)]
+        elif path.exists():
+            masks += ["--ro-bind", os.devnull, str(path)]  # mounted so that devices cannot be opened
+    return masks
 
 
-def _outer() -> tuple[str, ...]:
+def bubblewrap_start() -> tuple[str, ...]:
+    """Bubblewrap's first words: the file system, read-only, with no network and no process of others."""
     return (*_NAMESPACES, *(_POWERS if os.geteuid() == 0 else ()), *_BASE)
 
 
 @cache
-def _trial(bwrap: str | None) -> str:
+def bubblewrap_lacks(bwrap: str | None) -> str:
     """What is wrong with the box on this system; empty if it works. Containers often forbid namespaces."""
     if bwrap is None:
         return "bubblewrap (`bwrap`) is not installed"
     try:
-        done = subprocess.run([bwrap, *_outer(), "--", "true"], capture_output=True, text=True, timeout=10, check=False)
+        trial = [bwrap, *bubblewrap_start(), "--", "true"]
+        done = subprocess.run(trial, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not start ({error})"
     if done.returncode:

@@ -1,0 +1,354 @@
+"""The wall (A2): a command that runs because it is harmless can do no harm, even if it is not harmless at all.
+
+`OpenKit(harmless=True)` is a check of commands that is wrong about all of them.
+"""
+
+import asyncio
+import os
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from walls import needs_landlock
+
+from longboat.core.permissions import parse_rules
+from longboat.testing.kit import OpenKit
+from longboat.tools import family, landlock, wall
+from longboat.tools.bash import QUIET, BashTool
+from longboat.tools.denied import find_denied
+from longboat.tools.jobs import Jobs
+from longboat.tools.sandbox import SandboxMode, SandboxPolicy, bubblewrap_lacks
+from parts import how
+
+pytest_plugins = ("walled",)
+
+BWRAP_LACKS = bubblewrap_lacks("bwrap")
+
+
+needs_bubblewrap = pytest.mark.skipif(bool(BWRAP_LACKS), reason=f"{how('bwrap')} ({BWRAP_LACKS})")
+
+
+def git(directory: Path, *words: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", *who, *words], cwd=directory, check=True, capture_output=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    kit: OpenKit
+    bash: BashTool
+
+    async def run(self, command: str, **more: object) -> str:
+        return (await self.kit.use(self.bash, command=command, **more)).content
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("Landlock", marks=needs_landlock),
+        pytest.param("first Landlock", marks=needs_landlock),
+        pytest.param(
+            "bubblewrap", marks=pytest.mark.skipif(bool(BWRAP_LACKS), reason=f"{how('bwrap')} ({BWRAP_LACKS})")
+        ),
+    ]
+)
+def held_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Each wall that a system may have: the kernel's as it is, as it first was, and bubblewrap's."""
+    versions = {"first Landlock": 1, "bubblewrap": 0}
+    if request.param in versions:
+        monkeypatch.setattr(landlock, "version", lambda: versions[request.param])
+    wall.find_wall.cache_clear()
+    yield request.param
+    monkeypatch.undo()
+    wall.find_wall.cache_clear()
+
+
+@pytest.fixture
+async def place(held_by: str, tmp_path: Path) -> AsyncIterator[Place]:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "file").write_text("ours\n")
+    jobs = Jobs(tmp_path / "scratch")
+    hidden = tmp_path / "own"
+    hidden.mkdir()
+    (hidden / "token").write_text("secret\n")
+    policy = SandboxPolicy(mode=SandboxMode.OFF, workspace=work, temp=tmp_path / "temp", hidden=(hidden,))
+    yield Place(OpenKit(work, harmless=True), BashTool(jobs, sandbox=policy))
+    await jobs.aclose()
+
+
+def picture(directory: Path) -> dict[str, tuple[object, ...]]:
+    """All that can be changed below a directory."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path in (directory, *directory.rglob("*")):
+        stat = path.lstat()
+        content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+        attributes = tuple(os.listxattr(path, follow_symlinks=False))
+        found[str(path)] = (content, stat.st_mode, stat.st_uid, stat.st_nlink, stat.st_mtime_ns, attributes)
+    return found
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x > new",
+        "echo x >> file",
+        ": > file",
+        "rm file",
+        "mv file other",
+        "cp file copy",
+        "mkdir d",
+        "ln file hard",
+        "ln -s file soft",
+        "mkfifo pipe",
+        "chmod 777 file",
+        "chmod 777 .",
+        "chown 1:1 file",
+        "touch file",
+        "touch -d yesterday file",
+        "touch -h -d yesterday file",
+        "truncate -s 0 file",
+        "python3 -c 'import os; os.truncate(\"file\", 0)'",
+        "python3 -c 'import os; os.utime(\"file\", (0, 0))'",
+        'python3 -c \'import os; os.setxattr("file", "user.a", b"x")\'',
+        'python3 -c \'import fcntl; fcntl.ioctl(open("file"), 0x40086602, (0x40).to_bytes(8, "little"))\'',
+        "git init -q .",
+        "cd .. && echo x > beside",
+        "echo x > /var/tmp/longboat-wall-test",
+        "echo x > ~/longboat-wall-test",
+        "exec 3< file && echo mine > /proc/self/fd/3",
+        "mount --bind / .",
+        "unshare -r sh -c 'mount -t tmpfs none .; echo x > new'",
+        "(setsid sh -c 'echo x > new' &)",
+    ],
+)
+async def test_nothing_can_be_changed(place: Place, tmp_path: Path, command: str) -> None:
+    before = picture(place.kit.directory)
+    await place.run(command)
+    assert picture(place.kit.directory) == before
+    assert not (tmp_path / "beside").exists()
+    places = (Path("/var/tmp"), Path.home())
+    assert [place for place in places if (place / "longboat-wall-test").exists()] == []
+
+
+async def test_a_harmless_command_does_what_it_should_and_says_that_it_ran_read_only(place: Place) -> None:
+    git(place.kit.directory, "init", ".")
+    assert (await place.run("cat file; git status --short; ls | wc -l")).startswith("ours\n?? file\n1\n[exit code 0 ")
+    assert (await place.run("ls")).endswith(" s, read-only]")
+    assert (await place.run("cat <(echo a) <<< b; head -c 3 /dev/zero | wc -c; echo no > /dev/null")).startswith(
+        "a\n3\n"
+    )
+    assert (await place.run("timeout 0.1 sleep 60; echo $?; sleep 60 & kill $!; wait $!; echo $?")).startswith("124\n")
+    failed = await place.run("cat missing")
+    assert "It ran read-only, without a network" in failed
+    assert "`outside: true`" in failed
+
+
+async def test_temp_is_its_own_and_emptied_behind_it(place: Place) -> None:
+    assert (await place.run("echo x > $TMPDIR/a && cat $TMPDIR/a && echo ${TMPDIR##*/}")).startswith("x\nwalled\n")
+    assert (await place.run("seq 200000 | sort -S 100K -rn 2> /dev/null | head -1; ls $TMPDIR | wc -l")).startswith(
+        "200000\n0\n"
+    )
+
+
+async def test_no_network_and_no_sockets(place: Place, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+        unix.bind(str(place.kit.directory / "sock"))
+        unix.listen()
+        port = tcp.getsockname()[1]
+        for connect in (
+            f"socket.create_connection(('127.0.0.1', {port}), 5)",
+            "socket.socket(socket.AF_UNIX).connect('sock')",
+            "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",
+            "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
+            "socket.create_server(('127.0.0.1', 0))",
+        ):
+            told = await place.run(f'python3 -c "import socket; {connect}"')
+            assert "PermissionError" in told, told
+        assert "Permission denied" in await place.run(f"echo x > /dev/tcp/127.0.0.1/{port}")
+
+
+async def test_other_processes_are_out_of_reach(place: Place) -> None:
+    """Neither signaled nor slowed down nor looked into: not the server, not the guard, not another command."""
+    other = await asyncio.create_subprocess_exec("sleep", "1000", env={"OTHERS_KEY": "secret"})
+    try:
+        for pid in (other.pid, os.getpid(), "$PPID"):
+            await place.run(f"kill -9 {pid}; renice 19 {pid}; prlimit --pid {pid} --nofile=1; taskset -p 1 {pid}")
+            assert "secret" not in await place.run(f"cat /proc/{pid}/environ")
+        assert other.returncode is None
+        assert os.getpriority(os.PRIO_PROCESS, other.pid) == os.getpriority(os.PRIO_PROCESS, 0)
+        assert os.sched_getaffinity(other.pid) == os.sched_getaffinity(0)
+    finally:
+        other.kill()
+        await other.wait()
+    assert (await place.run("echo still")).startswith("still\n")
+
+
+async def test_longboats_own_files_and_what_rules_deny_cannot_be_read(
+    held_by: str, tmp_path: Path, place: Place
+) -> None:
+    work = place.kit.directory
+    (work / "secrets" / "deep").mkdir(parents=True)
+    (work / "secrets" / "deep" / "key").write_text("hidden\n")
+    (work / "src").mkdir()
+    for name in (".env", "src/a.pem", "src/b.py", "odd [x]"):
+        (work / name).write_text("hidden\n" if name != "src/b.py" else "shown\n")
+    (work / "link").symlink_to(".env")
+    kit = OpenKit(work, harmless=True, deny=["view(.env)", "view(secrets/**)", "view(**/*.pem)", "view(odd [x])"])
+    held = Place(kit, place.bash)
+    for path in (".env", "link", "secrets/deep/key", "src/a.pem", "'odd [x]'", "../own/token"):
+        told = await held.run(f"cat {path}")
+        assert "hidden" not in told, path
+        assert "secret\n" not in told
+        assert "exit code 1" in told
+    assert (await held.run("cat src/b.py file")).startswith("shown\nours\n")
+    (work / "later.pem").write_text("hidden\n")
+    assert "hidden" not in await held.run("cat later.pem"), "what came later is denied as well"
+    (work / "later.py").write_text("shown\n")
+    assert (await held.run("cat later.py")).startswith("shown\n"), "and what came beside it can be read"
+
+
+async def test_a_denied_view_of_everything_leaves_names_and_git(place: Place) -> None:
+    git(place.kit.directory, "init", ".")
+    held = Place(OpenKit(place.kit.directory, harmless=True, deny=["view"]), place.bash)
+    assert "ours" not in await held.run("cat file")
+    assert (await held.run("ls; git status --short")).startswith("file\n?? file\n")
+
+
+async def test_its_environment_is_a_short_list(place: Place) -> None:
+    work = place.kit.directory
+    (work / "bin").mkdir()
+    (work / "bin" / "ls").write_text("#!/bin/sh\necho theirs\n")
+    (work / "bin" / "ls").chmod(0o755)
+    (work / "rc").write_text("echo started\n")
+    (work / "ripgreprc").write_text("--pre=/bin/false\n")
+    environ = {
+        "PATH": f"{work}/bin:bin:.:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(Path.home()),
+        "OPENAI_API_KEY": "secret",
+        "BASH_ENV": str(work / "rc"),
+        "LD_PRELOAD": str(work / "x.so"),
+        "RIPGREP_CONFIG_PATH": str(work / "ripgreprc"),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "alias.status",
+        "GIT_CONFIG_VALUE_0": "!touch pwned",
+        "LANG": "C.UTF-8",
+        "LC_TIME": "C",
+    }
+    held = Place(OpenKit(work, environ=environ, harmless=True), place.bash)
+    told = await held.run("ls; env")
+    assert told.startswith("bin\nfile\n")
+    assert "started" not in told
+    given = {line.partition("=")[0] for line in told.splitlines() if "=" in line}
+    allowed = {"PATH", "HOME", "LANG", "LC_TIME", "TMPDIR", "PWD", "OLDPWD", "SHLVL", "_", "LONGBOAT_JOB"}
+    assert {name for name in given if not name.startswith("GIT_CONFIG_")} <= allowed | set(QUIET)
+    assert "PATH=/usr/local/bin:/usr/bin:/bin\n" in told
+    assert "secret" not in told
+    assert "alias" not in told
+
+
+async def test_a_canceled_command_behind_the_wall_is_gone_with_all_that_it_started(place: Place) -> None:
+    running = asyncio.create_task(place.run("(setsid env -i sleep 1000 &); echo $TMPDIR > $TMPDIR/begun; sleep 1000"))
+    begun = place.bash._jobs.scratch / "walled" / "begun"
+    async with asyncio.timeout(20):
+        while not begun.exists():  # noqa: ASYNC110  # nobody tells us of what it does
+            await asyncio.sleep(0.005)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert family.find(None, f"{place.bash._jobs.token}/") == set()
+
+
+async def test_a_workspace_that_is_replaced_by_another_directory_can_be_read(place: Place) -> None:
+    work = place.kit.directory
+    assert (await place.run("cat file")).startswith("ours\n")
+    work.rename(work.with_name("old"))
+    work.mkdir()
+    (work / "file").write_text("new\n")
+    assert (await place.run("cat file")).startswith("new\n")
+
+
+async def test_a_worktree_of_git_can_be_looked_at(place: Place, tmp_path: Path) -> None:
+    """Its repository is elsewhere."""
+    main = tmp_path / "main"
+    git(tmp_path, "init", str(main))
+    git(main, "commit", "--allow-empty", "-m", "first")
+    git(main, "worktree", "add", str(tmp_path / "tree"))
+    jobs = Jobs(tmp_path / "scratch2")
+    try:
+        held = Place(OpenKit(tmp_path / "tree", harmless=True), BashTool(jobs))
+        assert (await held.run("git log --format=%s")).startswith("first\n")
+    finally:
+        await jobs.aclose()
+
+
+# Without any wall
+
+
+@pytest.fixture
+def no_wall(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(landlock, "version", lambda: 0)
+    monkeypatch.setattr(wall, "bubblewrap_lacks", lambda _: "bubblewrap is not installed")
+    wall.find_wall.cache_clear()
+    yield
+    monkeypatch.undo()
+    wall.find_wall.cache_clear()
+
+
+@pytest.mark.usefixtures("no_wall")
+async def test_where_there_is_no_wall_the_rules_are_told_so(kit: OpenKit, jobs: Jobs) -> None:
+    await kit.use(BashTool(jobs), command="git status")
+    assert not kit.needs[0].has_wall
+    assert await wall.describe_wall() == (
+        "a few of them alone, for want of a wall: the system has no Landlock, and bubblewrap is not installed"
+    )
+
+
+# What rules deny, as paths
+
+
+def test_denied_files_are_found_by_their_patterns(tmp_path: Path) -> None:
+    for name in ("a/b/c.pem", "a/d.txt", "e.pem", "secrets/x/y", "f1", "f2", "g/f1", "*"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "alias").symlink_to("a/d.txt")
+
+    def found(*rules: str) -> list[str]:
+        denied = find_denied(parse_rules(rules), tmp_path.resolve())
+        return sorted(str(path.relative_to(tmp_path.resolve())) for path in denied.unreadable)
+
+    assert found("view(**/*.pem)") == ["a/b/c.pem", "e.pem"]
+    assert found("view(secrets/**)", "view(a/*)") == ["a/b", "a/d.txt", "secrets"]
+    assert found("view(f?)") == ["f1", "f2"]
+    assert found("view(\\*)") == ["*"]
+    assert found("view(missing)", "edit(f1)", "bash(cat *)") == []
+    assert found("view(alias)") == ["a/d.txt"], "what a link leads to"
+    assert found(f"view({tmp_path.resolve()}/g/**)") == ["g"]
+    assert [path.name for path in find_denied(parse_rules(["edit(f1)"]), tmp_path.resolve()).unwritable] == ["f1"]
+
+
+# The sandbox that may write
+
+
+@needs_bubblewrap
+async def test_in_bubblewraps_sandbox_an_allowed_command_cannot_open_what_rules_deny(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "kept").mkdir(parents=True)
+    (work / "keys").mkdir()
+    for name in (".env", "kept/file", "keys/a", "free"):
+        (work / name).write_text("hidden\n")
+    jobs = Jobs(tmp_path / "scratch")
+    policy = SandboxPolicy(mode=SandboxMode.REQUIRED, workspace=work, temp=tmp_path / "temp")
+    kit = OpenKit(work, deny=["view(.env)", "view(keys/**)", "edit(kept/**)"])
+    try:
+        held = Place(kit, BashTool(jobs, sandbox=policy))
+        for command in ("cat .env", "cat keys/a", "cp .env copy && cat copy"):
+            assert "hidden" not in await held.run(command)
+        assert "Read-only file system" in await held.run("echo x > kept/file")
+        assert "Read-only file system" in await held.run("echo x > kept/new")
+        assert (await held.run("cat kept/file && echo x > free && cat free")).startswith("hidden\nx\n")
+    finally:
+        await jobs.aclose()
+    assert (work / ".env").read_text() == (work / "kept" / "file").read_text() == "hidden\n"
