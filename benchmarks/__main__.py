@@ -27,6 +27,7 @@ ROWS = (
     "help",
     "search",
     "calls",
+    "wall",
     "terminal",
     "page",
 )

@@ -87,7 +87,8 @@ class Site:
     # The server
 
     async def serve(self, *failpoint: str, under: Sequence[str] = (), **options: Any) -> None:
-        """Start a server, once it answers. `failpoint`: how it is to die; `under`: a command that starts it."""
+        """Start a server, once it answers. `failpoint`: how it is to die; `under`: a command that starts it; `module`:
+        what is run instead of `longboat`."""
         self._server = process = await self.launch(*failpoint, under=under, **options)
         assert process.stdout is not None
         first = await process.stdout.readline()
@@ -98,7 +99,8 @@ class Site:
     async def launch(self, *failpoint: str, under: Sequence[str] = (), **options: Any) -> Process:
         """Start a server and do not wait for it."""
         environ = self.environ | options.pop("environ", {})
-        module = ["longboat.testing.failpoints", *failpoint, "--"] if failpoint else ["longboat"]
+        module = options.pop("module", ["longboat"])
+        module = ["longboat.testing.failpoints", *failpoint, "--"] if failpoint else module
         tcp = ["--port", str(self.port)] if self.door is Door.TCP else []
         command = [*under, sys.executable, "-m", *module, "serve", "--data-dir", str(self.data), *tcp]
         with self.log.open("ab") as log:

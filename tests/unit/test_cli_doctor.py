@@ -6,6 +6,7 @@ import pytest
 
 from longboat.cli import doctor
 from longboat.cli.doctor import Finding, Verdict, examine
+from longboat.tools import wall
 
 
 def data(home: Path, monkeypatch: pytest.MonkeyPatch) -> Finding:
@@ -21,3 +22,23 @@ def test_a_disk_that_is_nearly_full_is_said_to_be_so_with_what_to_do(
     found = data(tmp_path, monkeypatch)
     assert found.verdict is Verdict.WRONG
     assert found.detail.endswith("GB free: too little. Make room, or set LONGBOAT_DATA_DIR to another place.")
+
+
+def wall_told(directory: Path) -> Finding:
+    wall.find_wall.cache_clear()
+    return next(each for each in examine(directory) if each.subject == "wall")
+
+
+def test_what_holds_commands_that_run_unasked_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longboat.tools.landlock.version", lambda: 1)
+    monkeypatch.setattr("longboat.tools.seccomp.read_only", lambda *, signals: b"a filter")
+    told = wall_told(tmp_path)
+    assert (told.verdict, told.detail) == (Verdict.OK, "commands that run unasked are read-only, held by Landlock")
+    monkeypatch.setattr("longboat.tools.landlock.version", lambda: 0)
+    monkeypatch.setattr(wall, "bubblewrap_lacks", lambda _: "bubblewrap (`bwrap`) is not installed")
+    told = wall_told(tmp_path)
+    assert told.verdict is Verdict.NOTE
+    assert told.detail.startswith(
+        "none: the system has no Landlock, and bubblewrap (`bwrap`) is not installed. Only a "
+    )
+    wall.find_wall.cache_clear()

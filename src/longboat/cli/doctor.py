@@ -146,10 +146,8 @@ def _wall() -> Finding:
 
     wall = find_wall()
     if isinstance(wall, Wall):
-        return Finding(Verdict.OK, "read-only wall", f"commands that run unasked are held by {wall.name}")
-    return Finding(
-        Verdict.NOTE, "read-only wall", f"none: {wall}. Only a few commands, such as `git status`, run without asking"
-    )
+        return Finding(Verdict.OK, "wall", f"commands that run unasked are read-only, held by {wall.name}")
+    return Finding(Verdict.NOTE, "wall", f"none: {wall}. Only a few commands, such as `git status`, run without asking")
 
 
 def _sandbox(cwd: Path) -> Iterator[Finding]:

@@ -1,0 +1,34 @@
+"""`ls` as a command of `bash`, behind the read-only wall and without it."""
+
+import asyncio
+from pathlib import Path
+
+import uvloop
+
+from benchmarks.harness import Row, compare, milliseconds, scratch, timed
+from longboat.testing.kit import OpenKit
+from longboat.tools.bash import BashTool
+from longboat.tools.jobs import Jobs
+
+ROUNDS, COMMANDS = 15, 20
+
+
+def measure() -> list[Row]:
+    with scratch() as path, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        (path / "work").mkdir()
+        jobs = runner.run(_jobs(path / "scratch"))
+        bash = BashTool(jobs)
+        kits = [OpenKit(path / "work", harmless=harmless) for harmless in (False, True)]
+
+        async def some(kit: OpenKit) -> None:
+            for _ in range(COMMANDS):
+                await kit.use(bash, command="ls")
+
+        rounds = [tuple(timed(lambda kit=kit: runner.run(some(kit))) for kit in kits) for _ in range(ROUNDS + 1)][1:]
+        runner.run(jobs.aclose())
+    each = [(free / COMMANDS, walled / COMMANDS) for free, walled in rounds]
+    return [compare("`bash: ls` behind the read-only wall, floor: without it", each, milliseconds, at_most=1.2)]
+
+
+async def _jobs(scratch: Path) -> Jobs:
+    return Jobs(scratch)
