@@ -1,0 +1,97 @@
+"""A cancel that was answered holds, over every crash; it covers what was accepted before it, and nothing else.
+
+Only what the clients can know is used: a run was accepted before a cancel if its 202 was there before the cancel was
+sent, and after it if it was sent when the cancel had been answered. Of what overlaps, either may be true.
+"""
+
+from bisect import bisect
+from collections.abc import Iterator
+
+from chaos.checks.runs import accepted
+from chaos.evidence import Evidence, Exchange, Json, Violation, WorkspaceEvidence, instant
+from chaos.plan import decode
+
+CANCELING = ("cancel_session", "cancel_run", "clear", "delete")
+STOP_S = 5.0
+"""How long after its cancel a run of the same server may still begin a command: it was already about to."""
+HOLDS = "a canceled run does not start, go on or come back"
+
+
+def check_cancels(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
+    runs = workspace.last_runs()
+    known = accepted(evidence, workspace)
+    for cancel in evidence.of(workspace, *CANCELING):
+        if cancel.status not in (200, 204):
+            continue
+        yield from _check_list(workspace, cancel, runs, known)
+        for run in _covered(cancel, runs, known):
+            yield from _check_covered(evidence, workspace, cancel, run)
+
+
+def _covered(cancel: Exchange, runs: dict[str, Json], known: dict[str, Exchange]) -> list[Json]:
+    """The runs that were accepted before the cancel and had not ended when it was answered."""
+    if cancel.kind == "cancel_run":
+        found = [runs[cancel.run_id]] if cancel.run_id in runs else []
+    elif cancel.kind == "clear":
+        found = [runs[run_id] for run_id in cancel.answer["canceled"] if run_id in runs]
+    else:
+        mine = (run for run in runs.values() if run["session_id"] == cancel.session_id)
+        found = [run for run in mine if run["run_id"] in known and known[run["run_id"]].ended_at < cancel.sent_at]
+    return [run for run in found if run["finished_at"] is None or instant(run["finished_at"]) > cancel.ended_at]
+
+
+def _check_list(
+    workspace: WorkspaceEvidence, cancel: Exchange, runs: dict[str, Json], known: dict[str, Exchange]
+) -> Iterator[Violation]:
+    """The answer names all that it covers, and nothing that was sent after it."""
+    if cancel.kind not in ("cancel_session", "clear"):
+        return
+    named = set(cancel.answer["canceled"])
+    if cancel.kind == "cancel_session":
+        for run in _covered(cancel, runs, known):
+            # What was folded into a turn is stopped with it.
+            if run["run_id"] not in named and run["folded_into"] not in named:
+                what = f"{workspace.name}: {run} is not in {cancel}"
+                yield Violation(promise="a cancel covers all that was accepted before it", what=what)
+    for run_id in named & set(known):
+        if known[run_id].sent_at > cancel.ended_at:
+            what = f"{workspace.name}: {run_id} is in {cancel}"
+            yield Violation(promise="a cancel leaves a later run alone", what=what)
+
+
+def _check_covered(
+    evidence: Evidence, workspace: WorkspaceEvidence, cancel: Exchange, run: Json
+) -> Iterator[Violation]:
+    if run["started_at"] is not None and instant(run["started_at"]) > cancel.ended_at:
+        yield Violation(promise=HOLDS, what=f"{workspace.name}: started after {cancel}: {run}")
+    if run["outcome"] == "interrupted":
+        yield Violation(promise=HOLDS, what=f"{workspace.name}: interrupted and not canceled after {cancel}: {run}")
+    tokens = {step.token for step in decode(run["prompt"])}
+    server = bisect(evidence.starts, cancel.ended_at)
+    for effect in workspace.effects:
+        if effect.token not in tokens or effect.what != "begin" or effect.at < cancel.ended_at:
+            continue
+        if effect.at > cancel.ended_at + STOP_S or bisect(evidence.starts, effect.at) > server:
+            yield Violation(promise=HOLDS, what=f"{workspace.name}: {effect} after {cancel}")
+
+
+def check_reasons(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
+    """Nothing is canceled that nobody canceled. A sub-agent's run is canceled with the one that sent it."""
+    cancels = list(evidence.of(workspace, *CANCELING))
+    known = accepted(evidence, workspace)
+    for run in workspace.last_runs().values():
+        if run["outcome"] == "canceled" and run["parent_run_id"] is None:
+            sent_at = known[run["run_id"]].sent_at if run["run_id"] in known else instant(run["accepted_at"])
+            if not any(_may_have_canceled(cancel, run, sent_at) for cancel in cancels):
+                yield Violation(
+                    promise="a cancel leaves a later run alone", what=f"{workspace.name}: no cancel for {run}"
+                )
+
+
+def _may_have_canceled(cancel: Exchange, run: Json, sent_at: float) -> bool:
+    """Whether it was under way during the run's life, and reached it: by its id, its host or its session."""
+    if cancel.kind == "cancel_run" and cancel.run_id not in (run["run_id"], run["folded_into"]):
+        return False
+    if cancel.kind != "cancel_run" and cancel.session_id != run["session_id"]:
+        return False
+    return cancel.ended_at >= sent_at and cancel.sent_at <= instant(run["finished_at"])

@@ -1,0 +1,112 @@
+"""Readers of a workspace's event stream. Each goes on after its cursor when its connection ends, which is often."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from enum import Enum
+
+import httpx2
+import msgspec
+
+from chaos.evidence import Seen, seen_in
+
+AGAIN_S = 0.05
+PATIENCE_S = 120
+
+
+class Temper(Enum):
+    """How a reader reads."""
+
+    STEADY = "steady"
+    SLOW = "slow"
+    """Falls behind, so that it reads from the store."""
+    RESTLESS = "restless"
+    """Drops its connection now and then."""
+
+
+class Reader:
+    def __init__(
+        self, http: httpx2.AsyncClient, events: str, name: str, temper: Temper, *, after: str, seed: str
+    ) -> None:
+        self.name = name
+        self.seen: list[Seen] = []
+        self.resyncs = 0
+        self.cursor = after
+        self._http = http
+        self._url = f"{events}?client_id={name}"
+        self._temper = temper
+        self._random = random.Random(seed)
+        self._changed = asyncio.Event()
+
+    async def follow(self) -> None:
+        """Read on for ever."""
+        while True:
+            try:
+                async with aclosing(frames(self._http, self._url, self.cursor)) as stream:
+                    await self._read(stream)
+            except httpx2.TransportError:
+                pass  # the server was killed, or is not there yet
+            await asyncio.sleep(AGAIN_S)
+
+    async def _read(self, stream: AsyncIterator[bytes]) -> None:
+        async for frame in stream:
+            if frame.startswith(b"event: resync"):
+                self.resyncs += 1
+            elif frame.startswith(b"id: "):
+                seen = seen_in(frame)
+                self.seen.append(seen)
+                self.cursor = seen.cursor
+                self._changed.set()
+                self._changed = asyncio.Event()
+            if self._temper is Temper.SLOW:
+                await asyncio.sleep(self._random.uniform(0, 0.002))
+            elif self._temper is Temper.RESTLESS and self._random.random() < 0.005:
+                return
+
+    async def reach(self, cursor: str) -> None:
+        """Wait until it has read up to there, but not for ever: the checks tell what is missing."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while self.cursor != cursor:
+                    await self._changed.wait()
+        except TimeoutError:
+            return
+
+
+async def frames(http: httpx2.AsyncClient, url: str, after: str | None) -> AsyncGenerator[bytes]:
+    """Whole frames as they came, each with its empty line. One that was cut off is dropped."""
+    headers = {} if after is None else {"last-event-id": after}
+    async with http.stream("GET", url, headers=headers, timeout=None) as answer:
+        rest = b""
+        async for chunk in answer.aiter_raw():
+            *whole, rest = (rest + chunk).split(b"\n\n")
+            for frame in whole:
+                yield frame + b"\n\n"
+
+
+async def head(http: httpx2.AsyncClient, events: str) -> str:
+    """The cursor at which the log stands now."""
+    found = await _first(http, f"{events}?client_id=historian", lambda frame: frame.startswith(b"event: snapshot"))
+    data = found.split(b"\ndata: ", 1)[1]
+    return str(msgspec.json.decode(data)["payload"]["cursor"])
+
+
+async def _first(http: httpx2.AsyncClient, url: str, fits: Callable[[bytes], bool]) -> bytes:
+    async with aclosing(frames(http, url, None)) as stream:
+        async for frame in stream:
+            if fits(frame):
+                return frame
+    raise httpx2.ReadError("the stream ended")
+
+
+async def replay(http: httpx2.AsyncClient, events: str, *, after: str, up_to: str) -> list[bytes]:
+    """All frames of the log between two cursors."""
+    found: list[bytes] = []
+    async with aclosing(frames(http, f"{events}?client_id=historian", after)) as stream:
+        async for frame in stream:
+            if frame.startswith(b"id: "):
+                found.append(frame)
+                if seen_in(frame).cursor == up_to:
+                    return found
+    raise httpx2.ReadError("the stream ended")
