@@ -28,7 +28,7 @@ def main() -> int:
     home = Path(tempfile.mkdtemp(prefix=f"chaos-{settings.seed}-", dir="/tmp"))  # short enough for a socket
     print(f"chaos: seed {settings.seed}, evidence in {home}", file=sys.stderr, flush=True)
     began = time.monotonic()
-    result = asyncio.run(storm(settings, home))
+    result = asyncio.run(storm(settings, home, report=_report))
     print(summary(settings, result, time.monotonic() - began))
     if not result.violations:
         shutil.rmtree(home)
@@ -38,6 +38,10 @@ def main() -> int:
         print(f"  {str(violation)[:1000]}")
     print(f"  The evidence is in {home}; again: make chaos CHAOS_SEED={settings.seed}")
     return 1
+
+
+def _report(text: str) -> None:
+    print(f"\rchaos: {text} ", end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
 
 
 def _settings() -> Settings:

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,9 @@ A_MOMENT_S = 1.0
 LEAVE_S = DRAIN_S + 5 + 10
 """B5 grants the drain and 5 s; the rest is for a busy machine."""
 
+Report = Callable[[str], None]
+"""Hears how far it is."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -49,12 +53,13 @@ class Result:
 
 
 class Storm:
-    def __init__(self, settings: Settings, site: Site, http: httpx2.AsyncClient) -> None:
+    def __init__(self, settings: Settings, site: Site, http: httpx2.AsyncClient, report: Report) -> None:
         self.evidence = Evidence(starts=site.starts)
         self.ends: Counter[str] = Counter()
         self._settings = settings
         self._site = site
         self._http = http
+        self._report = report
         self._random = random.Random(f"{settings.seed}/killer")
         self._workspaces: list[Workspace] = []
         self._readers: dict[str, list[Reader]] = {}
@@ -137,6 +142,7 @@ class Storm:
                 await self._site.kill()
                 self.ends["killed while it started"] += 1
             await self._start()
+            self._report(f"{self.ends.total()} servers ended, {len(self.evidence.exchanges)} requests")
 
     async def _start(self) -> None:
         began = time.monotonic()
@@ -176,6 +182,7 @@ class Storm:
     # The end
 
     async def _finish(self) -> None:
+        self._report("the last server stays; every run comes to its end")
         for workspace in self._workspaces:
             for complaint in await settle(self._http, workspace, self._record):
                 self._found("every session goes on", [complaint])
@@ -209,12 +216,12 @@ class Storm:
         )
 
 
-async def storm(settings: Settings, home: Path) -> Result:
+async def storm(settings: Settings, home: Path, *, report: Report = lambda _: None) -> Result:
     """Everything, in an empty directory, which holds the evidence afterwards."""
     async with AsyncExitStack() as stack:
         site = await stack.enter_async_context(open_site(home))
         http = await stack.enter_async_context(site.client(timeout_s=REQUEST_LIMIT_S))
-        work = Storm(settings, site, http)
+        work = Storm(settings, site, http, report)
         try:
             await work.run()
         except* StartFailed as group:
