@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip install --disable-pip-version-check --no-input --
 export FIRST_PROMPT ?= Write two lines about a longboat at sea.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench dev docs pictures clean
+.PHONY: help setup run test check bench chaos dev docs pictures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ check: $(SITE) ## Lint, format, types, import rules, generated pages, the docume
 
 bench: setup ## Measure against the floors
 	$(BIN)/python -m benchmarks
+
+chaos: setup ## Kill a server under load and check its promises (CHAOS_SEED, CHAOS_KILLS, CHAOS_SECONDS)
+	@$(BIN)/python -m chaos
 
 dev: setup ## Serve in the foreground on scratch data in .dev
 	@$(BIN)/longboat serve --socket .dev/longboat.sock --data-dir .dev/data

@@ -29,15 +29,25 @@ def check_cancels(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[
 
 
 def _covered(cancel: Exchange, runs: dict[str, Json], known: dict[str, Exchange]) -> list[Json]:
-    """The runs that were accepted before the cancel and had not ended when it was answered."""
+    """The runs that were accepted before the cancel and had not ended when it was answered: a client knew it, or they
+    have a lower seq than one that the answer names."""
     if cancel.kind == "cancel_run":
         found = [runs[cancel.run_id]] if cancel.run_id in runs else []
     elif cancel.kind == "clear":
-        found = [runs[run_id] for run_id in cancel.answer["canceled"] if run_id in runs]
+        found = [runs[run_id] for run_id in _named(cancel) if run_id in runs]
     else:
         mine = (run for run in runs.values() if run["session_id"] == cancel.session_id)
-        found = [run for run in mine if run["run_id"] in known and known[run["run_id"]].ended_at < cancel.sent_at]
+        mark = max((runs[run_id]["seq"] for run_id in _named(cancel) if run_id in runs), default=0)
+        found = [run for run in mine if run["seq"] <= mark or _is_before(run, cancel, known)]
     return [run for run in found if run["finished_at"] is None or instant(run["finished_at"]) > cancel.ended_at]
+
+
+def _named(cancel: Exchange) -> set[str]:
+    return set(cancel.answer.get("canceled", ()))
+
+
+def _is_before(run: Json, cancel: Exchange, known: dict[str, Exchange]) -> bool:
+    return run["run_id"] in known and known[run["run_id"]].ended_at < cancel.sent_at
 
 
 def _check_list(
@@ -46,11 +56,12 @@ def _check_list(
     """The answer names all that it covers, and nothing that was sent after it."""
     if cancel.kind not in ("cancel_session", "clear"):
         return
-    named = set(cancel.answer["canceled"])
+    named = _named(cancel)
     if cancel.kind == "cancel_session":
         for run in _covered(cancel, runs, known):
             # What was folded into a turn is stopped with it.
-            if run["run_id"] not in named and run["folded_into"] not in named:
+            missed = run["run_id"] not in named and run["folded_into"] not in named
+            if missed and _is_before(run, cancel, known):
                 what = f"{workspace.name}: {run} is not in {cancel}"
                 yield Violation(promise="a cancel covers all that was accepted before it", what=what)
     for run_id in named & set(known):

@@ -1,0 +1,30 @@
+"""A short storm of `make chaos`: a server ended in every way, under ten clients, and every promise held."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chaos.storm import Settings, storm
+
+pytestmark = pytest.mark.acceptance
+
+SEED = 43
+"""Its killer ends servers in all four ways within five kills."""
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="lb-", dir="/tmp"))  # pytest's own paths are too long for a socket
+    yield path
+    shutil.rmtree(path)
+
+
+async def test_a_server_that_is_killed_under_load_keeps_every_promise(home: Path) -> None:
+    """B5, B6, E1, L6, A2: `python -m chaos` for more of it."""
+    result = await storm(Settings(seed=SEED, kills=5, seconds=0, clients=10), home)
+    assert result.violations == []
+    assert result.ends == {"kill -9": 2, "kill -9 after TERM": 1, "TERM": 1, "killed while it started": 1}
+    assert any(workspace.effects for workspace in result.evidence.workspaces), "no command ran"

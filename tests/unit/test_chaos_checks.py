@@ -1,0 +1,288 @@
+"""The checks of `make chaos` can fail: evidence in which all is well, and what they say when it is doctored."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chaos.checks import violations
+from chaos.evidence import Effect, Event, Evidence, Exchange, Json, Seen, Violation, WorkspaceEvidence
+from chaos.model import complaint_about
+from chaos.plan import Kind, Step, encode
+
+MOMENT = "2026-11-16T05:00:{:02d}.000000Z"
+BEGAN_AT = 1794805200.0
+"""05:00:00 on that day."""
+BASH = Step(Kind.BASH, "c1.1.0.bash")
+WRITE = Step(Kind.WRITE, "c1.1.1.write")
+
+
+def run(run_id: str, seq: int, state: str, **more: Any) -> Json:
+    empty = dict.fromkeys(("outcome", "folded_into", "parent_run_id", "started_at", "finished_at"))
+    known = {"run_id": run_id, "seq": seq, "session_id": "s1", "state": state, "prompt": f"Prompt of {run_id}"}
+    return empty | known | {"accepted_at": MOMENT.format(1), "cancel_requested": False} | more
+
+
+def ended(run_id: str, outcome: str) -> Event:
+    return Event("run_complete", "created", {"run_id": run_id, "outcome": outcome, "folded_into": None})
+
+
+def message(message_id: str, role: str, *parts: Json, run_id: str = "r1") -> Json:
+    known = {"id": message_id, "session_id": "s1", "run_id": run_id, "role": role, "parts": list(parts)}
+    return known | {"summary": False, "finished_at": MOMENT.format(5)}
+
+
+def call(step: Step) -> Json:
+    return {"type": "tool_call", "id": f"call-{step.token}", "name": "bash", "input": "{}", "finished": True}
+
+
+def result(step: Step) -> Json:
+    return {"type": "tool_result", "tool_call_id": f"call-{step.token}", "finished": True, "is_error": False}
+
+
+def exchange(kind: str, second: float, status: int, answer: Json | None = None, **more: Any) -> Exchange:
+    times = {"sent_at": BEGAN_AT + second, "ended_at": BEGAN_AT + second + 0.1}
+    known = {"client": "c1", "workspace": "w", "session_id": "s1", "status": status, "answer": answer or {}}
+    return Exchange(kind=kind, **(known | times | more))
+
+
+R1 = run("r1", 1, "finished", outcome="end_turn", started_at=MOMENT.format(2), finished_at=MOMENT.format(5))
+R1["prompt"] = encode([BASH, WRITE])
+R2 = run("r2", 2, "finished", outcome="canceled", finished_at=MOMENT.format(7))
+ASK = {"id": "a1", "run_id": "r1", "tool_call_id": f"call-{BASH.token}"}
+ASK_END = {"id": "a1", "run_id": "r1", "state": "answered", "answer": "once", "answered_by": "c1"}
+TRANSCRIPT = [
+    message("m1", "user", {"type": "text", "text": R1["prompt"]}),
+    message("m2", "assistant", call(BASH), call(WRITE)),
+    message("m3", "tool", result(BASH), result(WRITE)),
+    message("m4", "assistant", {"type": "text", "text": "Done."}),
+]
+
+
+def evidence() -> Evidence:
+    """r1 runs, asks once and is allowed; r2 is canceled while it waits."""
+    log = [
+        Event("run", "created", run("r1", 1, "accepted", prompt=R1["prompt"])),
+        Event("run", "created", run("r2", 2, "queued")),
+        Event("permission_request", "created", ASK),
+        Event("permission_notification", "updated", ASK_END),
+        *(Event("message", "created", each) for each in TRANSCRIPT),
+        Event("run", "updated", R1),
+        ended("r1", "end_turn"),
+        Event("run", "updated", R2),
+        ended("r2", "canceled"),
+    ]
+    replay = [Seen(f"w/1/{number}", bytes([number])) for number in range(len(log))]
+    workspace = WorkspaceEvidence(
+        name="w",
+        log=log,
+        replay=replay,
+        readers={"ann": list(replay), "ben": list(replay)},
+        ledger=[R2, R1],
+        transcripts={"s1": TRANSCRIPT},
+        titles={"s1": ""},
+        effects=[Effect(BASH.token, "begin", BEGAN_AT + 3), Effect(BASH.token, "end", BEGAN_AT + 3.1)],
+        files={WRITE.token},
+    )
+    exchanges = [
+        exchange("submit", 1.0, 202, {"run_id": "r1", "seq": 1}, body={"approve": "ask"}),
+        exchange("submit", 1.2, 202, {"run_id": "r2", "seq": 2}),
+        exchange("answer", 2.5, 200, ask_id="a1", body={"answer": "once"}),
+        exchange("cancel_session", 6.9, 200, {"canceled": ["r2"]}),
+    ]
+    return Evidence(exchanges=exchanges, starts=[BEGAN_AT], workspaces=[workspace])
+
+
+def promises(doctored: Evidence) -> set[str]:
+    return {violation.promise for violation in violations(doctored)}
+
+
+def without(workspace: WorkspaceEvidence, event: Event) -> None:
+    """The log as if that had never been in it, for the readers as well."""
+    workspace.log = [each for each in workspace.log if each != event]
+
+
+def test_sound_evidence_has_no_violation() -> None:
+    assert violations(evidence()) == []
+
+
+def test_what_was_found_on_the_way_is_a_violation() -> None:
+    found = Violation(promise="no command outlives its server", what="pid 7")
+    assert violations(Evidence(found=[found])) == [found]
+
+
+def test_a_lost_terminal_event_is_found() -> None:
+    doctored = evidence()
+    without(doctored.workspaces[0], ended("r1", "end_turn"))
+    assert "one terminal event for every accepted run" in promises(doctored)
+
+
+def test_an_accepted_run_that_nobody_ever_heard_of_again_is_found() -> None:
+    doctored = evidence()
+    doctored.exchanges.append(exchange("submit", 3.0, 202, {"run_id": "r3", "seq": 3}))
+    assert promises(doctored) == {"one terminal event for every accepted run", "ledger and log agree"}
+
+
+def test_two_terminal_events_are_found() -> None:
+    doctored = evidence()
+    doctored.workspaces[0].log.append(ended("r1", "end_turn"))
+    assert promises(doctored) == {"one terminal event for every accepted run"}
+
+
+def test_another_outcome_in_the_ledger_than_in_the_log_is_found() -> None:
+    doctored = evidence()
+    doctored.workspaces[0].ledger[1] = R1 | {"outcome": "error"}
+    assert promises(doctored) == {"ledger and log agree"}
+
+
+def test_a_run_that_never_ends_is_found() -> None:
+    doctored = evidence()
+    doctored.workspaces[0].ledger[1] = run("r1", 1, "active")
+    assert promises(doctored) == {"every run ends"}
+
+
+def test_a_repeated_submit_that_made_a_second_run_is_found() -> None:
+    doctored = evidence()
+    doctored.exchanges.append(exchange("repeat", 4.0, 202, {"run_id": "r1", "seq": 3}))
+    assert promises(doctored) == {"a run has one seq of its own"}
+
+
+def test_a_run_that_started_after_its_cancel_is_found() -> None:
+    doctored = evidence()
+    late = R2 | {"started_at": MOMENT.format(8), "finished_at": MOMENT.format(9)}
+    doctored.workspaces[0].log.append(Event("run", "updated", late))
+    assert promises(doctored) == {"a canceled run does not start, go on or come back"}
+
+
+def test_a_canceled_run_that_a_restart_interrupts_is_found() -> None:
+    doctored = evidence()
+    late = R2 | {"outcome": "interrupted", "started_at": MOMENT.format(2), "finished_at": MOMENT.format(9)}
+    doctored.workspaces[0].log.append(Event("run", "updated", late))
+    assert promises(doctored) == {"a canceled run does not start, go on or come back"}
+
+
+def test_a_command_that_begins_under_the_next_server_after_a_cancel_is_found() -> None:
+    doctored = evidence()
+    token = "c1.2.0.bash"
+    late = R2 | {"prompt": encode([Step(Kind.BASH, token)]), "started_at": MOMENT.format(2)}
+    doctored.workspaces[0].log.append(Event("run", "updated", late | {"finished_at": MOMENT.format(9)}))
+    doctored.workspaces[0].effects.append(Effect(token, "begin", BEGAN_AT + 8.5))
+    assert promises(doctored) == set()
+    doctored.starts.append(BEGAN_AT + 8)
+    assert promises(doctored) == {"a canceled run does not start, go on or come back"}
+
+
+def test_a_cancel_that_left_out_what_was_accepted_before_it_is_found() -> None:
+    doctored = evidence()
+    doctored.exchanges[-1] = exchange("cancel_session", 6.0, 200, {"canceled": []})
+    assert promises(doctored) == {"a cancel covers all that was accepted before it"}
+
+
+def test_a_cancel_that_took_a_later_run_is_found() -> None:
+    """L6."""
+    doctored = evidence()
+    doctored.exchanges[1] = exchange("submit", 7.5, 202, {"run_id": "r2", "seq": 2})
+    doctored.workspaces[0].log.append(Event("run", "updated", R2 | {"finished_at": MOMENT.format(9)}))
+    assert promises(doctored) == {"a cancel leaves a later run alone"}
+
+
+@pytest.mark.parametrize("place", [0, 4, -1])
+def test_a_reader_that_missed_an_event_is_found(place: int) -> None:
+    doctored = evidence()
+    del doctored.workspaces[0].readers["ben"][place]
+    assert promises(doctored) == {"all readers see the same events"}
+
+
+def test_a_reader_that_saw_other_bytes_is_found() -> None:
+    doctored = evidence()
+    doctored.workspaces[0].readers["ben"][3] = Seen("w/1/3", b"other")
+    assert promises(doctored) == {"all readers see the same events"}
+
+
+def test_a_reader_whose_cursor_was_refused_is_found() -> None:
+    doctored = evidence()
+    doctored.workspaces[0].resyncs["ben"] = 1
+    assert promises(doctored) == {"a cursor stays good over a restart"}
+
+
+def test_a_second_end_of_an_ask_is_found() -> None:
+    """D6."""
+    doctored = evidence()
+    doctored.workspaces[0].log.append(Event("permission_notification", "updated", ASK_END | {"state": "withdrawn"}))
+    assert "one ask, one end" in promises(doctored)
+
+
+def test_an_ask_that_outlives_its_run_is_found() -> None:
+    doctored = evidence()
+    without(doctored.workspaces[0], Event("permission_notification", "updated", ASK_END))
+    doctored.workspaces[0].pending = ["a1"]
+    assert {"one ask, one end", "no ask outlives its run"} <= promises(doctored)
+
+
+def test_two_clients_that_both_won_are_found() -> None:
+    doctored = evidence()
+    doctored.exchanges.append(replace(doctored.exchanges[2], client="c2"))
+    assert promises(doctored) == {"the first answer wins"}
+
+
+def test_a_command_that_ran_twice_is_found() -> None:
+    doctored = evidence()
+    doctored.workspaces[0].effects.append(Effect(BASH.token, "begin", BEGAN_AT + 4))
+    assert promises(doctored) == {"a command runs at most once"}
+
+
+def test_a_command_that_ran_unasked_is_found() -> None:
+    doctored = evidence()
+    for event in (Event("permission_request", "created", ASK), Event("permission_notification", "updated", ASK_END)):
+        without(doctored.workspaces[0], event)
+    del doctored.exchanges[2]
+    assert promises(doctored) == {"no command runs without the answer that it needs"}
+
+
+def test_a_call_without_a_result_is_found() -> None:
+    doctored = evidence()
+    doctored.workspaces[0].transcripts["s1"] = TRANSCRIPT[:2] + TRANSCRIPT[3:]
+    assert promises(doctored) == {"a transcript is whole", "the events tell the transcript"}
+
+
+def test_a_file_that_stayed_after_an_undo_is_found() -> None:
+    """A4."""
+    doctored = evidence()
+    doctored.workspaces[0].log += [Event("message", "deleted", each) for each in TRANSCRIPT]
+    doctored.workspaces[0].transcripts["s1"] = []
+    assert promises(doctored) == {"undo and files agree"}
+
+
+def test_a_fork_with_foreign_messages_is_found() -> None:
+    doctored = evidence()
+    foreign = message("m9", "user", {"type": "text", "text": "Never said."}, run_id="x") | {"session_id": "s2"}
+    doctored.workspaces[0].log.append(Event("message", "created", foreign))
+    doctored.workspaces[0].transcripts["s2"] = [foreign]
+    doctored.exchanges.append(exchange("fork", 8.0, 202, {"id": "s2"}))
+    assert promises(doctored) == {"a fork is a copy of its origin"}
+
+
+def test_a_request_that_fails_inside_the_server_is_found() -> None:
+    doctored = evidence()
+    doctored.exchanges.append(exchange("undo", 8.0, 500))
+    assert promises(doctored) == {"no request fails inside the server"}
+
+
+def test_the_model_complains_of_a_call_without_a_result() -> None:
+    user, made = {"role": "user", "content": "Go."}, {"role": "assistant", "tool_calls": [{"id": "k1"}]}
+    told = {"role": "tool", "tool_call_id": "k1", "content": "ok"}
+    assert complaint_about([user, made, told]) == ""
+    assert complaint_about([user, made, user]) == "calls without a result: ['k1']"
+    assert complaint_about([user, told]) == "a result of the call k1 that nobody made"
+    assert complaint_about([user, user]) == "two messages of the user in a row"
+
+
+def test_a_cancel_that_passed_over_a_lower_seq_is_found() -> None:
+    """L6: of runs that were sent at the same time as the cancel, those before the newest that it named are covered."""
+    doctored = evidence()
+    passed_over = run(
+        "r0", 0, "finished", outcome="end_turn", started_at=MOMENT.format(8), finished_at=MOMENT.format(9)
+    )
+    doctored.workspaces[0].log += [Event("run", "updated", passed_over), ended("r0", "end_turn")]
+    doctored.workspaces[0].ledger.append(passed_over)
+    assert promises(doctored) == {"a canceled run does not start, go on or come back"}
