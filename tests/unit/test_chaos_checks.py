@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 from chaos.checks import violations
 from chaos.evidence import Effect, Event, Evidence, Exchange, Json, Seen, Violation, WorkspaceEvidence
 from chaos.model import complaint_about
