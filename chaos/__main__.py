@@ -89,6 +89,9 @@ def _keep(result: Result, home: Path) -> None:
     _write_lines(home / "requests.jsonl", result.evidence.exchanges)
     for workspace in result.evidence.workspaces:
         _write_lines(home / f"log-{workspace.name}.jsonl", workspace.log)
+        _write_lines(home / f"ledger-{workspace.name}.jsonl", workspace.ledger)
+        transcripts = msgspec.json.format(msgspec.json.encode(workspace.transcripts))
+        (home / f"transcripts-{workspace.name}.json").write_bytes(transcripts)
 
 
 def _write_lines(file: Path, values: Sequence[object]) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import httpx2
 import msgspec
 
-from chaos.checks.runs import IMPORTED
 from chaos.evidence import NO_ANSWER, Exchange, Json
 from chaos.plan import Kind, Step, encode
 
@@ -22,6 +21,8 @@ AGAIN_S = 0.1
 MAX_SESSIONS = 5
 """Per workspace, for prompts; older ones are left alone."""
 LONG_QUEUE = 6
+IMPORTED = "Imported by chaos"
+"""The title of imported sessions."""
 UNKEPT = ("look", "export", "import")
 """Kinds of requests whose content nobody checks, and which would fill the memory."""
 KINDS = {
@@ -115,6 +116,8 @@ class Client:
             answer = {"timeout": True}
         except httpx2.TransportError:
             await asyncio.sleep(AGAIN_S)
+        if status == 404 and about.get("session_id") in self._workspace.sessions:
+            self._workspace.sessions.remove(about["session_id"])
         exchange = Exchange(
             client=client,
             kind=kind,

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 
-from chaos.clients import Workspace
+from chaos.clients import IMPORTED, Workspace
 from chaos.evidence import Json, WorkspaceEvidence, event_in, read_effects, seen_in
 from chaos.plan import EFFECTS, file_of
 from chaos.readers import Reader, head, replay
@@ -33,11 +33,20 @@ async def collect(
         resyncs={reader.name: reader.resyncs for reader in readers},
         ledger=ledger,
         transcripts=transcripts,
-        titles={each["id"]: each["title"] for each in sessions},
+        imported=_imported(sessions),
         pending=[ask["id"] for ask in asks],
         effects=read_effects(directory / EFFECTS),
         files={path.stem for path in (directory / file_of("any")).parent.glob("*.txt")},
     )
+
+
+def _imported(sessions: list[Json]) -> set[str]:
+    """With the sessions of their sub-agents. A session is made after its parent, and listed before it."""
+    found: set[str] = set()
+    for session in reversed(sessions):
+        if session["title"] == IMPORTED or session["parent_id"] in found:
+            found.add(session["id"])
+    return found
 
 
 async def listed(http: httpx2.AsyncClient, path: str) -> list[Json]:

@@ -87,8 +87,8 @@ class WorkspaceEvidence:
     ledger: list[Json] = field(default_factory=list)
     transcripts: dict[str, list[Json]] = field(default_factory=dict)
     """The messages of every session that is still there."""
-    titles: dict[str, str] = field(default_factory=dict)
-    """Of the same sessions."""
+    imported: set[str] = field(default_factory=set)
+    """Sessions that came from a document, with runs that ended elsewhere."""
     pending: list[str] = field(default_factory=list)
     """Asks that still wait although no run is left."""
     effects: list[Effect] = field(default_factory=list)

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from enum import Enum
 
 import httpx2
@@ -38,6 +38,7 @@ class Reader:
         self._temper = temper
         self._random = random.Random(seed)
         self._changed = asyncio.Event()
+        self._awaited: tuple[bytes, asyncio.Event] | None = None
 
     async def follow(self) -> None:
         """Read on for ever."""
@@ -59,19 +60,26 @@ class Reader:
                 self.cursor = seen.cursor
                 self._changed.set()
                 self._changed = asyncio.Event()
+                if self._awaited is not None and self._awaited[0] in frame:
+                    self._awaited[1].set()
             if self._temper is Temper.SLOW:
                 await asyncio.sleep(self._random.uniform(0, 0.002))
             elif self._temper is Temper.RESTLESS and self._random.random() < 0.005:
                 return
 
+    async def wait_for(self, text: bytes, *, limit_s: float) -> None:
+        """Wait until an event with this text comes, but no longer than that."""
+        self._awaited = (text, asyncio.Event())
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._awaited[1].wait(), limit_s)
+        self._awaited = None
+
     async def reach(self, cursor: str) -> None:
         """Wait until it has read up to there, but not for ever: the checks tell what is missing."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
                 while self.cursor != cursor:
                     await self._changed.wait()
-        except TimeoutError:
-            return
 
 
 async def frames(http: httpx2.AsyncClient, url: str, after: str | None) -> AsyncGenerator[bytes]:

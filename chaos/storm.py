@@ -28,6 +28,15 @@ A_MOMENT_S = 1.0
 """What is left of a killed server's commands is gone so soon after the next start, or without one."""
 LEAVE_S = DRAIN_S + 5 + 10
 """B5 grants the drain and 5 s; the rest is for a busy machine."""
+INSTANTS = (
+    b'"type":"tool_call"',
+    b'"finished":false',
+    b"event: permission_notification",
+    b"event: run_complete",
+    b'"cancel_requested":true',
+    b'"payload":{"type":"deleted"',
+)
+"""Texts in events that come when a call is about to be made, an ask or a run ended, something was undone or deleted."""
 
 Report = Callable[[str], None]
 """Hears how far it is."""
@@ -128,12 +137,10 @@ class Storm:
         """Ends with a server that runs."""
         deadline = time.monotonic() + self._settings.seconds
         while time.monotonic() < deadline if self._settings.kills is None else self.ends.total() < self._settings.kills:
-            # A busy machine takes its time for a start, and as much for the work that is to be killed.
-            life_s = self._random.choice([0.1, 0.5, 2.0]) * self._random.uniform(0.2, 1.8)
-            await asyncio.sleep(life_s * max(1.0, self._start_s))
+            await self._let_work()
             self._look_for_older_commands()
             await self._end_server()
-            if self._random.random() < 0.15:
+            if self._random.random() < 0.2:
                 await asyncio.sleep(self._moment_s)
                 self._found("no command outlives its server", self._site.living_commands())
             while self._random.random() < 0.15:
@@ -143,6 +150,17 @@ class Storm:
                 self.ends["killed while it started"] += 1
             await self._start()
             self._report(f"{self.ends.total()} servers ended, {len(self.evidence.exchanges)} requests")
+
+    async def _let_work(self) -> None:
+        """For a random time, or until an instant at which a kill is most awkward."""
+        # A busy machine takes its time for a start, and as much for the work that is to be killed.
+        life_s = self._random.choice([0.1, 0.5, 2.0]) * self._random.uniform(0.2, 1.8) * max(1.0, self._start_s)
+        if self._random.random() < 0.5:
+            await asyncio.sleep(life_s)
+            return
+        reader = self._readers[self._random.choice(WORKSPACES)][0]
+        await reader.wait_for(self._random.choice(INSTANTS), limit_s=2 * life_s)
+        await asyncio.sleep(self._random.uniform(0, 0.02))
 
     async def _start(self) -> None:
         began = time.monotonic()

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from chaos.evidence import NO_ANSWER, Evidence, Exchange, Json, Seen, Violation, WorkspaceEvidence
 
 ACCEPTING = ("submit", "repeat", "summarize", "shell")
-IMPORTED = "Imported by chaos"
-"""The title of imported sessions, whose runs ended elsewhere."""
 
 
 def accepted(evidence: Evidence, workspace: WorkspaceEvidence) -> dict[str, Exchange]:
@@ -45,7 +43,7 @@ def check_ledger(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[V
         if run["state"] != "finished":
             yield Violation(promise="every run ends", what=f"{workspace.name}: {run}")
         elif run_id not in ends:
-            if workspace.titles.get(run["session_id"]) != IMPORTED:
+            if run["session_id"] not in workspace.imported:
                 yield Violation(promise=promise, what=f"{workspace.name}: only the ledger has {run}")
         elif (run["outcome"], run["folded_into"]) != (ends[run_id]["outcome"], ends[run_id]["folded_into"]):
             yield Violation(promise=promise, what=f"{workspace.name}: {run} but {ends[run_id]}")

@@ -79,7 +79,6 @@ def evidence() -> Evidence:
         readers={"ann": list(replay), "ben": list(replay)},
         ledger=[R2, R1],
         transcripts={"s1": TRANSCRIPT},
-        titles={"s1": ""},
         effects=[Effect(BASH.token, "begin", BEGAN_AT + 3), Effect(BASH.token, "end", BEGAN_AT + 3.1)],
         files={WRITE.token},
     )
