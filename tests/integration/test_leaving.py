@@ -273,3 +273,19 @@ async def test_a_locked_store_does_not_hold_the_exit(tmp_path: Path) -> None:
     async with launch(tmp_path, ScriptedModel.echo(), session_id=boat.session_id) as again:
         assert (await again.workspace.run("r1", wait_s=60)).outcome is Outcome.INTERRUPTED
         await check_log(again)
+
+
+async def test_l12_a_cancel_that_comes_when_the_workspace_is_closed_is_refused_and_not_answered_for_nothing(
+    tmp_path: Path,
+) -> None:
+    """Found by chaos: a fresh workspace, opened for the request, knew nothing of the queued run, said 200 and canceled
+    nothing; the run then ran after the next start."""
+    gate = Gate()
+    async with launch(tmp_path, ScriptedModel([[Say("one"), Pause(gate)]])) as boat:
+        for run_id in ("r1", "r2"):
+            await boat.submit(f"prompt {run_id}", run_id)
+        await boat.watcher.in_state("r2", "queued")
+        async with leaving(boat, drain_s=0.01) as left:
+            await left
+        with pytest.raises(ServerLeaving):
+            await (await boat.app.workspace(boat.workspace.id)).cancel_session(boat.session_id)

@@ -114,6 +114,7 @@ class App:
         self._closings: dict[str, asyncio.Task[None]] = {}
         """Workspaces whose processes are being ended. They are gone before the directory is opened again, or we are."""
         self._opening = asyncio.Lock()
+        self._opens_no_more = False
         self._idle_exit: asyncio.TimerHandle | None = None
         self._watch_idleness()
 
@@ -180,7 +181,11 @@ class App:
         while (closing := self._closings.get(workspace_id)) is not None:
             await asyncio.wait([closing])
         async with self._opening:
-            return self._open.get(workspace_id) or await self._reopen(workspace_id)
+            workspace = self._open.get(workspace_id)
+            if workspace is None and self._opens_no_more:
+                # A new one would not know the runs that are queued on disk: a cancel would be answered and do nothing.
+                raise ServerLeaving
+            return workspace or await self._reopen(workspace_id)
 
     async def _reopen(self, workspace_id: str) -> "Workspace":
         rows = await self._store.read(lambda reader: reader.fetch("workspace_by_id", workspace_id=workspace_id))
@@ -295,11 +300,12 @@ class App:
                 workspace.sessions.interrupt()
             if not await self._unwound(workspaces, FINAL_S, asyncio.Event()):
                 logger.error("some runs did not end in time: they are settled at the next start")
-        while self._open:  # also those that somebody opened during the drain
-            last, self._open = list(self._open.values()), {}
-            for workspace in last:
-                workspace.close()
-            await asyncio.gather(*(workspace.aclose() for workspace in last))
+        async with self._opening:  # one that is just being opened is closed, too
+            self._opens_no_more = True
+        last, self._open = list(self._open.values()), {}  # also those that somebody opened during the drain
+        for workspace in last:
+            workspace.close()
+        await asyncio.gather(*(workspace.aclose() for workspace in last))
         if self._closings:
             await asyncio.wait(list(self._closings.values()))
 
