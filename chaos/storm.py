@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -138,7 +138,6 @@ class Storm:
         deadline = time.monotonic() + self._settings.seconds
         while time.monotonic() < deadline if self._settings.kills is None else self.ends.total() < self._settings.kills:
             await self._let_work()
-            self._look_for_older_commands()
             await self._end_server()
             if self._random.random() < 0.2:
                 await asyncio.sleep(self._moment_s)
@@ -157,6 +156,7 @@ class Storm:
         life_s = self._random.choice([0.1, 0.5, 2.0]) * self._random.uniform(0.2, 1.8) * max(1.0, self._start_s)
         if self._random.random() < 0.5:
             await asyncio.sleep(life_s)
+            self._look_for_older_commands()
             return
         reader = self._readers[self._random.choice(WORKSPACES)][0]
         await reader.wait_for(self._random.choice(INSTANTS), limit_s=2 * life_s)
@@ -226,17 +226,15 @@ class Storm:
         self._look_at_files()
 
     def _look_at_files(self) -> None:
-        with sqlite3.connect(self._site.store) as store:
+        with closing(sqlite3.connect(self._site.store)) as store:
             answers = [str(row[0]) for row in store.execute("PRAGMA integrity_check")]
         self._found("the store is sound", [answer for answer in answers if answer != "ok"])
         complaints = self._site.home / "complaints.jsonl"
         if complaints.exists():
             lines = complaints.read_text().splitlines()
             self._found("every model request is one that a provider takes", [line[:300] for line in lines])
-        log = self._site.log.read_text(errors="replace")
-        self._found(
-            "nothing fails unseen", [f"{log.count('Traceback')} tracebacks in stderr.log"] * ("Traceback" in log)
-        )
+        if count := self._site.log.read_text(errors="replace").count("Traceback"):
+            self._found("nothing fails unseen", [f"{count} tracebacks in {self._site.log.name}"])
 
 
 async def storm(settings: Settings, home: Path, *, report: Report = lambda _: None) -> Result:

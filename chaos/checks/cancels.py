@@ -7,7 +7,7 @@ sent, and after it if it was sent when the cancel had been answered. Of what ove
 from bisect import bisect
 from collections.abc import Iterator
 
-from chaos.checks.runs import accepted
+from chaos.checks.runs import accepted, first_sent
 from chaos.evidence import Evidence, Exchange, Json, Violation, WorkspaceEvidence, instant
 from chaos.plan import decode
 
@@ -19,11 +19,15 @@ HOLDS = "a canceled run does not start, go on or come back"
 
 def check_cancels(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
     runs = workspace.last_runs()
-    known = accepted(evidence, workspace)
+    known, sent = accepted(evidence, workspace), first_sent(evidence, workspace)
     for cancel in evidence.of(workspace, *CANCELING):
         if cancel.status not in (200, 204):
             continue
         yield from _check_list(workspace, cancel, runs, known)
+        for run_id in _named(cancel) & set(sent):
+            if sent[run_id] > cancel.ended_at:
+                what = f"{workspace.name}: {run_id} is in {cancel}"
+                yield Violation(promise="a cancel leaves a later run alone", what=what)
         for run in _covered(cancel, runs, known):
             yield from _check_covered(evidence, workspace, cancel, run)
 
@@ -53,21 +57,16 @@ def _is_before(run: Json, cancel: Exchange, known: dict[str, Exchange]) -> bool:
 def _check_list(
     workspace: WorkspaceEvidence, cancel: Exchange, runs: dict[str, Json], known: dict[str, Exchange]
 ) -> Iterator[Violation]:
-    """The answer names all that it covers, and nothing that was sent after it."""
-    if cancel.kind not in ("cancel_session", "clear"):
+    """The answer names all that it covers."""
+    if cancel.kind != "cancel_session":
         return
     named = _named(cancel)
-    if cancel.kind == "cancel_session":
-        for run in _covered(cancel, runs, known):
-            # What was folded into a turn is stopped with it.
-            missed = run["run_id"] not in named and run["folded_into"] not in named
-            if missed and _is_before(run, cancel, known):
-                what = f"{workspace.name}: {run} is not in {cancel}"
-                yield Violation(promise="a cancel covers all that was accepted before it", what=what)
-    for run_id in named & set(known):
-        if known[run_id].sent_at > cancel.ended_at:
-            what = f"{workspace.name}: {run_id} is in {cancel}"
-            yield Violation(promise="a cancel leaves a later run alone", what=what)
+    for run in _covered(cancel, runs, known):
+        # What was folded into a turn is stopped with it.
+        missed = run["run_id"] not in named and run["folded_into"] not in named
+        if missed and _is_before(run, cancel, known):
+            what = f"{workspace.name}: {run} is not in {cancel}"
+            yield Violation(promise="a cancel covers all that was accepted before it", what=what)
 
 
 def _check_covered(
@@ -89,10 +88,10 @@ def _check_covered(
 def check_reasons(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
     """Nothing is canceled that nobody canceled. A sub-agent's run is canceled with the one that sent it."""
     cancels = list(evidence.of(workspace, *CANCELING))
-    known = accepted(evidence, workspace)
+    sent = first_sent(evidence, workspace)
     for run in workspace.last_runs().values():
         if run["outcome"] == "canceled" and run["parent_run_id"] is None:
-            sent_at = known[run["run_id"]].sent_at if run["run_id"] in known else instant(run["accepted_at"])
+            sent_at = sent.get(run["run_id"], instant(run["accepted_at"]))
             if not any(_may_have_canceled(cancel, run, sent_at) for cancel in cancels):
                 yield Violation(
                     promise="a cancel leaves a later run alone", what=f"{workspace.name}: no cancel for {run}"

@@ -14,6 +14,16 @@ def accepted(evidence: Evidence, workspace: WorkspaceEvidence) -> dict[str, Exch
     return {each.answer["run_id"]: each for each in sorted(answers, key=lambda each: -each.ended_at)}
 
 
+def first_sent(evidence: Evidence, workspace: WorkspaceEvidence) -> dict[str, float]:
+    """When each run was asked for at the earliest: its first submit may have been heard and not answered."""
+    sent: dict[str, float] = {}
+    for each in evidence.of(workspace, *ACCEPTING):
+        run_id = each.answer.get("run_id") or each.body.get("run_id")
+        if run_id is not None:
+            sent[run_id] = min(each.sent_at, sent.get(run_id, each.sent_at))
+    return sent
+
+
 def check_answers(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
     """The server answers, and only says 5xx while it leaves."""
     for each in (each for each in evidence.exchanges if each.workspace == workspace.name):

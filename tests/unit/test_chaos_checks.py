@@ -184,6 +184,13 @@ def test_a_cancel_that_took_a_later_run_is_found() -> None:
     assert promises(doctored) == {"a cancel leaves a later run alone"}
 
 
+def test_a_cancel_may_take_a_run_whose_first_submit_was_heard_and_not_answered() -> None:
+    fine = evidence()
+    fine.exchanges[1] = exchange("submit", 1.2, 0, body={"run_id": "r2"})
+    fine.exchanges.append(exchange("repeat", 8.0, 202, {"run_id": "r2", "seq": 2}, body={"run_id": "r2"}))
+    assert violations(fine) == []
+
+
 @pytest.mark.parametrize("place", [0, 4, -1])
 def test_a_reader_that_missed_an_event_is_found(place: int) -> None:
     doctored = evidence()
