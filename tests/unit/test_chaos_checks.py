@@ -1,6 +1,8 @@
 """The checks of `make chaos` can fail: evidence in which all is well, and what they say when it is doctored."""
 
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ from chaos.checks import violations
 from chaos.evidence import Effect, Event, Evidence, Exchange, Json, Seen, Violation, WorkspaceEvidence
 from chaos.model import complaint_about
 from chaos.plan import Kind, Step, encode
+from chaos.site import Site
 
 MOMENT = "2026-11-16T05:00:{:02d}.000000Z"
 BEGAN_AT = 1794805200.0
@@ -291,3 +294,16 @@ def test_a_cancel_that_passed_over_a_lower_seq_is_found() -> None:
     doctored.workspaces[0].log += [Event("run", "updated", passed_over), ended("r0", "end_turn")]
     doctored.workspaces[0].ledger.append(passed_over)
     assert promises(doctored) == {"a canceled run does not start, go on or come back"}
+
+
+def test_a_process_of_a_command_is_found_by_its_directory(tmp_path: Path) -> None:
+    site = Site(home=tmp_path, environ={})
+    directory = site.directory("resume")
+    directory.mkdir(parents=True)
+    with subprocess.Popen(["sleep", "600"], cwd=directory) as command:
+        try:
+            (found,) = site.living_commands()
+            assert f"'pid': {command.pid}" in found
+        finally:
+            command.kill()
+    assert site.living_commands() == []
