@@ -21,6 +21,7 @@ def home() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
+@pytest.mark.timeout(240)
 async def test_a_server_that_is_killed_under_load_keeps_every_promise(home: Path) -> None:
     """B5, B6, E1, L6, A2: `python -m chaos` for more of it."""
     result = await storm(Settings(seed=SEED, kills=5, seconds=0, clients=10), home)
