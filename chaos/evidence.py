@@ -121,6 +121,11 @@ def instant(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
+def number_of(cursor: str) -> int:
+    """The place in the log of a workspace, which goes on over all restarts."""
+    return int(cursor.rpartition("/")[2])
+
+
 def seen_in(frame: bytes) -> Seen:
     """A frame that begins with its id."""
     cursor = frame.partition(b"\n")[0].removeprefix(b"id: ").decode()

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from chaos.evidence import NO_ANSWER, Evidence, Exchange, Json, Seen, Violation, WorkspaceEvidence
+from chaos.evidence import NO_ANSWER, Evidence, Exchange, Json, Seen, Violation, WorkspaceEvidence, number_of
 
 ACCEPTING = ("submit", "repeat", "summarize", "shell")
 
@@ -78,7 +78,7 @@ def check_seqs(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Vio
 def check_readers(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
     """Every reader got what a replay from the first cursor gets: the same bytes in the same order, up to the end."""
     promise = "all readers see the same events"
-    numbers = [int(seen.cursor.rpartition("/")[2]) for seen in workspace.replay]
+    numbers = [number_of(seen.cursor) for seen in workspace.replay]
     if numbers != list(range(numbers[0], numbers[0] + len(numbers)) if numbers else ()):
         yield Violation(promise=promise, what=f"{workspace.name}: the numbers of the replay have a gap")
     for name, seen in workspace.readers.items():

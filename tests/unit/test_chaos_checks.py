@@ -1,15 +1,18 @@
 """The checks of `make chaos` can fail: evidence in which all is well, and what they say when it is doctored."""
 
+import asyncio
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from chaos.checks import violations
 from chaos.evidence import Effect, Event, Evidence, Exchange, Json, Seen, Violation, WorkspaceEvidence
 from chaos.model import complaint_about
 from chaos.plan import Kind, Step, encode
+from chaos.readers import PATIENCE_S, Reader, Temper
 from chaos.site import Site
 
 MOMENT = "2026-11-16T05:00:{:02d}.000000Z"
@@ -307,3 +310,10 @@ def test_a_process_of_a_command_is_found_by_its_directory(tmp_path: Path) -> Non
         finally:
             command.kill()
     assert site.living_commands() == []
+
+
+async def test_a_reader_that_is_past_a_cursor_has_reached_it() -> None:
+    async with httpx2.AsyncClient() as http:
+        reader = Reader(http, "/events", "ann", Temper.STEADY, after="w/3/12", seed="")
+        async with asyncio.timeout(PATIENCE_S / 2):
+            await reader.reach("w/2/7")
