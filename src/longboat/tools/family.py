@@ -1,9 +1,9 @@
 """Which processes belong to a command, and how they are all ended.
 
 A command is the leader of its own session. To it belong its process group, its session, their descendants, every
-process that carries its mark in the environment, and everything below its guard (`keeper.py`), if it has one: that is
-how daemons are found which left the group and the session. Where there is no /proc only the group is known, as the
-negative number that signals take for it.
+process that carries its mark in the environment or in its resource limits (which `env -i` does not take away), and
+everything below its guard (`keeper.py`), if it has one: that is how daemons are found which left the group and the
+session. Where there is no /proc only the group is known, as the negative number that signals take for it.
 """
 
 import asyncio
@@ -15,14 +15,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-MARK = "LONGBOAT_JOB"
-"""The environment variable that marks a command's processes with its workspace and its job."""
+from longboat.tools import keeper
+from longboat.tools.keeper import PLACE_BITS, limits_of
+
+MARK = keeper.MARK
 PATIENCE_S = 0.7
 """Between TERM and KILL: A1 grants a second for both."""
 _HAS_PROC = os.path.exists("/proc/self/stat")
 _LOOK_EVERY_S = 0.02
 _GIVE_UP_S = 5.0
 _DEAD = "ZX"
+_LIMIT = b"Max realtime timeout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,22 @@ def _read(pid: int) -> _Entry | None:
 def _marked(pid: int, mark: str) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return f"\0{MARK}={mark}".encode() in b"\0" + file.read()
+            if f"\0{MARK}={mark}".encode() in b"\0" + file.read():
+                return True
     except OSError:
+        pass  # another user's, or gone
+    return _marked_in_limits(pid, mark)
+
+
+def _marked_in_limits(pid: int, mark: str) -> bool:
+    try:
+        with open(f"/proc/{pid}/limits", "rb") as file:
+            soft, hard, _ = file.read().rpartition(_LIMIT)[2].split(maxsplit=2)
+    except (OSError, ValueError):
         return False
+    if not hard.isdigit():
+        return False  # unlimited, as for everybody else
+    marked_soft, marked_hard = limits_of(mark)
+    if mark.endswith("-"):
+        return int(hard) >> PLACE_BITS == marked_hard >> PLACE_BITS
+    return int(hard) == marked_hard and (mark.endswith("/") or soft == b"%d" % marked_soft)

@@ -62,7 +62,10 @@ class Process(Protocol):
 
 
 class Job:
-    def __init__(self, job_id: str, launch: Launch, *, mark: str, tape: Tape) -> None:
+    """`on_lost` is called if the guard of the command is killed, also after the job has ended: then `end_lost` ends
+    what it leaves behind."""
+
+    def __init__(self, job_id: str, launch: Launch, *, mark: str, tape: Tape, on_lost: Callable[["Job"], None]) -> None:
         self.job_id = job_id
         self.command = launch.command
         self.temp = launch.temp
@@ -73,6 +76,7 @@ class Job:
         """Where output goes while somebody watches."""
         self.killed_by: str | None = None
         self._mark = mark
+        self._on_lost = on_lost
         self._fate = JobState.FINISHED
         self._plain = Plain()
         self._pipe = Pipe(self._take)
@@ -122,6 +126,7 @@ class Job:
             directory=launch.directory,
             environ=self._environ(launch),
             output=self._pipe.write_end,
+            on_lost=lambda: self._on_lost(self),
             fence=launch.fence,
         )
 
@@ -171,6 +176,12 @@ class Job:
             await kept.end()  # also who came into being just now
         self._pipe.drain()
         self._pipe.close()
+        self._given_up.set()
+
+    async def end_lost(self) -> None:
+        """End everything that the command started, now that its guard cannot."""
+        # The number of a group that has ended may be a stranger's by now.
+        await family.end(self._group or None if self.state is JobState.RUNNING else None, self._mark)
         self._given_up.set()
 
     async def wait_exited(self, timeout_s: float | None = None) -> bool:

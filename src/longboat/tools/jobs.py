@@ -107,18 +107,16 @@ class Jobs:
         running = [job for job in self._all.values() if job.state is JobState.RUNNING]
         await asyncio.gather(*(self.end(job) for job in running))
         await self.sweep()
-        # A command that is just being started ends itself (see _launch). What hangs in the kernel is left to it.
-        while self._tasks and (await asyncio.wait(self._tasks, timeout=_CLOSE_S))[0]:
-            pass
-        for task in tuple(self._tasks):
-            task.cancel()
+        await self._finish_tasks()
         await self._keeper.aclose()
+        await self._finish_tasks()  # of guards that did not end in time
         await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
 
     async def _launch(self, launch: Launch, show: Show | None) -> Job:
         job_id = f"job-{secrets.token_hex(3)}"
         try:
-            job = Job(job_id, launch, mark=f"{self.token}/{job_id}", tape=Tape(lambda: self._new_file(job_id)))
+            tape = Tape(lambda: self._new_file(job_id))
+            job = Job(job_id, launch, mark=f"{self.token}/{job_id}", tape=tape, on_lost=self._lost)
             job.show = show
             process = await job.start(launch, self._keeper)
         except (OSError, ValueError) as error:
@@ -142,6 +140,16 @@ class Jobs:
         """Unless another command uses it: then that one's end does."""
         if not any(job.temp == temp for job in self._all.values()):
             await asyncio.to_thread(_remove_below, temp)
+
+    async def _finish_tasks(self) -> None:
+        # A command that is just being started ends itself (see _launch). What hangs in the kernel is left to it.
+        while self._tasks and (await asyncio.wait(self._tasks, timeout=_CLOSE_S))[0]:
+            pass
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    def _lost(self, job: Job) -> None:
+        self._spawn(job.end_lost())
 
     def _ended(self, job: Job) -> None:
         del self._all[job.job_id]

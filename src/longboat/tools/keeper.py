@@ -1,9 +1,17 @@
-"""A program of its own, which starts the commands of one workspace and keeps hold of all that they start (Linux).
+"""A program of its own, which starts the commands of one workspace and ends everything that they started (Linux).
 
 `python -I -S keeper.py` takes commands from the socket on its standard input. Each gets a guard, a fork of this
 program, which is the subreaper of what is below it: whoever leaves the process group, the session and the environment
-of the command behind is still the guard's. It tells of the command's exit, ends when nobody is left, and ends everybody
-when the other end of its line is closed, which `kill -9` of the server does too.
+of the command behind is still the guard's child in the end. The guard tells of the command's exit and ends when nobody
+is left. When the other end of its line is closed, which `kill -9` of the server does too, it kills everybody.
+
+What holds if somebody kills one of us:
+
+- A command does not run before the server has heard of it and has said so: until then its process waits at a gate.
+- A guard that fails anywhere kills everybody below it on its way out. Signals that can be caught are not heeded.
+- A guard that is killed (`kill -9`): its command is killed by the kernel, and the orphans become the keeper's children;
+  the keeper kills whoever below it is no guard, and stays until nobody is left.
+- Keeper and guard killed: the server, or the next one, finds the processes by the mark in their resource limits.
 
 A command may come with a fence (`landlock.py`) and a sieve for its system calls (`seccomp.py`): then it starts inside
 of them, and the guard stays outside. `python -I -S keeper.py FENCE SIEVE COMMAND…` does this alone, where there is no
@@ -12,15 +20,21 @@ keeper.
 Imports the standard library alone, and little of it: it is to start at once.
 """
 
+import contextlib
 import ctypes
 import json
 import os
+import resource
 import select
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 
+MARK = "LONGBOAT_JOB"
+"""The environment variable that marks a command's processes with its server, its workspace and its job."""
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 PR_CAPBSET_DROP = 24
 PR_SET_NO_NEW_PRIVS = 38
@@ -34,26 +48,49 @@ mounts, and reads the memory and the environment of who is outside."""
 CAPABILITIES = 64
 RESTORED = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD]
 """Signals that Python ignores, or we do, and that a command does not expect to be ignored."""
-AGAIN_MS = 10
+FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS}
+AGAIN_S, AGAIN_MAX_S = 0.01, 1.0
+"""Between two tries to kill whoever is left: some take a while, some are another user's and stay."""
 TAKEN, OVER = b"t", b"o"
+Plan = tuple[list[str], str, dict[str, str], str]
+"""What to run, where, in which environment, and its sieve."""
+GO = b"g"
+"""What the server says when it has heard of a command: only then does it run."""
+PLACE_BITS = 31
+SOFT_LIMITS, HARD_LIMITS = 1 << 61, 1 << 2 * PLACE_BITS
 _libc = ctypes.CDLL(None, use_errno=True)
 _prctl = _libc.prctl
 
 
 def main() -> None:
-    """Keep a guard in waiting, so that no command has to wait for its fork, until nobody can send any more."""
+    """Keep a guard in waiting, so that no command has to wait for its fork, until nobody can send any more. Then stay
+    until all guards have ended: what a killed one leaves behind is ours."""
     _forget_inherited()
+    _heed_no_signals()
+    _adopt_orphans()
+    woken = _wake_on_child()
     line = socket.socket(fileno=0)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # guards need no one to wait for them
-    word = TAKEN
-    while word != OVER:  # nothing at all: that guard was killed, and the next one waits in its place
-        taken, take = os.pipe()
-        if os.fork() == 0:
+    guards: set[int] = set()
+    taken: int | None = None
+    is_over = is_closed = False
+    while True:
+        if taken is None and not is_over:
+            taken = _fork_guard(line, guards)
+        orphans = _end_orphans(guards)
+        if is_over and not guards and not orphans:
+            return
+        again = orphans or (taken is None and not is_over)
+        ready = _wait_ready([woken, taken], AGAIN_MAX_S if again else None, closing=None if is_closed else 0)
+        if woken in ready:
+            os.read(woken, 4096)
+        if taken is not None and taken in ready:
+            # Nothing at all: that guard was killed, and the next one waits in its place.
+            is_over = os.read(taken, 1) == OVER
             os.close(taken)
-            _guard(line, take)  # does not return
-        os.close(take)
-        word = os.read(taken, 1)
-        os.close(taken)
+            taken = None
+        if 0 in ready:
+            is_closed = True
+            _signal(guards, signal.SIGCONT)  # a stopped one would not see that its line is closed too
 
 
 def _forget_inherited() -> None:
@@ -66,80 +103,221 @@ def _forget_inherited() -> None:
                 continue  # the listing itself
 
 
-def _guard(line: socket.socket, take: int) -> None:
-    """Wait for a command; start it and stay until nobody is left of it."""
+def _heed_no_signals() -> None:
+    """A command may `kill` its parent, or everybody of its user. Handlers, unlike ignored signals, are not passed on to
+    a command."""
+    for number in signal.valid_signals() - FAULTS - {signal.SIGKILL, signal.SIGSTOP}:
+        try:
+            signal.signal(number, lambda *_: None)
+        except (OSError, ValueError):
+            continue  # the C library keeps some to itself
+
+
+def _adopt_orphans() -> None:
+    """Whoever below us loses its parent becomes our child."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _wake_on_child() -> int:
+    """A descriptor that has something to read whenever a child has ended."""
+    woken, wake = os.pipe()
+    for fd in (woken, wake):
+        os.set_blocking(fd, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    return woken
+
+
+def _wait_ready(fds: list[int | None], timeout_s: float | None, *, closing: int | None = None) -> set[int]:
+    """Those that have something to read, and `closing` if nobody is at its other end any more."""
+    poll = select.poll()
+    for fd in fds:
+        if fd is not None:
+            poll.register(fd, select.POLLIN)
+    if closing is not None:
+        poll.register(closing, 0)
+    return {fd for fd, _ in poll.poll(None if timeout_s is None else timeout_s * 1000)}
+
+
+def _fork_guard(line: socket.socket, guards: set[int]) -> int | None:
+    """A guard in waiting. The descriptor tells when it has a command, and is closed if it ends. None if the system has
+    no room for another process: try again later."""
+    taken, take = os.pipe()
     try:
+        pid = os.fork()
+    except OSError:
+        os.close(taken)
+        os.close(take)
+        return None
+    if pid == 0:
+        os.close(taken)
+        _guard(line, take)
+    os.close(take)
+    guards.add(pid)
+    return taken
+
+
+def _end_orphans(guards: set[int]) -> bool:
+    """Kill our children that are no guards: their guard was killed. Whether there were any."""
+    for pid in _reap():
+        guards.discard(pid)
+    orphans = [pid for pid in _children() if pid not in guards]
+    _signal(orphans, signal.SIGKILL)
+    return bool(orphans)
+
+
+def _guard(line: socket.socket, take: int) -> None:
+    """Does not return. Wait for a command and see it through."""
+    try:
+        _adopt_orphans()
         data, fds, _, _ = socket.recv_fds(line, 16, 4)
         for fd in fds:
             os.set_inheritable(fd, False)
-        os.write(take, TAKEN if data else OVER)
+        with contextlib.suppress(BrokenPipeError):  # the keeper was killed; we can do without it
+            os.write(take, TAKEN if data else OVER)
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # the keeper's line is not ours any more
         if data and len(fds) == data[0]:  # fewer come where too many files are open; no fence must be lost by that
-            _keep(*fds)
+            plan_fd, output_fd, line_fd, *fence = fds
+            with socket.socket(fileno=line_fd) as own_line:
+                _keep(own_line, plan_fd, output_fd, *fence)
     finally:
         os._exit(0)
 
 
-def _keep(plan_fd: int, output_fd: int, line_fd: int, fence_fd: int | None = None) -> None:
-    """Tell `process id, own id` or `!errno`, and then the command's exit code."""
-    woken, wake = os.pipe()
-    for fd in (woken, wake):
-        os.set_blocking(fd, False)
-    signal.set_wakeup_fd(wake)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def _keep(line: socket.socket, plan_fd: int, output_fd: int, fence_fd: int | None = None) -> None:
+    """Tell `process id, own id`; wait for the word to go; tell `+` when the command runs, or `!errno`, then its exit
+    code. However it ends, nobody of it is left, and then we tell `.`."""
     try:
-        child = _start(plan_fd, output_fd, fence_fd)
-    except OSError as error:
-        os.write(line_fd, b"!%d\n" % (error.errno or 0))
-        return
-    os.close(output_fd)
-    os.write(line_fd, b"%d %d\n" % (child, os.getpid()))
-    _stay(child, line_fd, woken)
+        woken = _wake_on_child()
+        with open(plan_fd, "rb") as file:
+            file.seek(0)
+            plan = json.load(file)
+        try:
+            child, opened, failed = _fork(plan, output_fd, fence_fd)
+        except OSError as error:
+            line.sendall(b"!%d\n" % (error.errno or 0))
+            return
+        line.sendall(b"%d %d\n" % (child, os.getpid()))
+        if line.recv(1) == GO:
+            with contextlib.suppress(BrokenPipeError):  # it was killed at the gate: its exit will tell
+                os.write(opened, GO)
+            _stay(child, line, woken, failed)
+    finally:
+        _end_all()
+        with contextlib.suppress(OSError):
+            line.sendall(b".\n")
 
 
-def _start(plan_fd: int, output_fd: int, fence_fd: int | None) -> int:
-    """The command itself, as subprocess would start it: the leader of its own session."""
-    with open(plan_fd, "rb") as file:
-        file.seek(0)
-        argv, directory, environ, sieve = json.load(file)
-    os.chdir(directory)
-    if fence_fd is not None:
-        child = _fork(argv, environ, output_fd, fence_fd, bytes.fromhex(sieve))
-    else:
-        child = os.posix_spawn(
-            argv[0],
-            argv,
-            environ,
-            file_actions=[(os.POSIX_SPAWN_DUP2, output_fd, 1), (os.POSIX_SPAWN_DUP2, output_fd, 2)],
-            setsid=True,
-            setsigdef=RESTORED,
-        )
-    os.chdir("/")
-    return child
-
-
-def _fork(argv: list[str], environ: dict[str, str], output_fd: int, fence_fd: int, sieve: bytes) -> int:
-    """As posix_spawn does it, which knows no fences."""
+def _fork(plan: Plan, output_fd: int, fence_fd: int | None) -> tuple[int, int, int]:
+    """The command's process, which waits; the gate that it waits at; and where it tells that it cannot be run."""
+    gate, opened = os.pipe()
     failed, fail = os.pipe()  # closed by exec
+    guard = os.getpid()
     child = os.fork()
     if child == 0:
-        try:
-            os.setsid()
+        os.close(opened)
+        _command(plan, guard=guard, gate=gate, fail=fail, output_fd=output_fd, fence_fd=fence_fd)
+    for fd in (gate, fail, output_fd, *([fence_fd] if fence_fd is not None else [])):
+        os.close(fd)
+    return child, opened, failed
+
+
+def _command(plan: Plan, *, guard: int, gate: int, fail: int, output_fd: int, fence_fd: int | None) -> None:
+    """Does not return. Become the command, as the leader of its own session, once the gate is opened."""
+    try:
+        argv, directory, environ, sieve = plan
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        os.setsid()
+        _mark_limits(environ.get(MARK, ""))
+        if os.getppid() == guard and os.read(gate, 1) == GO:
+            os.chdir(directory)
             os.dup2(output_fd, 1)
             os.dup2(output_fd, 2)
-            _enter(fence_fd, sieve, argv, environ)
-        except OSError as error:
-            os.write(fail, b"%d" % (error.errno or 0))
-        finally:
-            os._exit(127)
-    os.close(fail)
-    os.close(fence_fd)
-    with open(failed, "rb") as file:
-        said = file.read()
-    if said:
-        raise OSError(int(said), os.strerror(int(said)))
-    return child
+            if fence_fd is None:
+                os.execve(argv[0], argv, environ)
+            _enter(fence_fd, bytes.fromhex(sieve), argv, environ)
+    except OSError as error:
+        os.write(fail, b"%d" % (error.errno or 0))
+    finally:
+        os._exit(127)
+
+
+def _stay(child: int, line: socket.socket, woken: int, failed: int) -> None:
+    """Until nobody of the command is left, or the line is closed, or it turns out that the command cannot be run."""
+    starting: int | None = failed
+    while True:
+        ready = _wait_ready([line.fileno(), woken, starting], None)
+        if starting in ready:
+            error = os.read(failed, 16)
+            starting = None
+            line.sendall(b"!%s\n" % error if error else b"+\n")
+            if error:
+                return
+        if line.fileno() in ready:
+            return
+        if woken in ready and starting is None:  # in this order: no exit is told before the start
+            os.read(woken, 4096)
+            if (status := _reap().get(child)) is not None:
+                line.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+            if not _children():
+                return
+
+
+def _reap() -> dict[int, int]:
+    """Take leave of the children that have ended; the status of each."""
+    ended: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        ended[pid] = status
+
+
+def _children() -> list[int]:
+    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+        return [int(pid) for pid in file.read().split()]
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except OSError:
+            continue
+
+
+def _end_all() -> None:
+    """Kill those directly below us until there are none: what they leave behind is below us next."""
+    pause_s = AGAIN_S
+    while children := _children():
+        _signal(children, signal.SIGKILL)
+        if not _reap():
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, AGAIN_MAX_S)
+
+
+def limits_of(mark: str) -> tuple[int, int]:
+    """The mark as a soft and a hard limit for real-time scheduling, both far beyond what anybody needs. Unlike an
+    environment, every child has its parent's limits; and only root can raise them again.
+
+    A mark is `SERVER-WORKSPACE/job-NUMBER` in hexadecimal digits; the beginning of one ends with `-` or `/`.
+    """
+    place, _, job = mark.partition("/job-")
+    server, _, workspace = place.rstrip("/").partition("-")
+    return SOFT_LIMITS + int(job or "0", 16), HARD_LIMITS + (_bits(server) << PLACE_BITS) + _bits(workspace)
+
+
+def _bits(digits: str) -> int:
+    return int(digits or "0", 16) % (1 << PLACE_BITS)
+
+
+def _mark_limits(mark: str) -> None:
+    try:
+        resource.setrlimit(resource.RLIMIT_RTTIME, limits_of(mark))
+    except (OSError, ValueError):
+        return  # somebody has set a lower one: a server that is itself below a guard
 
 
 class _Program(ctypes.Structure):
@@ -162,48 +340,6 @@ def _enter(fence_fd: int | None, sieve: bytes, argv: list[str], environ: Mapping
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     os.execvpe(argv[0], argv, environ)
-
-
-def _stay(child: int, line_fd: int, woken: int) -> None:
-    poll = select.poll()
-    poll.register(line_fd, select.POLLIN)
-    poll.register(woken, select.POLLIN)
-    alone = False
-    while _reap(child, line_fd):
-        for fd, _ in poll.poll(AGAIN_MS if alone else None):
-            if fd == woken:
-                os.read(woken, 4096)
-            else:  # nothing is ever said to us: it was closed
-                alone = True
-                poll.unregister(line_fd)
-        if alone:
-            _kill_all()
-
-
-def _reap(child: int, line_fd: int) -> bool:
-    """Whether anybody is left."""
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return False
-        if pid == 0:
-            return True
-        if pid == child:
-            try:
-                os.write(line_fd, b"%d\n" % os.waitstatus_to_exitcode(status))
-            except OSError:
-                continue  # nobody listens any more
-
-
-def _kill_all() -> None:
-    """Those directly below us. What they leave behind is below us next."""
-    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
-        for pid in file.read().split():
-            try:
-                os.kill(int(pid), signal.SIGKILL)
-            except OSError:
-                continue
 
 
 def alone(fence: str, sieve: str, *argv: str) -> None:

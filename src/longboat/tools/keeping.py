@@ -1,4 +1,4 @@
-"""The server's end of a keeper (`keeper.py`): commands started below a guard, of which none of their processes escapes.
+"""The server's end of a keeper (`keeper.py`): commands started below a guard, which ends all that they started.
 
 Owns the keeper and the lines to the guards. Linux alone has what it takes; elsewhere, and where a keeper cannot be
 started, `Keeper.start` says so, and commands are started without one. Must not know jobs.
@@ -10,16 +10,21 @@ import errno
 import json
 import os
 import shutil
+import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from longboat.tools import keeper
 from longboat.tools.landlock import Ruleset
 
 _ENDED_S = 2.0
-"""How long a guard has to end everybody."""
+"""How long a guard has to end everybody, and after them all their keeper."""
+_ANSWER_S = 30.0
+"""How long a guard may take to say something of its command. One that was stopped never does."""
+_ATTEMPTS = 3
+"""Keepers tried for one command: somebody may just have killed one."""
 _PROGRAM = (sys.executable, "-I", "-S", "-X", "utf8", keeper.__file__)
 _IS_POSSIBLE = sys.platform == "linux" and os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
@@ -29,23 +34,27 @@ class NoKeeper(Exception):
 
 
 class Kept:
-    """A command below its guard."""
+    """A command below its guard. `on_lost` is called if the guard is killed: then it cannot end what it guarded."""
 
-    def __init__(self, line: socket.socket) -> None:
+    def __init__(self, line: socket.socket, on_lost: Callable[[], None]) -> None:
         self.pid = self.guard = 0
         """The guard's process id: everything that the command ever started is below it."""
         self._line = line
+        self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._heard = b""
         loop = self._loop
         self._started: asyncio.Future[None] = loop.create_future()
         self._exited: asyncio.Future[int] = loop.create_future()
         self._gone = asyncio.Event()
+        self._is_done = False
+        """The guard has said that nobody is left."""
+        self._overdue = loop.call_later(_ANSWER_S, self._give_up)
         line.setblocking(False)
         loop.add_reader(line, self._hear)
 
     async def wait_started(self) -> None:
-        """Raises OSError if the command cannot be run, NoKeeper if nobody could try."""
+        """Raises OSError if the command cannot be run, NoKeeper if nobody has tried."""
         await self._started
 
     async def wait(self) -> int:
@@ -60,6 +69,8 @@ class Kept:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_ENDED_S):
                     await self._gone.wait()
+        if not self._gone.is_set():  # stopped, or held up by what even KILL does not end
+            self._give_up()
 
     @property
     def is_gone(self) -> bool:
@@ -80,24 +91,41 @@ class Kept:
             self._close()
 
     def _take(self, word: str) -> None:
-        if self._started.done():
-            if not self._exited.done():
-                self._exited.set_result(int(word))
+        if word == ".":
+            self._is_done = True
         elif word.startswith("!"):
+            self._overdue.cancel()
             number = int(word[1:])
             self._started.set_exception(OSError(number, os.strerror(number)))
-        else:
+        elif not self.pid:
             self.pid, self.guard = map(int, word.split())
+            with contextlib.suppress(OSError):  # a guard that is gone is heard of next
+                self._line.send(keeper.GO)
+        elif word == "+":
+            self._overdue.cancel()
             self._started.set_result(None)
+        else:
+            self._exited.set_result(int(word))
+
+    def _give_up(self) -> None:
+        """Do without the guard. It is ours to kill as long as its line is open."""
+        if self.guard:
+            with contextlib.suppress(OSError):
+                os.kill(self.guard, signal.SIGKILL)
+        self._close()
 
     def _close(self) -> None:
+        self._overdue.cancel()
         self._loop.remove_reader(self._line)
         self._line.close()
         if not self._started.done():
-            self._started.set_exception(NoKeeper())
+            # Without the word to go it has not run, and may be started by another. With it, nobody knows.
+            self._started.set_exception(NoKeeper()) if not self.pid else self._started.set_result(None)
         if not self._exited.done():
-            self._exited.set_result(-9)  # the guard was killed, and could not tell
+            self._exited.set_result(-signal.SIGKILL)  # the guard was killed, and could not tell
         self._gone.set()
+        if self.pid and not self._is_done:
+            self._on_lost()
 
 
 class Keeper:
@@ -117,32 +145,29 @@ class Keeper:
         directory: Path,
         environ: Mapping[str, str],
         output: int,
+        on_lost: Callable[[], None],
         fence: Ruleset | None = None,
     ) -> Kept:
         """Start a command with nothing to read, which writes to `output`, inside of `fence`. Raises OSError, and
-        ValueError for what can be no command."""
-        if any("\0" in word for word in (*argv, str(directory), *environ, *environ.values())):
+        ValueError for what can be no command. `on_lost` is called if its guard is killed."""
+        if any(b"\0" in os.fsencode(word) for word in (*argv, str(directory), *environ, *environ.values())):
             raise ValueError("embedded null byte")
         program = shutil.which(argv[0], path=environ.get("PATH", os.defpath)) if "/" not in argv[0] else argv[0]
         if program is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
-        line = await self._open()
         plan = json.dumps(
             [[program, *argv[1:]], str(directory), dict(environ), fence.sieve.hex() if fence else ""]
         ).encode()
-        ours, theirs = socket.socketpair()
-        with theirs:
+        for _ in range(_ATTEMPTS):
+            line = await self._open()
             try:
-                _send(line, plan, output, theirs.fileno(), *([fence.fd] if fence else []))
-            except OSError:
-                ours.close()
+                kept = Kept(_hand_over(line, plan, output, fence.fd if fence else None), on_lost)
+                self._kept = {each for each in self._kept if not each.is_gone} | {kept}
+                await kept.wait_started()
+                return kept
+            except NoKeeper:
                 self._lose(line)
-                raise NoKeeper from None
-        self._kept = {kept for kept in self._kept if not kept.is_gone}
-        kept = Kept(ours)
-        self._kept.add(kept)
-        await kept.wait_started()
-        return kept
+        raise NoKeeper
 
     async def aclose(self) -> None:
         """End whoever is left, daemons too. No command can be started any more."""
@@ -152,7 +177,7 @@ class Keeper:
                 self._lose(self._line)
         await asyncio.gather(*(kept.end() for kept in self._kept))
         if self._process is not None:
-            await self._process.wait()
+            await _ended(self._process)
 
     async def _open(self) -> socket.socket:
         async with self._opening:
@@ -189,10 +214,32 @@ class Keeper:
             self._line = None
 
 
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """It ends when all guards have. One that is stopped is not waited for."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_ENDED_S):
+            await process.wait()
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
 def fenced(argv: Sequence[str], fence: int | None, sieve: bytes) -> tuple[str, ...]:
     """A command that goes into its fence, if there is one, and behind its sieve by itself: slower, but it needs no
     keeper."""
     return (*_PROGRAM, "" if fence is None else str(fence), sieve.hex(), *argv)
+
+
+def _hand_over(line: socket.socket, plan: bytes, output: int, fence: int | None) -> socket.socket:
+    """Our end of the line to the guard that takes it."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            _send(line, plan, output, theirs.fileno(), *([fence] if fence is not None else []))
+        except OSError:
+            ours.close()
+            raise NoKeeper from None
+    return ours
 
 
 def _send(line: socket.socket, plan: bytes, *fds: int) -> None:

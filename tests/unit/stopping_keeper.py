@@ -1,0 +1,57 @@
+"""`keeper.py` whose n-th guard stops before its n-th line, asks what to do, and then goes on or is killed.
+
+`python -I -S stopping_keeper.py KEEPER ADDRESS`: it asks at the unix socket ADDRESS. The answer `k` kills it, `c` lets
+it go on. The command's own process is left alone.
+"""
+
+import importlib.util
+import itertools
+import os
+import signal
+import socket
+import sys
+from types import FrameType
+from typing import Any
+
+PATH, ADDRESS = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("keeper", PATH)
+assert spec is not None
+assert spec.loader is not None
+keeper: Any = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(keeper)
+fork_guard, guard = keeper._fork_guard, keeper._guard
+number = itertools.count()
+limit = [0]
+
+
+def next_fork_guard(*arguments: Any) -> Any:
+    limit[0] = next(number)
+    return fork_guard(*arguments)
+
+
+def stopping_guard(*arguments: Any) -> None:
+    own, left = os.getpid(), limit[0]
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename != PATH or os.getpid() != own:
+            return None
+        if event == "line":
+            left -= 1
+            if left == -1:
+                ask()
+        return trace
+
+    sys.settrace(trace)
+    guard(*arguments)
+
+
+def ask() -> None:
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.connect(ADDRESS)
+        if wire.recv(1) == b"k":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+keeper._fork_guard, keeper._guard = next_fork_guard, stopping_guard
+keeper.main()

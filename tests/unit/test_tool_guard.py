@@ -1,0 +1,260 @@
+"""What a command started ends with its server, guard and keeper, whichever of them is killed, and when (D5, D9)."""
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import selectors
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import psutil
+import pytest
+
+from longboat.testing.kit import OpenKit
+from longboat.tools import family, keeper, keeping
+from longboat.tools.bash import BashTool
+from longboat.tools.jobs import Jobs
+
+pytestmark = pytest.mark.skipif(not family._HAS_PROC, reason="only Linux has guards")
+
+BOUND_S = 20
+HERE = Path(__file__).parent
+NOBODY = 65534
+CLOSE, KILL = b"c", b"k"
+WAITING_LINES = 10
+"""More than a guard executes before it has a command: then it stops while another one has it."""
+LONG = "(setsid env -i sleep 600 &) ; sleep 600"
+"""A command and a daemon of its own, which has left the group, the session and the environment."""
+ANCESTORS = 'guard=$PPID; keeper=$(cut -d" " -f4 /proc/$PPID/stat); '
+ATTACKS = {
+    "the guard": 'setsid env -i sh -c "kill -9 $guard; sleep 600" > /dev/null 2>&1 & sleep 600',
+    "the guard, with what holds the output": 'setsid env -i sh -c "kill -9 $guard; sleep 600" & sleep 600',
+    "the keeper and then the guard": 'setsid env -i sh -c "kill -9 $keeper; kill -9 $guard; sleep 600" & sleep 600',
+    "the guard and then the keeper": 'setsid env -i sh -c "kill -9 $guard; kill -9 $keeper; sleep 600" & sleep 600',
+    "both, stopped before": 'kill -STOP $keeper $guard; setsid env -i sh -c "kill -9 $guard $keeper; sleep 600" & wait',
+    "both, from a daemon": '(setsid env -i sh -c "(kill -9 $guard $keeper; sleep 600) &" >/dev/null 2>&1 &); sleep 600',
+}
+
+
+def alone(*arguments: str, directory: Path, user: int | None) -> "subprocess.CompletedProcess[str]":
+    """Run `lone_server.py` as root or as somebody else."""
+    argv = [sys.executable, str(HERE / "lone_server.py"), *arguments]
+    if user is not None:
+        os.chown(directory, user, user)
+    return subprocess.run(argv, check=False, user=user, cwd="/", capture_output=True, text=True, timeout=600)
+
+
+@pytest.fixture(params=[None, NOBODY], ids=["myself", "nobody"])
+def user(request: pytest.FixtureRequest) -> int | None:
+    user: int | None = request.param
+    if user is not None and os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    python = os.path.realpath(sys.executable)
+    if user is not None and subprocess.run(["test", "-x", python], check=False, user=user).returncode:
+        pytest.skip("others cannot run this Python")
+    return user
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """One that others can reach, too."""
+    with tempfile.TemporaryDirectory(prefix="lb-guard-") as path:
+        Path(path).chmod(0o755)
+        yield Path(path)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_command_that_kills_its_guard_or_keeper_takes_all_with_it(
+    name: str, directory: Path, user: int | None
+) -> None:
+    """D9: with the server alive, nothing of it is left, whoever killed what."""
+    done = alone("attack", str(directory), ANCESTORS + ATTACKS[name], directory=directory, user=user)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_server_killed_at_any_instant_of_a_start_leaves_nothing(directory: Path, user: int | None) -> None:
+    """D5: also what has left the group, the session and the environment."""
+    done = alone("killed", str(directory), LONG, directory=directory, user=user)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout.split()[2]) > 20, "many instants were tried"
+
+
+class Scene:
+    """A keeper whose guards stop at each of their lines in turn, and a server's end for it."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.asked = socket.socket(socket.AF_UNIX)
+        self.asked.bind(str(tmp_path / "ask"))
+        self.asked.listen()
+        self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            argv = [
+                sys.executable,
+                "-I",
+                "-S",
+                str(HERE / "stopping_keeper.py"),
+                keeper.__file__,
+                str(tmp_path / "ask"),
+            ]
+            self.process = subprocess.Popen(argv, stdin=theirs.fileno(), env={}, start_new_session=True)
+
+    def close(self) -> None:
+        self.line.close()
+        self.asked.close()
+        self.process.wait(BOUND_S)
+
+    def try_instant(self, tmp_path: Path, word: bytes) -> bool:
+        """Start a command; close its line (`c`) or have its guard killed (`k`) at the next instant. Returns when nobody
+        holds its output open any more: whether the guard got so far."""
+        output, write_end = os.pipe()
+        ours, theirs = socket.socketpair()
+        environ = {"PATH": os.environ["PATH"], keeper.MARK: "0-0/job-0"}
+        plan = json.dumps([["/bin/sh", "-c", LONG], str(tmp_path), environ, ""]).encode()
+        with theirs:
+            keeping._send(self.line, plan, write_end, theirs.fileno())
+        os.close(write_end)
+        with ours, os.fdopen(output, "rb", buffering=0) as ended:
+            return self._attend(ours, ended, word)
+
+    def _attend(self, ours: socket.socket, output: BinaryIO, word: bytes) -> bool:
+        reached, heard = False, b""
+        with selectors.DefaultSelector() as events:
+            for each in (ours, output, self.asked):
+                events.register(each, selectors.EVENT_READ)
+            while True:
+                ready = {key.fileobj for key, _ in events.select(BOUND_S)}
+                assert ready, "somebody is left, or nobody says anything"
+                if self.asked in ready:
+                    reached = True
+                    self._answer(ours, events, word)
+                elif ours in ready:
+                    data = _received(ours)
+                    heard += data
+                    if data and heard.count(b"\n") == 1:
+                        ours.sendall(keeper.GO)
+                    if not data or b"+" in heard:  # it runs: the end that it takes is the usual one from here on
+                        _close(ours, events)
+                elif not output.read(4096):
+                    return reached
+
+    def _answer(self, ours: socket.socket, events: selectors.BaseSelector, word: bytes) -> None:
+        wire, _ = self.asked.accept()
+        with wire:
+            if word == CLOSE:
+                _close(ours, events)
+            wire.sendall(word)
+
+
+def _received(line: socket.socket) -> bytes:
+    try:
+        return line.recv(4096)
+    except ConnectionResetError:  # killed before it had read all
+        return b""
+
+
+def _close(line: socket.socket, events: selectors.BaseSelector) -> None:
+    if line.fileno() >= 0:
+        events.unregister(line)
+        line.close()
+
+
+@pytest.mark.parametrize("word", [CLOSE, KILL])
+def test_a_line_closed_or_a_guard_killed_at_any_instant_leaves_nothing(tmp_path: Path, word: bytes) -> None:
+    """D5, D9: before each line that a guard executes, from its birth to its end."""
+    with contextlib.closing(Scene(tmp_path)) as scene:
+        reached = [scene.try_instant(tmp_path, word) for _ in range(WAITING_LINES)]
+        while reached[-1]:
+            reached.append(scene.try_instant(tmp_path, word))
+    assert len(reached) > 40
+
+
+async def test_a_command_does_not_run_before_the_server_has_heard_of_it(tmp_path: Path) -> None:
+    """D5: else a server that starts it again, or does not know of it, would run it twice or leave it alone."""
+    line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = await asyncio.create_subprocess_exec(*keeping._PROGRAM, stdin=theirs.fileno(), env={})
+    ours, theirs = socket.socketpair()
+    output, write_end = os.pipe()
+    with theirs:
+        plan = json.dumps([["/bin/sh", "-c", "touch ran"], str(tmp_path), {}, ""]).encode()
+        keeping._send(line, plan, write_end, theirs.fileno())
+    os.close(write_end)
+    ours.settimeout(BOUND_S)
+    assert ours.recv(100).endswith(b"\n"), "its process is there"
+    ours.close()
+    line.close()
+    await asyncio.wait_for(process.wait(), BOUND_S)
+    assert os.read(output, 1) == b""
+    os.close(output)
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_signals_that_can_be_caught_do_not_end_a_guard_or_keeper(tmp_path: Path) -> None:
+    jobs, kit = Jobs(tmp_path / "scratch"), OpenKit(tmp_path)
+    polite = (
+        "for name in TERM INT HUP QUIT USR1 USR2 ALRM PIPE CHLD RTMIN; do kill -$name $guard $keeper; done; echo on"
+    )
+    told = await kit.use(BashTool(jobs), command=ANCESTORS + polite)
+    assert told.content.startswith("on\n[exit code 0")
+    plain = await kit.use(BashTool(jobs), command="grep -E 'Sig(Ign|Blk)' /proc/self/status")
+    assert {line.split()[1] for line in plain.content.splitlines()[:2]} == {"0" * 16}, "none of this is passed on"
+    await jobs.aclose()
+
+
+@pytest.mark.parametrize("when", ["while it starts", "later", "before"])
+async def test_a_stopped_guard_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    monkeypatch.setattr(keeping, "_ANSWER_S", 2.0)
+    jobs, kit = Jobs(tmp_path / "scratch"), OpenKit(tmp_path)
+    wait = {"while it starts": "", "later": "sleep 0.5;", "before": ""}[when]
+    if when == "before":
+        others = "for pid in $(cat /proc/$keeper/task/$keeper/children); do [ $pid = $guard ] || kill -STOP $pid; done"
+        await kit.use(BashTool(jobs), command=ANCESTORS + others)
+    await asyncio.wait_for(kit.use(BashTool(jobs), command=f"{wait} kill -STOP $PPID; {LONG}", wait_s=1), BOUND_S)
+    for job in jobs.list():
+        assert await asyncio.wait_for(jobs.kill(job, by=None), BOUND_S)
+    await asyncio.wait_for(jobs.aclose(), BOUND_S)
+    assert family.find(None, f"{jobs.token}/") == set()
+
+
+async def test_with_keeper_and_waiting_guard_killed_the_next_command_is_guarded_all_the_same(tmp_path: Path) -> None:
+    """D9: nobody gets rid of the guard of the next command."""
+    jobs, kit = Jobs(tmp_path / "scratch"), OpenKit(tmp_path)
+    for _ in range(3):
+        await kit.use(BashTool(jobs), command="true")
+        process = jobs._keeper._process
+        assert process is not None
+        for victim in (psutil.Process(process.pid), *psutil.Process(process.pid).children()):
+            victim.kill()
+        told = await kit.use(BashTool(jobs), command="cat /proc/$PPID/cmdline")
+        assert "keeper.py" in told.content
+    await jobs.aclose()
+
+
+def test_the_mark_in_the_limits_tells_server_workspace_and_job_apart() -> None:
+    token = family.mark_of(Path("/data/scratch/one"))
+    other = family.mark_of(Path("/data/scratch/two"))
+    environ = {"PATH": os.environ["PATH"]}
+    limit = keeper.limits_of(f"{token}/job-00ff01")
+    with subprocess.Popen(["sleep", "60"], env=environ) as child:
+        resource.prlimit(child.pid, resource.RLIMIT_RTTIME, limit)
+        found = {
+            mark: child.pid in family.find(None, mark)
+            for mark in (
+                f"{token.partition('-')[0]}-",
+                f"{token}/",
+                f"{token}/job-00ff01",
+                f"{token}/job-00ff02",
+                f"{other}/",
+                f"{other}/job-00ff01",
+                family.mark_of(Path("/other/scratch/one")).partition("-")[0] + "-",
+            )
+        }
+        child.kill()
+    assert list(found.values()) == [True, True, True, False, False, False, False]
