@@ -28,6 +28,7 @@ ROWS = (
     "search",
     "calls",
     "wall",
+    "output",
     "terminal",
     "page",
 )

@@ -16,6 +16,7 @@ from longboat.tools.job_list import JobListTool
 from longboat.tools.job_output import JobOutputTool
 from longboat.tools.jobs import Jobs
 from longboat.tools.kit import ToolError
+from longboat.tools.output_files import OutputFile, OutputFiles
 from longboat.tools.seam import ToolCall
 from longboat.tools.tape import HEAD, TAIL, Tape
 
@@ -196,7 +197,7 @@ async def test_what_a_crashed_server_left_running_is_swept_by_the_next(tmp_path:
 
 
 async def test_the_number_of_output_files_is_bounded(jobs: Jobs, kit: OpenKit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longboat.tools.jobs.FILES_KEPT", 3)
+    monkeypatch.setattr("longboat.tools.output_files.FILES_KEPT", 3)
     await begin(jobs, kit, "seq 1 100000; sleep 1000")
     (running,) = jobs.scratch.iterdir()
     for _ in range(5):
@@ -206,9 +207,13 @@ async def test_the_number_of_output_files_is_bounded(jobs: Jobs, kit: OpenKit, m
     assert running in names, "the file of a running job stays"
 
 
+def output_file(directory: Path, name: str) -> OutputFile:
+    return OutputFiles(directory.parent, limit=2**30, workspace_limit=2**30).open(directory, name)
+
+
 def test_a_tape_read_from_anywhere_gives_what_follows_or_says_what_is_missing(tmp_path: Path) -> None:
     whole = "".join(f"{number}\n" for number in range(40_000))
-    tape = Tape(lambda: tmp_path / "all")
+    tape = Tape(lambda: output_file(tmp_path, "all"))
     for start in range(0, len(whole), 7_001):
         tape.write(whole[start : start + 7_001])
     assert tape.total == len(whole)
@@ -233,15 +238,16 @@ def test_a_tape_read_from_anywhere_gives_what_follows_or_says_what_is_missing(tm
 
 
 def test_a_tape_that_cannot_write_its_file_says_so_and_goes_on(tmp_path: Path) -> None:
-    tape = Tape(lambda: tmp_path / "not-there" / "file")
+    (tmp_path / "file").write_text("no directory")
+    tape = Tape(lambda: output_file(tmp_path / "file", "name"))
     tape.write("x" * 50_000)
     tape.write("y" * 50_000)
-    assert "70,000 characters left out; they could not be kept in a file: No such file" in tape.read()
+    assert "70,000 characters left out; they could not be kept in a file: File exists" in tape.read()
 
 
 def test_the_file_of_a_tape_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tape, "FILE_LIMIT", 100_000)
-    record = Tape(lambda: tmp_path / "file")
+    record = Tape(lambda: output_file(tmp_path, "file"))
     for _ in range(10):
         record.write("x" * 50_000)
     size = (tmp_path / "file").stat().st_size
@@ -252,7 +258,7 @@ def test_the_file_of_a_tape_is_bounded(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_tape_gives_what_memory_has_piece_by_piece(tmp_path: Path) -> None:
     text = "".join(f"{number:07}\n" for number in range(20_000))
     for size in (0, 10, HEAD, HEAD + 1, HEAD + TAIL, HEAD + 5 * TAIL, len(text)):
-        tape = Tape(lambda: tmp_path / "file.txt")
+        tape = Tape(lambda: output_file(tmp_path, "file.txt"))
         for at in range(0, size, 1_000):
             tape.write(text[at : min(at + 1_000, size)])
         tape.close()

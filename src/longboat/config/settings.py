@@ -115,6 +115,10 @@ class ServerSection(_Section, frozen=True, kw_only=True):
     """The largest request body, but for an import."""
     max_import_mb: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 512
     """The largest export that can be imported. It needs about five times as much memory for a moment."""
+    max_output_mb: Annotated[int, msgspec.Meta(ge=1, le=1_048_576)] = 512
+    """Disk space for the full output of commands, all workspaces together. The oldest output makes way."""
+    max_workspace_output_mb: Annotated[int, msgspec.Meta(ge=1, le=1_048_576)] = 256
+    """The same for one workspace."""
 
 
 class PermissionsSection(_Section, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from longboat.store.protocol import Entry, Row, Store, UniqueViolated, Unit, Wri
 from longboat.store.rows import client_from_row
 from longboat.store.sqlite import open_sqlite
 from longboat.tools import family
+from longboat.tools.output_files import MEGABYTE, OutputFiles
 from longboat.wire import models as wire
 from longboat.wire.events import Change, encode_body
 from longboat.wire.figures import Stats
@@ -110,6 +111,11 @@ class App:
         self._tasks = tasks
         self._tools = tools
         self._logins: Logins | None = None
+        self._output_files = OutputFiles(
+            scratches(settings.data_dir),
+            limit=settings.server.max_output_mb * MEGABYTE,
+            workspace_limit=settings.server.max_workspace_output_mb * MEGABYTE,
+        )
         self._open: dict[str, Workspace] = {}
         self._closings: dict[str, asyncio.Task[None]] = {}
         """Workspaces whose processes are being ended. They are gone before the directory is opened again, or we are."""
@@ -215,7 +221,7 @@ class App:
 
         if self._logins is None:
             self._logins = Logins(self.settings.data_dir / "logins")
-        return partial(Workspace, logins=self._logins)
+        return partial(Workspace, logins=self._logins, output_files=self._output_files)
 
     async def workspaces(self) -> WorkspacePage:
         rows = await self._store.read(lambda reader: reader.fetch("workspaces_all"))

@@ -33,6 +33,7 @@ from longboat.runtime.workbench import Workbench
 from longboat.store.protocol import Entry, Store, Unit
 from longboat.store.rows import RunRecord
 from longboat.tools.mcp.logins import Logins
+from longboat.tools.output_files import OutputFiles
 from longboat.tools.sandbox import warning
 from longboat.tools.seam import Tool
 from longboat.wire.events import Change, encode_body
@@ -50,6 +51,7 @@ class Household:
         models: ModelDesk,
         tools: Iterable[Tool],
         logins: Logins,
+        output_files: OutputFiles,
     ) -> None:
         self.id = workspace_id
         self.directory = directory
@@ -66,6 +68,7 @@ class Household:
             scratch=scratches(settings.data_dir) / self.id,
             config=self.config,
             logins=logins,
+            output_files=output_files,
             extra=tools,
             tell=self._tell,
         )

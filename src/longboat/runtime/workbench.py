@@ -32,6 +32,7 @@ from longboat.runtime.outfit import Outfit
 from longboat.runtime.tasks import Tasks
 from longboat.tools.brief import few
 from longboat.tools.kit import ToolError
+from longboat.tools.output_files import OutputFiles
 from longboat.tools.sandbox import SandboxMode, SandboxPolicy
 from longboat.tools.seam import Tool
 from longboat.wire import models as wire
@@ -64,6 +65,7 @@ class Workbench:
         scratch: Path,
         config: Callable[[], Config],
         logins: "Logins",
+        output_files: OutputFiles,
         extra: Iterable[Tool],
         tell: Callable[[msgspec.Struct], None],
     ) -> None:
@@ -72,6 +74,7 @@ class Workbench:
         self._scratch = scratch
         self._config = config
         self._logins = logins
+        self._output_files = output_files
         self._extra = tuple(extra)
         self._tell = tell
         self._library = Library(directory, environ=os.environ, user_dir=Path.home())
@@ -266,7 +269,11 @@ class Workbench:
         from longboat.tools.jobs import Jobs
 
         if self.jobs is None:
-            mine = self.jobs = Jobs(self._scratch, on_change=lambda job_id, _: self._tell(_shown(mine.get(job_id))))
+            mine = self.jobs = Jobs(
+                self._scratch,
+                files=self._output_files,
+                on_change=lambda job_id, _: self._tell(_shown(mine.get(job_id))),
+            )
         return self.jobs
 
     def jobs_shown(self) -> tuple[workshop.Job, ...]:

@@ -39,6 +39,7 @@ from longboat.store.rows import (
     insert_session,
 )
 from longboat.tools.mcp.logins import Logins
+from longboat.tools.output_files import OutputFiles
 from longboat.tools.seam import Tool
 from longboat.wire import models as wire
 from longboat.wire.events import Change, encode_body
@@ -82,6 +83,7 @@ class Workspace(Household):
         models: ModelDesk,
         tools: Iterable[Tool],
         logins: Logins,
+        output_files: OutputFiles,
         on_free: Callable[["Workspace"], None],
     ) -> None:
         super().__init__(
@@ -92,6 +94,7 @@ class Workspace(Household):
             models=models,
             tools=tools,
             logins=logins,
+            output_files=output_files,
         )
         self.closing = False
         self._place = place

@@ -17,12 +17,13 @@ from longboat.tools import family
 from longboat.tools.job import Job, JobState, Launch, Process
 from longboat.tools.keeping import Keeper
 from longboat.tools.kit import ToolError
+from longboat.tools.output_files import MEGABYTE, OutputFile, OutputFiles
 from longboat.tools.tape import Tape
 
 LIMIT = 20
 """Jobs that run at a time, and ended ones that can still be read."""
-FILES_KEPT = 50
-"""Output files kept in the scratch directory."""
+SCRATCH_LIMIT = 512 * MEGABYTE
+"""For output files, where nobody has set another."""
 _CLOSE_S = 3.0
 _REAPED_S = 2.0
 """How long we wait to hear of the end of what was killed."""
@@ -34,17 +35,24 @@ OnChange = Callable[[str, JobState], None]
 
 
 class Jobs:
-    """`scratch` is the workspace's own directory for output files, emptied when it closes. `on_change` is told of every
-    job that begins or ends."""
+    """`scratch` is the workspace's own directory for output files, emptied when it closes; `files` are those of all
+    workspaces of the server. `on_change` is told of every job that begins or ends."""
 
-    def __init__(self, scratch: Path, *, limit: int = LIMIT, on_change: OnChange | None = None) -> None:
+    def __init__(
+        self,
+        scratch: Path,
+        *,
+        files: OutputFiles | None = None,
+        limit: int = LIMIT,
+        on_change: OnChange | None = None,
+    ) -> None:
         self.scratch = scratch
         self._limit = limit
         self._on_change = on_change
         self.token = family.mark_of(scratch)
         self._all: dict[str, Job] = {}
         self._background: dict[str, Job] = {}
-        self._files: list[Path] = []
+        self._files = files or OutputFiles(scratch.parent, limit=SCRATCH_LIMIT, workspace_limit=SCRATCH_LIMIT)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._keeper = Keeper()
         self._closing = False
@@ -111,6 +119,7 @@ class Jobs:
         await self._keeper.aclose()
         await self._finish_tasks()  # of guards that did not end in time
         await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
+        self._files.forget(self.scratch)
 
     async def _launch(self, launch: Launch, show: Show | None) -> Job:
         job_id = f"job-{secrets.token_hex(3)}"
@@ -160,14 +169,8 @@ class Jobs:
         if self._on_change is not None:
             self._on_change(job.job_id, job.state)
 
-    def _new_file(self, job_id: str) -> Path:
-        self.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        ended = [path for path in self._files if path.stem not in self._all]
-        for old in ended[: max(0, len(ended) - FILES_KEPT + 1)]:
-            old.unlink(missing_ok=True)
-            self._files.remove(old)
-        self._files.append(self.scratch / f"{job_id}.txt")
-        return self._files[-1]
+    def _new_file(self, job_id: str) -> OutputFile:
+        return self._files.open(self.scratch, f"{job_id}.txt")
 
     def _spawn(self, coroutine: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
         task = asyncio.get_running_loop().create_task(coroutine)

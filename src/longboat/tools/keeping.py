@@ -47,6 +47,8 @@ class Kept:
         self._started: asyncio.Future[None] = loop.create_future()
         self._exited: asyncio.Future[int] = loop.create_future()
         self._gone = asyncio.Event()
+        self.is_given_up = False
+        """The guard did not answer in time."""
         self._is_done = False
         """The guard has said that nobody is left."""
         self._overdue = loop.call_later(_ANSWER_S, self._give_up)
@@ -109,6 +111,7 @@ class Kept:
 
     def _give_up(self) -> None:
         """Do without the guard. It is ours to kill as long as its line is open."""
+        self.is_given_up = True
         if self.guard:
             with contextlib.suppress(OSError):
                 os.kill(self.guard, signal.SIGKILL)
@@ -162,11 +165,16 @@ class Keeper:
             line = await self._open()
             try:
                 kept = Kept(_hand_over(line, plan, output, fence.fd if fence else None), on_lost)
-                self._kept = {each for each in self._kept if not each.is_gone} | {kept}
+            except NoKeeper:
+                self._lose(line)
+                continue
+            self._kept = {each for each in self._kept if not each.is_gone} | {kept}
+            try:
                 await kept.wait_started()
                 return kept
             except NoKeeper:
-                self._lose(line)
+                if kept.is_given_up:
+                    self._lose(line)
         raise NoKeeper
 
     async def aclose(self) -> None:

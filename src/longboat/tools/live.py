@@ -23,9 +23,8 @@ class Live:
     def write(self, text: str) -> None:
         if self._closed or not text:
             return
-        text = self._text + text
-        self._skipped += max(0, len(text) - AT_ONCE)
-        self._text = text[-AT_ONCE:]
+        self._skipped += max(0, len(self._text) + len(text) - AT_ONCE)
+        self._text = (self._text + text[-AT_ONCE:])[-AT_ONCE:]
         if self._timer is None:
             self._flush()
 

@@ -1,15 +1,24 @@
 """The output of a process as it comes, stdout and stderr in one order.
 
 Read in gulps with a rest between them, so that a program that writes without end does not keep the loop busy: it waits
-for us instead.
+for us instead. A gulp is as large as can be dealt with quickly, and while there is more to read, the loop has at least
+half of the time for others.
 """
 
 import asyncio
+import contextlib
+import fcntl
 import os
+import time
 from collections.abc import Callable
 
-_GULP = 256 * 1024
+_CAPACITY = 1024 * 1024
+"""What the kernel keeps for us while we rest: the most that it grants to everybody."""
+_GULPS = 16 * 1024, _CAPACITY
+_LONG_S, _SHORT_S = 0.004, 0.001
+"""Of the processor. What took longer is followed by a smaller gulp, what took less by a larger one."""
 _REST_S = 0.01
+"""After a small gulp: who prints line by line is read a few lines at a time."""
 
 
 class Pipe:
@@ -18,7 +27,11 @@ class Pipe:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._fd, self.write_end = os.pipe()
+        self._gulp_size = _GULPS[-1]
         os.set_blocking(self._fd, False)
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            with contextlib.suppress(OSError):  # its user has too many large ones
+                fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, _CAPACITY)
         self.is_open = True
         """Until nobody can write to it any more, or until it is closed."""
 
@@ -29,9 +42,9 @@ class Pipe:
 
     def drain(self) -> None:
         """Take what is there now, without a rest; bounded, as somebody may go on writing."""
-        for _ in range(8):
-            if not self.is_open or not self._gulp():
-                return
+        left = 2 * _CAPACITY
+        while left > 0 and self.is_open and (size := self._gulp()):
+            left -= size
 
     def close(self) -> None:
         self._close_write_end()
@@ -55,18 +68,29 @@ class Pipe:
 
     def _readable(self) -> None:
         self._loop.remove_reader(self._fd)
-        self._gulp()
+        start = time.thread_time()
+        was_full = self._gulp() == self._gulp_size
+        took_s = time.thread_time() - start
         if self.is_open:
-            self._timer = self._loop.call_later(_REST_S, self._wait)
+            self._timer = self._loop.call_later(max(_SHORT_S, took_s) if was_full else _REST_S, self._wait)
+        if was_full:
+            self._adapt(took_s)
 
-    def _gulp(self) -> bool:
-        """Whether there was something to read."""
+    def _adapt(self, took_s: float) -> None:
+        smallest, largest = _GULPS
+        if took_s > _LONG_S:
+            self._gulp_size = max(smallest, self._gulp_size // 2)
+        elif took_s < _SHORT_S:
+            self._gulp_size = min(largest, self._gulp_size * 2)
+
+    def _gulp(self) -> int:
+        """How much there was to read."""
         try:
-            data = os.read(self._fd, _GULP)
+            data = os.read(self._fd, self._gulp_size)
         except BlockingIOError:
-            return False
+            return 0
         if data:
             self._take(data)
         else:
             self.close()
-        return bool(data)
+        return len(data)

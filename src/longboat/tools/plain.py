@@ -15,7 +15,9 @@ _ESCAPE = re.compile(
     r")"
 )
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)\Z|\r\Z")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_C0 = bytes({*range(0x20), 0x7F} - {0x09, 0x0A})
+_C0_IN_TEXT = dict.fromkeys(_C0)
+_C1_IN_UTF_8 = re.compile(rb"\xc2[\x80-\x9f]")
 LONGEST_ESCAPE = 4096
 """An escape that goes on for longer is not waited for."""
 
@@ -42,4 +44,11 @@ def _clean(text: str) -> str:
     text = _ESCAPE.sub("", text) if "\x1b" in text else text
     # A line that is written over with a lone return is a progress bar: each state becomes a line of its own.
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-    return _CONTROL.sub("", text)
+    return _without_controls(text)
+
+
+def _without_controls(text: str) -> str:
+    # Five times as fast as one regular expression, and more than that for binary data: see benchmarks/rows/output.py.
+    if text.isascii():
+        return text.translate(_C0_IN_TEXT)
+    return _C1_IN_UTF_8.sub(b"", text.encode().translate(None, _C0)).decode()

@@ -4,8 +4,8 @@ Owns what is kept and what is left out. Must not know processes.
 """
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TextIO
+
+from longboat.tools.output_files import WAS_REMOVED, OutputFile
 
 HEAD = TAIL = 15_000
 """Characters kept of the beginning and of the end: what a model reads at once."""
@@ -14,25 +14,26 @@ FILE_LIMIT = 64 * 1024 * 1024
 
 
 class Tape:
-    """Text is written at its end and read from any place on. `new_file` is asked for a path if the text gets long."""
+    """Text is written at its end and read from any place on. `new_file` is asked for a file if the text gets long."""
 
-    def __init__(self, new_file: Callable[[], Path]) -> None:
+    def __init__(self, new_file: Callable[[], OutputFile]) -> None:
         self.total = 0
         self._new_file = new_file
         self._head = ""
         self._tail = ""
-        self._file: TextIO | None = None
-        self._path: Path | None = None
+        self._file: OutputFile | None = None
         self._problem = ""
 
     def write(self, text: str) -> None:
         self._spill(text)
         self.total += len(text)
         room = HEAD - len(self._head)
-        self._head += text[:room]
-        self._tail += text[room:]
-        if len(self._tail) > 4 * TAIL:
-            self._tail = self._tail[-TAIL:]
+        if room:
+            self._head += text[:room]
+            text = text[room:]
+        self._tail = (
+            self._tail + text if len(self._tail) + len(text) <= 4 * TAIL else (self._tail + text[-TAIL:])[-TAIL:]
+        )
 
     def read(self, since: int = 0) -> str:
         """The text from `since` on; of more than `HEAD + TAIL` characters a part is left out, and a line says so."""
@@ -58,26 +59,23 @@ class Tape:
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
-            self._file = None
+            self._file.finish()
 
     def _spill(self, text: str) -> None:
         """Everything goes to the file from the moment on when memory no longer holds it all."""
         if self._problem or self.total + len(text) <= HEAD + TAIL:
             return
         try:
-            if self._path is None:
-                self._path = self._new_file()
-                self._file = self._path.open("w", encoding="utf-8", newline="")
+            if self._file is None:
+                self._file = self._new_file()
                 text = self._head + self._tail + text
-            if self._file is not None:
-                self._file.write(text)
-                self._file.flush()
-                if self.total > FILE_LIMIT:
-                    self._problem = f"; {self._path} holds only the first {self._file.tell():,} bytes"
-                    self.close()
+            if not self._file.write(text.encode()) or self.total > FILE_LIMIT:
+                self._file.close()
+                self._problem = f"; {self._file.path} holds only the first {self._file.length:,} bytes"
         except OSError as error:
             self._problem = f"; they could not be kept in a file: {error.strerror}"
 
     def _where(self) -> str:
-        return self._problem or f"; the full output is in {self._path}"
+        if self._file is not None and self._file.is_dropped:
+            return WAS_REMOVED
+        return self._problem or f"; the full output is in {self._file.path if self._file is not None else None}"
