@@ -232,6 +232,21 @@ async def test_a_second_cancel_does_not_save_the_command(jobs: Jobs, bash: BashT
     await until(lambda: family.find(None, f"{jobs.token}/") == set())
 
 
+async def test_two_cancels_at_any_instant_leave_nothing_running(jobs: Jobs, bash: BashTool, kit: OpenKit) -> None:
+    """L6 for tools: the second one comes while the first waits for the process to be there, so that it can be ended."""
+    for steps in range(0, 40, 3):
+        running = asyncio.create_task(kit.use(bash, command="sleep 1000"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await until(lambda: not jobs._tasks)
+        assert family.find(None, f"{jobs.token}/") == set()
+
+
 async def test_a_long_command_moves_to_the_background_and_goes_on(jobs: Jobs, bash: BashTool, kit: OpenKit) -> None:
     result = await kit.use(bash, command=f"echo begun; {WAIT_FOR_GO}; echo done", wait_s=1.5)
     (job,) = jobs.list()

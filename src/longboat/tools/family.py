@@ -25,6 +25,7 @@ _HAS_PROC = os.path.exists("/proc/self/stat")
 _LOOK_EVERY_S = 0.02
 _GIVE_UP_S = 5.0
 _DEAD = "ZX"
+_PIECE = 256 * 1024
 _LIMIT = b"Max realtime timeout"
 
 
@@ -55,7 +56,8 @@ def find(group: int | None, mark: str, *, guard: int | None = None) -> set[int]:
     """The living processes of a group, of all marks that begin with `mark`, and below the guard."""
     if not _HAS_PROC:
         return {-group} if group is not None and is_alive(-group) else set()
-    table = _table()
+    # Threads of the kernel have no group; a command and its children always have one.
+    table = {pid: entry for pid, entry in _table().items() if entry.group}
     found = {pid for pid, entry in table.items() if group in (entry.group, entry.session) or _marked(pid, mark)}
     children: dict[int, list[int]] = {}
     for pid, entry in table.items():
@@ -132,34 +134,39 @@ def _table() -> dict[int, _Entry]:
 
 
 def _read(pid: int) -> _Entry | None:
+    # The name in parentheses may hold spaces and parentheses of its own.
+    fields = _content(pid, "stat").rpartition(b")")[2].split(maxsplit=4)
+    return _Entry(fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3])) if len(fields) > 3 else None
+
+
+def _content(pid: int, name: str) -> bytes:
+    """Of a file below /proc; nothing if the process is another user's, or gone. All processes are looked at while
+    somebody waits: a file object would take three times as long."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            # The name in parentheses may hold spaces and parentheses of its own.
-            fields = file.read().rpartition(")")[2].split()
+        fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
     except OSError:
-        return None
-    return _Entry(fields[0], int(fields[1]), int(fields[2]), int(fields[3])) if len(fields) > 3 else None
+        return b""
+    content = b""
+    try:
+        while piece := os.read(fd, _PIECE):
+            content += piece
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+    return content
 
 
 def _marked(pid: int, mark: str) -> bool:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            if f"\0{MARK}={mark}".encode() in b"\0" + file.read():
-                return True
-    except OSError:
-        pass  # another user's, or gone
-    return _marked_in_limits(pid, mark)
+    return f"\0{MARK}={mark}".encode() in b"\0" + _content(pid, "environ") or _marked_in_limits(pid, mark)
 
 
 def _marked_in_limits(pid: int, mark: str) -> bool:
-    try:
-        with open(f"/proc/{pid}/limits", "rb") as file:
-            soft, hard, _ = file.read().rpartition(_LIMIT)[2].split(maxsplit=2)
-    except (OSError, ValueError):
-        return False
-    if not hard.isdigit():
-        return False  # unlimited, as for everybody else
+    fields = _content(pid, "limits").rpartition(_LIMIT)[2].split(maxsplit=2)
+    if len(fields) < 2 or not fields[1].isdigit():
+        return False  # gone, or unlimited, as for everybody else
+    soft, hard = fields[0], int(fields[1])
     marked_soft, marked_hard = limits_of(mark)
     if mark.endswith("-"):
-        return int(hard) >> PLACE_BITS == marked_hard >> PLACE_BITS
-    return int(hard) == marked_hard and (mark.endswith("/") or soft == b"%d" % marked_soft)
+        return hard >> PLACE_BITS == marked_hard >> PLACE_BITS
+    return hard == marked_hard and (mark.endswith("/") or soft == b"%d" % marked_soft)

@@ -70,10 +70,14 @@ class Jobs:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            # A process that is being started cannot be called back: wait for it, then end it.
-            with contextlib.suppress(ToolError):
-                await self.end(await starting)
+            # A process that is being started cannot be called back: wait for it, then end it. Somebody who is canceled
+            # once more meanwhile does not wait, but it goes on.
+            await asyncio.shield(self._spawn(self._end_started(starting)))
             raise
+
+    async def _end_started(self, starting: "asyncio.Task[Job]") -> None:
+        with contextlib.suppress(ToolError):
+            await self.end(await starting)
 
     def adopt(self, job: Job) -> None:
         """Make it a job; a ToolError if there are too many."""

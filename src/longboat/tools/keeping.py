@@ -98,16 +98,25 @@ class Kept:
         elif word.startswith("!"):
             self._overdue.cancel()
             number = int(word[1:])
-            self._started.set_exception(OSError(number, os.strerror(number)))
+            self._settle(OSError(number, os.strerror(number)))
         elif not self.pid:
             self.pid, self.guard = map(int, word.split())
             with contextlib.suppress(OSError):  # a guard that is gone is heard of next
                 self._line.send(keeper.GO)
         elif word == "+":
             self._overdue.cancel()
-            self._started.set_result(None)
+            self._settle()
         else:
             self._exited.set_result(int(word))
+
+    def _settle(self, error: Exception | None = None) -> None:
+        """Tell who waits for the start, if anybody still does."""
+        if self._started.done():
+            return
+        if error is None:
+            self._started.set_result(None)
+        else:
+            self._started.set_exception(error)
 
     def _give_up(self) -> None:
         """Do without the guard. It is ours to kill as long as its line is open."""
@@ -121,9 +130,8 @@ class Kept:
         self._overdue.cancel()
         self._loop.remove_reader(self._line)
         self._line.close()
-        if not self._started.done():
-            # Without the word to go it has not run, and may be started by another. With it, nobody knows.
-            self._started.set_exception(NoKeeper()) if not self.pid else self._started.set_result(None)
+        # Without the word to go it has not run, and may be started by another. With it, nobody knows.
+        self._settle(None if self.pid else NoKeeper())
         if not self._exited.done():
             self._exited.set_result(-signal.SIGKILL)  # the guard was killed, and could not tell
         self._gone.set()
