@@ -1,8 +1,10 @@
 """bash (A1): output, exit, bounds, time limits, cancel."""
 
 import asyncio
+import fcntl
 import os
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -136,6 +138,13 @@ async def test_a_program_that_writes_without_end_is_bounded_and_leaves_the_loop_
     assert "[ended by its time limit after " in result.content
     assert turns > 20
     assert len("".join(kit.outputs)) < 100_000
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="other systems choose the size themselves")
+async def test_the_kernel_keeps_much_output_while_the_loop_does_other_work(bash: BashTool, kit: OpenKit) -> None:
+    """Output is read at 50 MB/s (benchmarks/rows/output.py): that takes a larger pipe than a program gets by itself."""
+    told = await kit.use(bash, command=f"{sys.executable} -c 'import fcntl; print(fcntl.fcntl(1, fcntl.F_GETPIPE_SZ))'")
+    assert int(told.content.split()[0]) >= 2**20
 
 
 async def test_colors_and_broken_bytes_become_plain_text(bash: BashTool, kit: OpenKit) -> None:

@@ -14,11 +14,13 @@ from collections.abc import Callable
 
 _CAPACITY = 1024 * 1024
 """What the kernel keeps for us while we rest: the most that it grants to everybody."""
-_GULPS = 16 * 1024, _CAPACITY
-_LONG_S, _SHORT_S = 0.004, 0.001
+_MUCH = 16 * 1024
+"""Whoever writes so much in a rest is read again soon."""
+_GULPS = _MUCH, _CAPACITY
+_LONG_S, _SHORT_S = 0.002, 0.0005
 """Of the processor. What took longer is followed by a smaller gulp, what took less by a larger one."""
-_REST_S = 0.01
-"""After a small gulp: who prints line by line is read a few lines at a time."""
+_LEAST_REST_S, _REST_S = 0.001, 0.01
+"""The longer one if there was little to read: who prints line by line is read a few lines at a time."""
 
 
 class Pipe:
@@ -69,12 +71,12 @@ class Pipe:
     def _readable(self) -> None:
         self._loop.remove_reader(self._fd)
         start = time.thread_time()
-        was_full = self._gulp() == self._gulp_size
+        size = self._gulp()
         took_s = time.thread_time() - start
         if self.is_open:
-            self._timer = self._loop.call_later(max(_SHORT_S, took_s) if was_full else _REST_S, self._wait)
-        if was_full:
-            self._adapt(took_s)
+            rest_s = max(_LEAST_REST_S, took_s) if size >= _MUCH else _REST_S
+            self._timer = self._loop.call_later(rest_s, self._wait)
+        self._adapt(took_s)
 
     def _adapt(self, took_s: float) -> None:
         smallest, largest = _GULPS
