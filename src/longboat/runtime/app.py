@@ -117,6 +117,7 @@ class App:
         self._opens_no_more = False
         self._idle_exit: asyncio.TimerHandle | None = None
         self._watch_idleness()
+        store.when_gone(self._stop_unrecorded_work)
 
     @property
     def busy(self) -> bool:
@@ -131,6 +132,14 @@ class App:
         if self._store.problem is not None:
             return Health(status="degraded", detail=self._store.problem)
         return Health(status="ok")
+
+    def _stop_unrecorded_work(self) -> None:
+        """The data directory is gone (D8): what runs would act and cost without a record. Its end is not recorded
+        either, so the log says which runs these are."""
+        for workspace in self._open.values():
+            if runs := workspace.sessions.run_ids:
+                logger.error("unfinished runs of %s are lost: %s", workspace.directory, ", ".join(runs))
+            workspace.sessions.interrupt()
 
     def gauges(self) -> dict[str, float]:
         workspaces = self._open.values()

@@ -10,6 +10,32 @@ from longboat.errors import DataDirError
 from longboat.regular import opener
 
 STORE_NAME = "longboat.db"
+SIDE_FILES = ("-wal", "-shm")
+"""What SQLite keeps beside the database while it is open, by the ending of the name."""
+
+
+class OpenFiles:
+    """Tells whether the paths of the open database still lead to the files that were opened.
+
+    By device and inode: what somebody deleted, moved or replaced is found out, and no inode is used again while a file
+    is open. No descriptors of our own: closing one would drop the locks that SQLite holds on the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        names = (str(path), *(f"{path}{end}" for end in SIDE_FILES))
+        self._known = [(name, os.stat(name)) for name in names]
+
+    def are_in_place(self) -> bool:
+        try:
+            for name, known in self._known:
+                found = os.stat(name)
+                if found.st_ino != known.st_ino or found.st_dev != known.st_dev:
+                    return False
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            pass  # it cannot be looked at now, which does not mean that it is gone
+        return True
 
 
 @contextmanager

@@ -7,6 +7,7 @@ batch that holds only deltas commits without fsync; the next durable commit sync
 """
 
 import asyncio
+import logging
 import sqlite3
 import threading
 import time
@@ -19,12 +20,14 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from longboat.errors import DataDirError, StoreUnavailable
+from longboat.errors import DataDirError, DataDirGone, StoreDamaged, StoreUnavailable
+from longboat.store.datadir import OpenFiles
 from longboat.store.migrations import migrate
 from longboat.store.protocol import Entry, Listener, Published, Row, UniqueViolated, Unit, Write, WriteMissed
 from longboat.store.queries import load_queries
 from longboat.wire.plain import folded
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_BATCH = 256
@@ -92,9 +95,12 @@ class SqliteStore:
             ((self.epoch,),) = self._connection.execute(self._queries["epoch_raise"].sql).fetchall()
             last_seq = self._connection.execute(self._queries["last_seq"].sql).fetchone()
             self._numbers: dict[str, int] = dict(self._connection.execute(self._queries["last_numbers"].sql).fetchall())
+            self._files = OpenFiles(path)  # after a write: now all of them are there
         except BaseException:
             self._connection.close()
             raise
+        self._gone = False
+        self._tell_gone: Callable[[], None] = lambda: None
         self._seqs = count((last_seq[0] if last_seq else 0) + 1)
         self._synchronous = "FULL"
         self._listeners: dict[str, Listener] = {}
@@ -112,7 +118,7 @@ class SqliteStore:
 
     @property
     def problem(self) -> str | None:
-        return self._problem
+        return self._gone_error().message if self._is_gone() else self._problem
 
     def next_seq(self) -> int:
         return next(self._seqs)
@@ -127,7 +133,12 @@ class SqliteStore:
         try:
             return await self._loop.run_in_executor(threads, self._read, query)
         except sqlite3.Error as error:
+            if _is_damage(error):
+                raise StoreDamaged(str(error)) from error
             raise StoreUnavailable(f"The store cannot be read: {error}.") from error
+
+    def when_gone(self, told: Callable[[], None]) -> None:
+        self._tell_gone = told
 
     def listen(self, workspace_id: str, listener: Listener | None) -> None:
         if listener is None:
@@ -160,7 +171,7 @@ class SqliteStore:
     def _read(self, query: Callable[["SqliteReader"], T]) -> T:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._local.connection = _connect(self._path)
+            connection = self._local.connection = self._connect_reader()
             connection.execute("PRAGMA query_only = ON")
             connection.row_factory = sqlite3.Row
             self._reader_connections.append(connection)
@@ -169,6 +180,29 @@ class SqliteStore:
             return query(SqliteReader(connection, self._sql))
         finally:
             connection.execute("COMMIT")
+
+    def _connect_reader(self) -> sqlite3.Connection:
+        """Only ever to the file that the writer has open: another may be in its place."""
+        if not self._is_gone():
+            connection = _connect(self._path)
+            if not self._is_gone():
+                return connection
+            connection.close()
+        raise self._gone_error()
+
+    # On any thread
+
+    def _is_gone(self) -> bool:
+        """Whether the database was taken away under us. It stays so: what was committed last may be lost."""
+        if not self._gone and not self._files.are_in_place():
+            self._gone = True
+            logger.error("%s", self._gone_error().message)
+            with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+                self._loop.call_soon_threadsafe(self._tell_gone)
+        return self._gone
+
+    def _gone_error(self) -> DataDirGone:
+        return DataDirGone(str(self._path.parent))
 
     # On the writer thread
 
@@ -196,9 +230,15 @@ class SqliteStore:
         return batch, True
 
     def _commit(self, batch: Sequence[_Pending]) -> None:
+        """Looks for the files before it, so that nothing refused is in a directory that was moved, and after it, so
+        that nothing is accepted into one that was deleted meanwhile (D8). Deltas alone promise nothing."""
+        durable = any(pending.unit.durable for pending in batch)
+        if durable and self._is_gone():
+            self._refuse(batch, self._gone_error())
+            return
         numbers = dict(self._numbers)
         try:
-            self._synchronize("FULL" if any(p.unit.durable for p in batch) else "NORMAL")
+            self._synchronize("FULL" if durable else "NORMAL")
             self._begin()
             for pending in batch:
                 self._attempt(pending)
@@ -206,6 +246,9 @@ class SqliteStore:
         except sqlite3.Error as error:
             self._abandon(batch, error)
             self._numbers = numbers
+        else:
+            if durable and self._is_gone():
+                self._refuse(batch, self._gone_error())
 
     def _begin(self) -> None:
         end = time.monotonic() + BUSY_TIMEOUT_S
@@ -228,10 +271,13 @@ class SqliteStore:
         if self._connection.in_transaction:
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
+        # Also where a unit had failed by itself: it may have clashed with one that is now undone.
+        self._refuse(batch, _unavailable(error))
+
+    def _refuse(self, batch: Sequence[_Pending], error: StoreUnavailable) -> None:
         for pending in batch:
             pending.published.clear()
-            # Also where a unit had failed by itself: it may have clashed with one that is now undone.
-            pending.error = _unavailable(error)
+            pending.error = error
 
     def _attempt(self, pending: _Pending) -> None:
         """Run one unit in a savepoint: its failure leaves the others of the batch alone."""
@@ -332,7 +378,13 @@ def _translate(error: Exception) -> Exception:
     return error
 
 
+def _is_damage(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def _unavailable(error: sqlite3.Error) -> StoreUnavailable:
+    if _is_damage(error):
+        return StoreDamaged(str(error))
     return StoreUnavailable(
         f"The store cannot be written: {error}. Nothing was accepted; mend the disk or its rights, then resend."
     )
