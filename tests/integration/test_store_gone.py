@@ -1,4 +1,4 @@
-"""D8: a data directory that is deleted, moved or replaced while the server runs is noticed; nothing is accepted into it."""
+"""D8: a data directory that is deleted, moved or replaced under a running server is noticed; nothing is accepted."""
 
 import asyncio
 import logging
@@ -34,6 +34,11 @@ def delete_write_ahead_log(data: Path) -> None:
 
 def delete_database(data: Path) -> None:
     (data / STORE_NAME).unlink()
+
+
+@pytest.fixture(autouse=True)
+def look_at_every_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longboat.store.datadir.SIDE_FILES_EVERY_S", 0.0)
 
 
 ways = pytest.mark.parametrize(
