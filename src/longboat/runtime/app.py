@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from longboat.config.settings import Settings
-from longboat.errors import BadInput, ServerLeaving, StoreUnavailable, WorkspaceNotFound
+from longboat.errors import BadInput, ServerLeaving, StoreDamaged, StoreUnavailable, WorkspaceNotFound
 from longboat.runtime.clock import now
 from longboat.runtime.figures import read_stats, since_day
 from longboat.runtime.insistence import RESTORE_S, insist
@@ -292,7 +292,15 @@ class App:
         for row in gone:
             await insist(partial(self._store.submit, _client_gone(row)), for_s=RESTORE_S)
         for row in unfinished:
-            await (await self.workspace(row["workspace_id"])).restore()
+            try:
+                await (await self.workspace(row["workspace_id"])).restore()
+            except StoreUnavailable as error:
+                if not isinstance(error, StoreDamaged):
+                    raise
+                logger.error("the unfinished runs of workspace %s stay as they are: %s", row["workspace_id"], error)
+            except Exception:
+                # A damaged row, or a defect of ours: the other workspaces are not to pay for it.
+                logger.exception("the unfinished runs of workspace %s could not be taken up", row["workspace_id"])
 
     async def leave(self, *, drain_s: float, hurry: asyncio.Event) -> None:
         """B5: let active runs end within the drain time, interrupt the rest, then end the streams."""

@@ -89,6 +89,7 @@ class SqliteStore:
         self._sql = {name: query.sql for name, query in self._queries.items()}
         path.touch(mode=0o600)  # private even where the directory is not; SQLite gives its other files the same mode
         self._connection = _connect(path, timeout_s=0)
+        self._connection.text_factory = text_or_bytes
         try:
             migrate(self._connection, str(path))
             self._connection.execute("PRAGMA foreign_keys = ON")
@@ -346,7 +347,26 @@ class SqliteReader:
         self._queries = queries
 
     def fetch(self, query: str, **params: Any) -> list[Row]:
-        return self._connection.execute(self._queries[query], params).fetchall()
+        sql = self._queries[query]
+        try:
+            return self._connection.execute(sql, params).fetchall()
+        except sqlite3.OperationalError as error:
+            if not str(error).startswith("Could not decode to UTF-8"):
+                raise
+        # One damaged text must not hide the other rows. Only now, because each text then costs a call.
+        self._connection.text_factory = text_or_bytes
+        try:
+            return self._connection.execute(sql, params).fetchall()
+        finally:
+            self._connection.text_factory = str
+
+
+def text_or_bytes(raw: bytes) -> str | bytes:
+    """Text as it is on disk; bytes if it was damaged, which no shape takes for text."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
 
 
 def _connect(path: Path, *, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
