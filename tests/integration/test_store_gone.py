@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import shutil
+import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from boat import launch
 
 from longboat.errors import DataDirGone
 from longboat.store.datadir import STORE_NAME
+from longboat.store.protocol import Reader
 from longboat.testing import Gate, Pause, Say, ScriptedModel
 
 
@@ -85,13 +88,19 @@ async def test_d8_a_unit_that_is_committed_while_the_directory_goes_is_refused(t
         assert bench.published == []
 
 
-async def test_d8_a_reader_never_opens_what_is_in_the_place_of_the_store(tmp_path: Path) -> None:
+async def test_d8_what_was_saved_can_be_read_by_every_reader_until_the_server_stops(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     async with open_bench(tmp_path / "data") as bench:
-        bench.store._local = type(bench.store._local)()  # as for a reader thread that has not read yet
         replace_directory(tmp_path / "data")
-        with pytest.raises(DataDirGone):
-            await bench.titles()
+        sqlite3.connect(tmp_path / "data" / STORE_NAME).executescript("UPDATE sessions SET title = 'of another'")
+        both = threading.Barrier(2)
+
+        def read(reader: Reader) -> list[str]:
+            both.wait()  # at the same time, so on both threads
+            rows = reader.fetch("sessions_page", workspace_id="w", before=2**62, limit=5)
+            return [row["title"] for row in rows]
+
+        assert await asyncio.gather(bench.store.read(read), bench.store.read(read)) == [["s"], ["s"]]
 
 
 async def test_d8_active_runs_are_stopped_and_named_in_the_log(

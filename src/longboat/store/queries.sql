@@ -454,3 +454,58 @@ SELECT day, max(CASE WHEN place = (total * 50 + 99) / 100 THEN seconds END) AS p
     max(CASE WHEN place = (total * 90 + 99) / 100 THEN seconds END) AS p90,
     max(CASE WHEN place = (total * 99 + 99) / 100 THEN seconds END) AS p99, max(seconds) AS most
 FROM ranked GROUP BY day ORDER BY day;
+
+-- name: check_counts
+-- How much a store holds.
+SELECT (SELECT count(*) FROM workspaces) AS workspaces, (SELECT count(*) FROM sessions) AS sessions,
+    (SELECT count(*) FROM messages) AS messages, (SELECT count(*) FROM runs) AS runs,
+    (SELECT count(*) FROM runs WHERE state != 'finished') AS unfinished_runs,
+    (SELECT coalesce(sum(last - first + 1), 0) FROM events) AS events;
+
+-- name: check_sessions
+-- All sessions, page by page.
+SELECT *, 0 AS busy FROM sessions WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: check_messages
+-- All messages, page by page.
+SELECT *, rowid AS place FROM messages WHERE rowid > :after ORDER BY rowid LIMIT :limit;
+
+-- name: check_runs
+-- All runs, page by page.
+SELECT *, seq AS place FROM runs WHERE seq > :after ORDER BY seq LIMIT :limit;
+
+-- name: check_permissions
+-- All permissions that were ever asked, page by page.
+SELECT place, session_id, permission_id AS ask_id, body FROM permissions WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: check_questions
+-- All questions, page by page.
+SELECT place, session_id, question_id AS ask_id, body FROM questions WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: check_changes
+-- All file changes, page by page.
+SELECT *, change_id AS place FROM file_changes WHERE change_id > :after ORDER BY change_id LIMIT :limit;
+
+-- name: check_grants
+-- All granted rules, page by page.
+SELECT * FROM (SELECT *, row_number() OVER (ORDER BY session_id, rule) AS place FROM grants)
+WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: check_todos
+-- All plans, page by page.
+SELECT * FROM (SELECT *, row_number() OVER (ORDER BY session_id) AS place FROM todos)
+WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: check_events
+-- The whole log, page by page.
+SELECT *, entry_id AS place FROM events WHERE entry_id > :after ORDER BY entry_id LIMIT :limit;
+
+-- name: check_permissions_left
+-- Permissions that wait although their run is over.
+SELECT permissions.session_id, permission_id AS ask_id FROM permissions JOIN runs USING (workspace_id, run_id)
+WHERE permissions.state = 'pending' AND runs.state = 'finished';
+
+-- name: check_questions_left
+-- Questions that wait although their run is over.
+SELECT questions.session_id, question_id AS ask_id FROM questions JOIN runs USING (workspace_id, run_id)
+WHERE questions.state = 'pending' AND runs.state = 'finished';

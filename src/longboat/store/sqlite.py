@@ -15,16 +15,19 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from longboat.errors import DataDirError, DataDirGone, StoreDamaged, StoreUnavailable
+from longboat.store.check import check_quickly
 from longboat.store.datadir import OpenFiles
 from longboat.store.migrations import migrate
-from longboat.store.protocol import Entry, Listener, Published, Row, UniqueViolated, Unit, Write, WriteMissed
+from longboat.store.protocol import Entry, Listener, Published, Report, UniqueViolated, Unit, Write, WriteMissed
 from longboat.store.queries import load_queries
+from longboat.store.reading import SqliteReader, text_or_bytes
 from longboat.wire.plain import folded
 
 logger = logging.getLogger(__name__)
@@ -101,6 +104,7 @@ class SqliteStore:
             self._connection.close()
             raise
         self._gone = False
+        self._noticing = threading.Lock()
         self._tell_gone: Callable[[], None] = lambda: None
         self._seqs = count((last_seq[0] if last_seq else 0) + 1)
         self._synchronous = "FULL"
@@ -110,10 +114,10 @@ class SqliteStore:
         self._inbox: SimpleQueue[_Pending | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_loop, name="store-writer", daemon=True)
         self._thread.start()
-        self._local = threading.local()
-        self._reader_connections: list[sqlite3.Connection] = []
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
-        self._replayers = ThreadPoolExecutor(REPLAYERS, thread_name_prefix="store-replayer")
+        # Opened now: later another file might be in the place of this one (D8).
+        self._readers = _Readers(path, READERS, "store-reader")
+        self._replayers = _Readers(path, REPLAYERS, "store-replayer")
+        self._checker = ThreadPoolExecutor(1, thread_name_prefix="store-check")
 
     # On the loop
 
@@ -129,14 +133,21 @@ class SqliteStore:
         self._inbox.put(_Pending(unit, future))
         return future
 
-    async def read(self, query: Callable[["SqliteReader"], T], *, replay: bool = False) -> T:
-        threads = self._replayers if replay else self._readers
+    async def read(self, query: Callable[[SqliteReader], T], *, replay: bool = False) -> T:
+        readers = self._replayers if replay else self._readers
         try:
-            return await self._loop.run_in_executor(threads, self._read, query)
+            return await self._loop.run_in_executor(readers.threads, self._read, query, readers)
         except sqlite3.Error as error:
             if _is_damage(error):
                 raise StoreDamaged(str(error)) from error
             raise StoreUnavailable(f"The store cannot be read: {error}.") from error
+
+    async def check(self, *, limit_s: float) -> Report:
+        check = partial(check_quickly, self._path, limit_s=limit_s, give_up=self._closing)
+        try:
+            return await self._loop.run_in_executor(self._checker, check)
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"The store cannot be checked: {error}.") from error
 
     def when_gone(self, told: Callable[[], None]) -> None:
         self._tell_gone = told
@@ -151,10 +162,9 @@ class SqliteStore:
         self._closing.set()
         self._inbox.put(None)
         await asyncio.to_thread(self._thread.join)
-        self._readers.shutdown()
-        self._replayers.shutdown()
-        for connection in self._reader_connections:
-            connection.close()
+        self._readers.close()
+        self._replayers.close()
+        self._checker.shutdown()
         self._connection.close()
 
     def settle(self, batch: Sequence[_Pending]) -> None:
@@ -169,37 +179,26 @@ class SqliteStore:
 
     # On a reader thread
 
-    def _read(self, query: Callable[["SqliteReader"], T]) -> T:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = self._connect_reader()
-            connection.execute("PRAGMA query_only = ON")
-            connection.row_factory = sqlite3.Row
-            self._reader_connections.append(connection)
+    def _read(self, query: Callable[[SqliteReader], T], readers: "_Readers") -> T:
+        connection = readers.idle.get()
         connection.execute("BEGIN")
         try:
             return query(SqliteReader(connection, self._sql))
         finally:
             connection.execute("COMMIT")
-
-    def _connect_reader(self) -> sqlite3.Connection:
-        """Only ever to the file that the writer has open: another may be in its place."""
-        if not self._is_gone():
-            connection = _connect(self._path)
-            if not self._is_gone():
-                return connection
-            connection.close()
-        raise self._gone_error()
+            readers.idle.put(connection)
 
     # On any thread
 
     def _is_gone(self) -> bool:
         """Whether the database was taken away under us. It stays so: what was committed last may be lost."""
         if not self._gone and not self._files.are_in_place():
-            self._gone = True
-            logger.error("%s", self._gone_error().message)
-            with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
-                self._loop.call_soon_threadsafe(self._tell_gone)
+            with self._noticing:
+                if not self._gone:
+                    self._gone = True
+                    logger.error("%s", self._gone_error().message)
+                    with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+                        self._loop.call_soon_threadsafe(self._tell_gone)
         return self._gone
 
     def _gone_error(self) -> DataDirGone:
@@ -339,34 +338,22 @@ class SqliteStore:
         return Published(first, last, (entry.session_id, entry.parent_session_id), data)
 
 
-class SqliteReader:
-    """See `longboat.store.protocol.Reader`."""
+class _Readers:
+    """Threads that read, and a connection for each."""
 
-    def __init__(self, connection: sqlite3.Connection, queries: dict[str, str]) -> None:
-        self._connection = connection
-        self._queries = queries
+    def __init__(self, path: Path, number: int, name: str) -> None:
+        self.threads = ThreadPoolExecutor(number, thread_name_prefix=name)
+        self.idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        self._connections = [_connect(path) for _ in range(number)]
+        for connection in self._connections:
+            connection.execute("PRAGMA query_only = ON")
+            connection.row_factory = sqlite3.Row
+            self.idle.put(connection)
 
-    def fetch(self, query: str, **params: Any) -> list[Row]:
-        sql = self._queries[query]
-        try:
-            return self._connection.execute(sql, params).fetchall()
-        except sqlite3.OperationalError as error:
-            if not str(error).startswith("Could not decode to UTF-8"):
-                raise
-        # One damaged text must not hide the other rows. Only now, because each text then costs a call.
-        self._connection.text_factory = text_or_bytes
-        try:
-            return self._connection.execute(sql, params).fetchall()
-        finally:
-            self._connection.text_factory = str
-
-
-def text_or_bytes(raw: bytes) -> str | bytes:
-    """Text as it is on disk; bytes if it was damaged, which no shape takes for text."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw
+    def close(self) -> None:
+        self.threads.shutdown()
+        for connection in self._connections:
+            connection.close()
 
 
 def _connect(path: Path, *, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
