@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import chain, count
 from pathlib import Path
 from tempfile import mkstemp
@@ -120,23 +120,25 @@ def _begin_new_epoch(copy: Path) -> None:
 
 
 def _set_aside(database: Path) -> Path | None:
-    """Keep the present database under another name. It stays in place too, until the new one replaces it."""
-    if not database.exists():
-        for end in SIDE_FILES:
-            Path(f"{database}{end}").unlink(missing_ok=True)
-        return None
-    with suppress(sqlite3.Error), closing(sqlite3.connect(database, timeout=0)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # closing it then leaves one file
+    """Keep the present database under another name, byte for byte. It stays in place too, until the new one replaces
+    it; its write-ahead log does not, which would be read as part of the new one."""
     kept = _free_name(database)
-    try:
-        os.link(database, kept)
-    except OSError:  # not every file system has links
-        shutil.copy2(database, kept)
+    log, kept_log = Path(f"{database}-wal"), Path(f"{kept}-wal")
+    for path, other in ((database, kept), (log, kept_log)):
+        if path.exists() and path.stat().st_size:
+            _also_as(path, other)
+    _sync(database.parent)
     for end in SIDE_FILES:
-        # Of a database too damaged to be opened: they belong to it, and would be read as part of the new one.
-        with suppress(FileNotFoundError):
-            os.rename(f"{database}{end}", f"{kept}{end}")
-    return kept
+        Path(f"{database}{end}").unlink(missing_ok=True)
+    return kept if kept.exists() else None
+
+
+def _also_as(path: Path, other: Path) -> None:
+    try:
+        os.link(path, other)
+    except OSError:  # not every file system has links
+        shutil.copy2(path, other)
+        _sync(other)
 
 
 def _free_name(database: Path) -> Path:
