@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 from longboat.errors import DataDirError
 from longboat.store.datadir import STORE_NAME
-from longboat.store.invariants import find_violations
 from longboat.store.migrations import migrations
 from longboat.store.protocol import Problem, Report
 from longboat.store.queries import load_queries
@@ -132,6 +131,8 @@ def _references(connection: sqlite3.Connection) -> Iterator[Problem]:
 
 
 def _violations(reader: SqliteReader) -> Iterator[Problem]:
+    from longboat.store.invariants import find_violations  # here: a server that starts does not need them
+
     try:
         yield from find_violations(reader)
     except sqlite3.DatabaseError as error:

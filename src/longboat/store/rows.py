@@ -7,11 +7,10 @@ session and no other (D12).
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from longboat.core.rules import Rule, RuleInvalid, parse_rule
 from longboat.core.stream import extend
 from longboat.errors import SessionDamaged
 from longboat.store.protocol import Reader, Row, Write
@@ -29,6 +28,9 @@ from longboat.wire.models import (
 from longboat.wire.requests import Approve, Effort
 from longboat.wire.sse import Decoder
 from longboat.wire.workshop import TodoItem
+
+if TYPE_CHECKING:
+    from longboat.core.rules import Rule
 
 _parts = msgspec.json.Decoder(tuple[Part, ...])
 _attachments = msgspec.json.Decoder(tuple[Attachment, ...])
@@ -67,7 +69,7 @@ class RunRecord:
 
 T = TypeVar("T")
 
-_DAMAGE = (msgspec.MsgspecError, RuleInvalid, ValueError, TypeError)
+_DAMAGE = (msgspec.MsgspecError, ValueError, TypeError)
 """What decoding raises at a row that was damaged."""
 
 
@@ -219,8 +221,13 @@ def change_from_row(row: Row) -> FileChangeRecord:
 
 
 @_damage_costs_the_session("granted rule", "rule")
-def rule_from_row(row: Row) -> Rule:
-    return parse_rule(row["rule"])
+def rule_from_row(row: Row) -> "Rule":
+    from longboat.core.rules import RuleInvalid, parse_rule  # here: it brings the reader of shell commands along
+
+    try:
+        return parse_rule(row["rule"])
+    except RuleInvalid as error:
+        raise ValueError(str(error)) from error
 
 
 Ask = TypeVar("Ask", Permission, Question)
