@@ -62,7 +62,6 @@ HINTS: dict[str, str] = {
     "config_invalid": "`longboat config --schema` shows what a longboat.json may hold.",
     "store_unavailable": "`longboat doctor` shows the data directory and the free disk space.",
     "data_dir_gone": "`longboat session export ID` still saves a session; then `longboat stop --force`.",
-    "no_database": "--data-dir names another directory; `longboat doctor` shows the one that is used.",
 }
 """The next step for each error that has one at the command line."""
 
