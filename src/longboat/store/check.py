@@ -33,7 +33,7 @@ def database_of(path: Path) -> Path:
 
 
 def check_deeply(file: Path) -> Report:
-    """Everything that can be checked. Takes about a minute for each gigabyte."""
+    """Everything that can be checked, however long it takes."""
     with closing(open_for_reading(file)) as connection:
         problems = [*_file_problems(connection, "integrity_check"), *_references(connection)]
         if schema_of(connection) == newest_schema():
