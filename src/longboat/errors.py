@@ -27,6 +27,7 @@ LongboatError
 │   ├── SessionBusy
 │   ├── NothingToUndo
 │   ├── UndoConflict          somebody else changed the file since
+│   ├── SessionDamaged        a row of the session cannot be read; other sessions are not affected
 │   ├── NoLoginPending        no MCP server waits for this login, or no longer
 │   └── ServerBusy            asked to stop only if idle, and it is not
 ├── BodyTooLarge              more than the server takes in one request                413
@@ -34,6 +35,8 @@ LongboatError
 ├── Unavailable               try again later                                          503
 │   ├── ServerLeaving
 │   └── StoreUnavailable      the disk is full, locked or read-only; nothing was half-accepted
+│       ├── DataDirGone       the data directory was deleted or replaced while the server runs
+│       └── StoreDamaged      the database file is damaged where it was read or written
 ├── DataDirError              the server cannot start on this data directory
 ├── ListenError               the server cannot listen where it was told to
 ├── ModelError                a model request failed: `retryable` tells whether to try again
@@ -210,6 +213,19 @@ class UndoConflict(Conflict):
     code = "undo_conflict"
 
 
+class SessionDamaged(Conflict):
+    code = "session_damaged"
+
+    def __init__(self, session_id: str, what: str) -> None:
+        super().__init__(
+            f"Session {session_id!r} is damaged: {what} cannot be read. Other sessions are not affected. "
+            f"`longboat session export {session_id}` saves what is readable; then delete the session, "
+            "or restore a backup (`longboat store restore`)."
+        )
+        self.session_id = session_id
+        self.what = what
+
+
 class NoLoginPending(Conflict):
     code = "no_login_pending"
 
@@ -242,6 +258,27 @@ class ServerLeaving(Unavailable):
 
 class StoreUnavailable(Unavailable):
     code = "store_unavailable"
+
+
+class DataDirGone(StoreUnavailable):
+    code = "data_dir_gone"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"The data directory {path} was deleted, moved or replaced while the server was running, so nothing can be "
+            "saved. Sessions can still be read and exported until the server stops. Then put the directory back or "
+            "restore a backup (`longboat store restore`), and start the server again."
+        )
+
+
+class StoreDamaged(StoreUnavailable):
+    code = "store_damaged"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(
+            f"The database is damaged: {detail}. `longboat store check` shows what is affected; "
+            "`longboat store restore` puts a backup in its place."
+        )
 
 
 class DataDirError(LongboatError):

@@ -3,12 +3,12 @@
 import random
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from longboat.runtime.files import _counts
 from longboat.runtime.undo import _settled
+from longboat.store.rows import FileChangeRecord
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_a_large_rewrite_with_many_equal_lines_is_counted_in_no_time() -> None:
     assert time.process_time() - begun < 3
 
 
-def row(path: Path, before: bytes | None, after: bytes | None, pending: str | None = None) -> dict[str, Any]:
-    return {"path": str(path), "before": before, "after": after, "pending": pending}
+def change(path: Path, before: bytes | None, after: bytes | None, pending: str | None = None) -> FileChangeRecord:
+    return FileChangeRecord(session_id="s", run_id="r", path=str(path), before=before, after=after, pending=pending)
 
 
 @pytest.mark.parametrize(
@@ -61,5 +61,5 @@ def test_the_next_change_or_the_file_tells_what_became_of_an_expected_one(
     path = tmp_path.resolve() / "a.txt"
     if content is not None:
         path.write_bytes(content)
-    (write,) = _settled([row(path, *each) for each in rows])
+    (write,) = _settled([change(path, *each) for each in rows])
     assert (write.query, write.params) == (settled, {"pending": "k"})

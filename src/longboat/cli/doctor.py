@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from longboat.wire.models import AgentInfo
 
 LOW_DISK = 200_000_000
+CHECK_S = 5.0
+"""How long the database is looked at without --deep."""
 SOCKET_PATH_MAX = 107
 """What a unix socket's address has room for."""
 
@@ -38,18 +40,20 @@ class Finding:
 
 
 @click.command(short_help="Check what is configured, reachable and wrong.")
+@click.option("--deep", is_flag=True, help="Also check the whole database, as `longboat store check` does.")
 @cwd_option
 @click.pass_context
-def doctor(ctx: click.Context, cwd: str) -> None:
-    """Check the installation, the data directory, the server, the configuration and the models.
+def doctor(ctx: click.Context, deep: bool, cwd: str) -> None:
+    """Check the installation, the data directory, the database, the server, the configuration and the models.
 
     Exit code 1 if something is wrong.
 
     \b
     longboat doctor
+    longboat doctor --deep
     """
     wrong = 0
-    for finding in examine(Path(cwd)):
+    for finding in examine(Path(cwd), deep=deep):
         color = {Verdict.OK: "green", Verdict.NOTE: "yellow", Verdict.WRONG: "red"}[finding.verdict]
         click.echo(f"{click.style(f'{finding.verdict:<5}', fg=color)}  {finding.subject:<14}  {finding.detail}")
         wrong += finding.verdict is Verdict.WRONG
@@ -58,10 +62,11 @@ def doctor(ctx: click.Context, cwd: str) -> None:
         ctx.exit(1)
 
 
-def examine(cwd: Path) -> Iterator[Finding]:
+def examine(cwd: Path, *, deep: bool = False) -> Iterator[Finding]:
     """All findings, in the order in which a person would look."""
     yield from _installation()
     yield from _data_directory()
+    yield from _database(deep)
     yield from _socket()
     yield from _server()
     yield _wall()
@@ -97,6 +102,29 @@ def _data_directory() -> Iterator[Finding]:
     else:
         advice = "too little. Make room, or set LONGBOAT_DATA_DIR to another place."
         yield Finding(Verdict.WRONG, "data", f"{detail}: {advice}")
+
+
+def _database(deep: bool) -> Iterator[Finding]:
+    from longboat.store.check import check_deeply, check_quickly
+    from longboat.store.datadir import STORE_NAME
+    from longboat.wire.discovery import data_dir
+
+    file = data_dir(os.environ, Path.home()).absolute() / STORE_NAME
+    if not file.exists():
+        return
+    try:
+        report = check_deeply(file) if deep else check_quickly(file, limit_s=CHECK_S)
+    except LongboatError as error:
+        yield Finding(Verdict.WRONG, "database", error.message)
+        return
+    if report.problems:
+        detail = f"{report.problems[0].detail}; `longboat store check` shows all that is wrong"
+        yield Finding(Verdict.WRONG, "database", f"{file} is damaged: {detail}")
+    elif report.complete:
+        looked = "every row was read" if deep else "--deep reads every row"
+        yield Finding(Verdict.OK, "database", f"{report.size / 1e6:,.1f} MB, sound ({looked})")
+    else:
+        yield Finding(Verdict.NOTE, "database", f"too large to check within {CHECK_S:g} s: --deep checks all of it")
 
 
 def _socket() -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from longboat.errors import (
     PermissionNotFound,
     QuestionNotFound,
     RunNotFound,
+    SessionDamaged,
     SessionNotFound,
 )
 from longboat.wire.ids import check_own_id
@@ -40,11 +41,11 @@ def run_meant(connection: "Connection", workspace_id: str, text: str) -> Run:
 
 
 def session_meant(connection: "Connection", workspace_id: str, text: str) -> Session:
-    """The session, likewise."""
+    """The session, likewise. Of a damaged one, what the list has of it: it can still be exported and deleted."""
     text = _given(text)
     try:
         return connection.send(calls.session(workspace_id, check_own_id(text, field="session_id")))
-    except (SessionNotFound, BadInput) as missing:
+    except (SessionNotFound, SessionDamaged, BadInput) as missing:
         pages = connection.pages(lambda after: calls.sessions(workspace_id, limit=500, after=after))
         return _only("sessions", text, ((each.id, each) for page in pages for each in page.items), missing)
 

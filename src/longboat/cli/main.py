@@ -38,6 +38,7 @@ COMMANDS: dict[str, str] = {
     "status": "Show the server and what it is doing.",
     "serve": "Run a server in the foreground.",
     "stop": "Stop the server.",
+    "store": "Back up, restore and check the database.",
     "logs": "Show the background server's log.",
     "completion": "Print the completion of commands, options and ids for your shell.",
     "version": "Show the versions of this command and of the server.",
@@ -60,6 +61,7 @@ HINTS: dict[str, str] = {
     "server_busy": "`longboat runs --state active` shows what runs; `longboat stop --force` stops it anyway.",
     "config_invalid": "`longboat config --schema` shows what a longboat.json may hold.",
     "store_unavailable": "`longboat doctor` shows the data directory and the free disk space.",
+    "data_dir_gone": "`longboat session export ID` still saves a session; then `longboat stop --force`.",
 }
 """The next step for each error that has one at the command line."""
 

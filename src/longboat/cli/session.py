@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
+import msgspec
 
 from longboat.cli import candidates
 from longboat.cli.console import ago, json_line, notice, one_line, safe, table
@@ -195,25 +196,32 @@ def fork_session(session_id: str, message_id: str | None, cwd: str) -> None:
     click.echo(f"{forked.id} {one_line(forked.title)}")
 
 
+class LeftOut(msgspec.Struct):
+    """Of an export, what it lacks."""
+
+    left_out: tuple[str, ...] = ()
+
+
 @session.command("export")
 @click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
 @click.option("--markdown", is_flag=True, help="A page for people. It cannot be imported again.")
 @cwd_option
 def export_session(session_id: str, markdown: bool, cwd: str) -> None:
     """Print all that is finished of a session as one document: JSON that `session import` takes, or Markdown.
+    What is damaged in the database is left out, and named on stderr.
 
     \b
     longboat session export 0198c2f4-… > session.json
     longboat session export --markdown 0198c2f4-… > session.md
     """
-    import msgspec
-
     from longboat.cli.ids import session_meant
     from longboat.client import calls
 
     connection, workspace_id = _workspace(cwd)
     found = session_meant(connection, workspace_id, session_id)
     content = connection.send(calls.export_text(workspace_id, found.id, "markdown" if markdown else "json"))
+    if not markdown and (left_out := msgspec.json.decode(content, type=LeftOut).left_out):
+        notice(f"Damaged and left out: {one_line(', '.join(left_out))}.")
     click.echo(safe(content.decode()) if markdown else msgspec.json.format(content, indent=2), nl=not markdown)
 
 

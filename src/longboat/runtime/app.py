@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from longboat.config.settings import Settings
-from longboat.errors import BadInput, ServerLeaving, StoreUnavailable, WorkspaceNotFound
+from longboat.errors import BadInput, DataDirError, ServerLeaving, StoreDamaged, StoreUnavailable, WorkspaceNotFound
 from longboat.runtime.clock import now
 from longboat.runtime.figures import read_stats, since_day
 from longboat.runtime.insistence import RESTORE_S, insist
@@ -44,6 +44,8 @@ T = TypeVar("T")
 FINAL_S = 2.0
 """How long interrupted turns have for their final writes (T4). With what closing takes: out within drain + 5 s (B5)."""
 PRUNE_EVERY_S = 3600.0
+CHECK_S = 10.0
+"""How long a start looks for damage in the store, beside all other work."""
 
 
 @asynccontextmanager
@@ -71,6 +73,7 @@ async def open_app(
             try:
                 await app.recover(hurry)
                 tasks.spawn(app.prune(), name="prune")
+                tasks.spawn(app.check_store(), name="check store")
                 yield app
             finally:
                 await app.leave(drain_s=0, hurry=asyncio.Event())
@@ -122,7 +125,9 @@ class App:
         self._opening = asyncio.Lock()
         self._opens_no_more = False
         self._idle_exit: asyncio.TimerHandle | None = None
+        self._damage: str | None = None
         self._watch_idleness()
+        store.when_gone(self._stop_unrecorded_work)
 
     @property
     def busy(self) -> bool:
@@ -136,7 +141,17 @@ class App:
             return Health(status="leaving")
         if self._store.problem is not None:
             return Health(status="degraded", detail=self._store.problem)
+        if self._damage is not None:
+            return Health(status="degraded", detail=self._damage)
         return Health(status="ok")
+
+    def _stop_unrecorded_work(self) -> None:
+        """The data directory is gone (D8): what runs would act and cost without a record. Its end is not recorded
+        either, so the log says which runs these are."""
+        for workspace in self._open.values():
+            if runs := workspace.sessions.run_ids:
+                logger.error("unfinished runs of %s are lost: %s", workspace.directory, ", ".join(runs))
+            workspace.sessions.interrupt()
 
     def gauges(self) -> dict[str, float]:
         workspaces = self._open.values()
@@ -289,7 +304,15 @@ class App:
         for row in gone:
             await insist(partial(self._store.submit, _client_gone(row)), for_s=RESTORE_S)
         for row in unfinished:
-            await (await self.workspace(row["workspace_id"])).restore()
+            try:
+                await (await self.workspace(row["workspace_id"])).restore()
+            except StoreUnavailable as error:
+                if not isinstance(error, StoreDamaged):
+                    raise
+                logger.error("the unfinished runs of workspace %s stay as they are: %s", row["workspace_id"], error)
+            except Exception:
+                # A damaged row, or a defect of ours: the other workspaces are not to pay for it.
+                logger.exception("the unfinished runs of workspace %s could not be taken up", row["workspace_id"])
 
     async def leave(self, *, drain_s: float, hurry: asyncio.Event) -> None:
         """B5: let active runs end within the drain time, interrupt the rest, then end the streams."""
@@ -328,6 +351,20 @@ class App:
             rush = waits.spawn(_all([waits.spawn(hurry.wait(), name="hurry")]), name="rush")
             await asyncio.wait([all_done, rush], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
             return all_done.done()
+
+    async def check_store(self) -> None:
+        """Look for damage once, after the start: health and the log tell of it (D12)."""
+        try:
+            report = await self._store.check(limit_s=CHECK_S)
+        except (StoreUnavailable, DataDirError) as error:
+            logger.warning("%s", error.message)
+            return
+        if report.problems:
+            more = f" and {len(report.problems) - 1} more" if len(report.problems) > 1 else ""
+            self._damage = StoreDamaged(report.problems[0].detail + more).message
+            logger.error("%s", self._damage)
+        elif not report.complete and not self.leaving:
+            logger.info("the store is too large to be checked at the start: `longboat store check` checks all of it")
 
     async def prune(self) -> None:
         """Forget old events now and then. A store that fails is tried again the next time."""

@@ -18,7 +18,7 @@ from longboat.runtime.clock import now
 from longboat.runtime.insistence import insist
 from longboat.store.protocol import Entry, Store, Unit, Write, WriteMissed
 from longboat.store.rows import ASK_QUERIES as QUERIES
-from longboat.store.rows import pending
+from longboat.store.rows import ask_from_row, pending
 from longboat.wire.asks import (
     AskState,
     Permission,
@@ -106,7 +106,7 @@ class _Desk(Generic[Ask]):
         rows = await self._store.read(
             lambda reader: reader.fetch(self._queries.by_id, id=ask_id, workspace_id=self._workspace_id)
         )
-        return msgspec.json.decode(rows[0]["body"], type=self._shape) if rows else None
+        return ask_from_row(rows[0], self._shape) if rows else None
 
     def withdraw(self, about: Callable[[Ask], bool], closing: Closing) -> None:
         for ask, future in list(self._waiting.values()):

@@ -3,13 +3,15 @@
 import asyncio
 import base64
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from longboat.runtime.clock import now
-from longboat.runtime.transcript import Transcript, read_family, read_finished
-from longboat.store.protocol import Reader, Row, Store
+from longboat.runtime.transcript import Transcript, read_family, read_legible
+from longboat.store.protocol import Reader, Store
+from longboat.store.rows import FileChangeRecord, change_from_row, readable
 from longboat.tools.paths import shown
 from longboat.wire.archive import (
     FORMAT,
@@ -27,8 +29,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def export(store: Store, workspace_id: str, directory: Path, session_id: str) -> SessionExport:
-    family, rows = await store.read(lambda reader: _read(reader, workspace_id, session_id))
-    return await asyncio.to_thread(_document, directory, family, rows)
+    """Also of a damaged session, with what is readable: the document says what it lacks (D12)."""
+    left_out: list[str] = []
+    family, changes = await store.read(lambda reader: _read(reader, workspace_id, session_id, left_out))
+    return await asyncio.to_thread(_document, directory, family, changes, left_out)
 
 
 def encoded(document: SessionExport) -> bytes:
@@ -40,12 +44,18 @@ def encoded(document: SessionExport) -> bytes:
     return _encode(fields)
 
 
-def _read(reader: Reader, workspace_id: str, session_id: str) -> tuple[tuple[Transcript, ...], Sequence[Row]]:
-    family = read_family(reader, workspace_id, read_finished(reader, workspace_id, session_id))
-    return family, reader.fetch("changes_standing", session_id=session_id, run_id=None)
+def _read(
+    reader: Reader, workspace_id: str, session_id: str, left_out: list[str]
+) -> tuple[tuple[Transcript, ...], list[FileChangeRecord]]:
+    read = partial(read_legible, left_out=left_out)
+    family = read_family(reader, workspace_id, read(reader, workspace_id, session_id), read=read)
+    rows = reader.fetch("changes_standing", session_id=session_id, run_id=None)
+    return family, readable(change_from_row, rows, left_out)
 
 
-def _document(directory: Path, family: Sequence[Transcript], rows: Sequence[Row]) -> SessionExport:
+def _document(
+    directory: Path, family: Sequence[Transcript], changes: Sequence[FileChangeRecord], left_out: Sequence[str]
+) -> SessionExport:
     transcript, *children = family
     return SessionExport(
         format=FORMAT,
@@ -56,7 +66,7 @@ def _document(directory: Path, family: Sequence[Transcript], rows: Sequence[Row]
         messages=transcript.messages,
         runs=transcript.runs,
         todos=transcript.todos,
-        changes=_changes(directory, transcript, rows),
+        changes=_changes(directory, transcript, changes),
         sub_agents=tuple(
             ExportedSubAgent(
                 session=child.session,
@@ -67,20 +77,23 @@ def _document(directory: Path, family: Sequence[Transcript], rows: Sequence[Row]
             )
             for child in children
         ),
+        left_out=tuple(left_out),
     )
 
 
-def _changes(directory: Path, transcript: Transcript, rows: Sequence[Row]) -> tuple[ExportedChange, ...]:
+def _changes(
+    directory: Path, transcript: Transcript, changes: Sequence[FileChangeRecord]
+) -> tuple[ExportedChange, ...]:
     finished = {message.run_id for message in transcript.messages}
     return tuple(
         ExportedChange(
-            run_id=row["run_id"],
-            path=shown(directory, Path(row["path"])),
-            before=_content(row["before"]),
-            after=_content(row["after"]),
+            run_id=change.run_id,
+            path=shown(directory, Path(change.path)),
+            before=_content(change.before),
+            after=_content(change.after),
         )
-        for row in rows
-        if row["run_id"] in finished
+        for change in changes
+        if change.run_id in finished
     )
 
 

@@ -16,7 +16,7 @@ from longboat.core.turn import estimate_tokens
 from longboat.errors import ConfigInvalid, LongboatError
 from longboat.runtime.home import Home
 from longboat.store.protocol import Reader
-from longboat.store.rows import RunRecord, read_messages
+from longboat.store.rows import RunRecord, read_messages, rule_from_row
 from longboat.tools.sandbox import described
 from longboat.tools.wall import describe_wall
 from longboat.wire.requests import Approve
@@ -89,7 +89,7 @@ def _settings(config: Config, record: RunRecord) -> Iterator[str]:
 async def _grants(home: Home, record: RunRecord) -> list[str]:
     session_id = record.run.parent_session_id or record.run.session_id
     rows = await home.store.read(lambda reader: reader.fetch("grants_of", session_id=session_id))
-    return [row["rule"] for row in rows]
+    return [rule_from_row(row).text for row in rows]
 
 
 async def _around(home: Home) -> list[str]:

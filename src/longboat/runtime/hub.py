@@ -15,8 +15,17 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from longboat.core.state import RunView, SessionState
+from longboat.errors import StoreDamaged
 from longboat.store.protocol import Published, Reader, Store
-from longboat.store.rows import client_from_row, open_messages, pending, run_from_row, session_from_row
+from longboat.store.rows import (
+    client_from_row,
+    is_intact,
+    listed_session,
+    open_messages,
+    pending,
+    readable,
+    run_from_row,
+)
 from longboat.wire.asks import Permission, Question
 from longboat.wire.events import encode_unlogged
 from longboat.wire.ids import Cursor
@@ -33,6 +42,7 @@ SNAPSHOT_SESSIONS = 500
 """The newest ones; the list route pages through the rest."""
 
 _RESYNC = encode_unlogged(Resync(reason="The cursor is not in the log any more: a snapshot follows."))
+_DAMAGED = encode_unlogged(Resync(reason="The log is damaged after the cursor: a snapshot follows."))
 
 
 class Wake(Enum):
@@ -148,12 +158,16 @@ class Hub:
         return Stretch(number, chunk[0] if len(chunk) == 1 else b"".join(chunk))
 
     async def _from_store(self, number: int, session_id: str | None) -> Stretch:
-        """The same from the store, for a reader that fell behind; a resync if what it wants was pruned meanwhile."""
+        """The same from the store, for a reader that fell behind; a resync if what it wants was pruned
+        meanwhile or is damaged: it goes on from the state as it is now."""
         page = self._pages.get((number, session_id))
         if page is None:
-            page = await self._store.read(
-                lambda reader: _take_page(reader, self._workspace_id, number, session_id), replay=True
-            )
+            try:
+                page = await self._store.read(
+                    lambda reader: _take_page(reader, self._workspace_id, number, session_id), replay=True
+                )
+            except StoreDamaged:
+                page = Stretch(None, _DAMAGED)
             page = self._pages.setdefault((number, session_id), page)
         return page
 
@@ -198,6 +212,8 @@ def _take_page(reader: Reader, workspace_id: str, number: int, session_id: str |
         up_to = row["last"]
     stretch = {"workspace_id": workspace_id, "number": number, "up_to": up_to, "session_id": session_id}
     rows = reader.fetch("events_between", **stretch)
+    if not all(is_intact(row, workspace_id) for row in rows):
+        return Stretch(None, _DAMAGED)
     return Stretch(up_to, b"".join(_cut(row["frames"], row["first"], number) for row in rows))
 
 
@@ -215,7 +231,7 @@ def _take_view(reader: Reader, workspace_id: str, session_id: str | None) -> Str
         rows = reader.fetch("sessions_page", workspace_id=workspace_id, before=2**62, limit=SNAPSHOT_SESSIONS)
     else:
         rows = reader.fetch("session_family", workspace_id=workspace_id, session_id=session_id)
-    runs = with_positions([run_from_row(row) for row in reader.fetch("runs_unfinished", workspace_id=workspace_id)])
+    runs = with_positions(readable(run_from_row, reader.fetch("runs_unfinished", workspace_id=workspace_id)))
     messages: list[Message] = open_messages(reader, workspace_id)
     clients = tuple(client_from_row(row) for row in reader.fetch("clients_of", workspace_id=workspace_id))
     permissions = pending(reader, workspace_id, Permission)
@@ -228,7 +244,7 @@ def _take_view(reader: Reader, workspace_id: str, session_id: str | None) -> Str
         questions = [ask for ask in questions if session_id in (ask.session_id, ask.parent_session_id)]
     snapshot = Snapshot(
         cursor=str(Cursor(workspace_id, epoch, number)),
-        sessions=tuple(session_from_row(row) for row in rows),
+        sessions=tuple(map(listed_session, rows)),
         runs=tuple(runs),
         messages=tuple(messages),
         permissions=tuple(permissions),

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from longboat.errors import StoreUnavailable
+from longboat.errors import StoreDamaged, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -15,13 +15,14 @@ RESTORE_S = 20.0
 
 
 async def insist(work: Callable[[], Awaitable[T]], *, for_s: float | None = None) -> T:
-    """Do `work` until the store takes it; after `for_s` seconds its refusal stands."""
+    """Do `work` until the store takes it; after `for_s` seconds its refusal stands. Damage does not go away: whoever
+    can give up does so at once."""
     clock = asyncio.get_running_loop().time
     start = clock()
     while True:
         try:
             return await work()
-        except StoreUnavailable:
-            if for_s is not None and clock() - start >= for_s:
+        except StoreUnavailable as error:
+            if for_s is not None and (isinstance(error, StoreDamaged) or clock() - start >= for_s):
                 raise
             await asyncio.sleep(RETRY_S)

@@ -15,7 +15,6 @@ from longboat.core.permissions import (
     hidden_by,
     judge,
     may_be_denied,
-    parse_rules,
     parts_of,
 )
 from longboat.errors import ConfigInvalid
@@ -23,7 +22,7 @@ from longboat.runtime.clock import now
 from longboat.runtime.facts import facts
 from longboat.runtime.home import Home
 from longboat.store.protocol import Entry, Unit, Write
-from longboat.store.rows import RunRecord
+from longboat.store.rows import RunRecord, rule_from_row
 from longboat.tools.kit import ToolError
 from longboat.wire.asks import CallAnswer, Permission, PermissionAnswer, Question
 from longboat.wire.events import Change, encode_body
@@ -149,7 +148,7 @@ class WorkKit:
     async def _grants(self) -> tuple[Rule, ...]:
         session_id = self._record.run.parent_session_id or self._record.run.session_id
         rows = await self._home.store.read(lambda reader: reader.fetch("grants_of", session_id=session_id))
-        return parse_rules(row["rule"] for row in rows)
+        return tuple(map(rule_from_row, rows))
 
     async def note_read(self, path: Path, content: bytes) -> None:
         await self._home.files.note_read(self._record.run.session_id, path, content)

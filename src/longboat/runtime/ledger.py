@@ -1,15 +1,21 @@
 """A workspace's books, read page by page: sessions, messages, runs."""
 
-from longboat.errors import BadInput, RunNotFound
+from dataclasses import dataclass
+
+from longboat.errors import BadInput, RunNotFound, SessionDamaged
 from longboat.runtime.figures import read_session_usage
-from longboat.store.protocol import Store
+from longboat.store.protocol import Reader, Store
 from longboat.store.rows import (
+    ASK_QUERIES,
     RunRecord,
+    ask_from_row,
+    legible,
+    listed_session,
     read_messages,
     read_messages_before,
+    readable,
     record_from_row,
     run_from_row,
-    session_from_row,
     todo_items,
 )
 from longboat.wire.figures import SessionUsage
@@ -32,7 +38,7 @@ class Ledger:
             lambda reader: reader.fetch("sessions_found", workspace_id=self._workspace_id, **page)
         )
         following = str(rows[-1]["place"]) if len(rows) == limit else None
-        return SessionPage(items=tuple(session_from_row(row) for row in rows), next=following)
+        return SessionPage(items=tuple(map(listed_session, rows)), next=following)
 
     async def messages(self, session_id: str, *, limit: int, after: str | None) -> MessagePage:
         start = _cursor(after, 0)
@@ -63,8 +69,9 @@ class Ledger:
         if session_id is not None:
             params["session_id"] = session_id
         rows = await self._store.read(lambda reader: reader.fetch(query, **params))
-        runs = tuple(run_from_row(row) for row in rows)
-        return RunPage(items=runs, next=str(runs[-1].seq) if len(runs) == limit else None)
+        # Of one session all can be read, or the session is damaged; of many, what can be read.
+        runs = readable(run_from_row, rows) if session_id is None else [run_from_row(row) for row in rows]
+        return RunPage(items=tuple(runs), next=str(rows[-1]["seq"]) if len(rows) == limit else None)
 
     async def record(self, run_id: str) -> RunRecord:
         rows = await self._store.read(
@@ -74,13 +81,33 @@ class Ledger:
             raise RunNotFound(run_id)
         return record_from_row(rows[0])
 
-    async def unfinished(self) -> dict[str, list[RunRecord]]:
-        """What a crash or a restart left, by session."""
-        rows = await self._store.read(lambda reader: reader.fetch("runs_unfinished", workspace_id=self._workspace_id))
-        by_session: dict[str, list[RunRecord]] = {}
-        for row in rows:
-            by_session.setdefault(row["session_id"], []).append(record_from_row(row))
-        return by_session
+    async def unfinished(self) -> "Unfinished":
+        """What a crash or a restart left."""
+        return await self._store.read(lambda reader: _unfinished(reader, self._workspace_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    runs: dict[str, list[RunRecord]]
+    """By session."""
+    damaged: dict[str, SessionDamaged]
+    """Sessions that cannot be taken up, because a run or what it asks cannot be read."""
+
+
+def _unfinished(reader: Reader, workspace_id: str) -> Unfinished:
+    found = Unfinished({}, {})
+    for row in reader.fetch("runs_unfinished", workspace_id=workspace_id):
+        try:
+            found.runs.setdefault(legible(row["session_id"]), []).append(record_from_row(row))
+        except SessionDamaged as error:
+            found.damaged[error.session_id] = error
+    for shape, queries in ASK_QUERIES.items():
+        for row in reader.fetch(queries.pending, workspace_id=workspace_id):
+            try:
+                ask_from_row(row, shape)
+            except SessionDamaged as error:
+                found.damaged[error.session_id] = error
+    return found
 
 
 def _like(search: str) -> str | None:

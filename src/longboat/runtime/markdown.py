@@ -33,6 +33,8 @@ def render(document: SessionExport) -> str:
         f"# {_line(session.title) or 'Untitled session'}",
         f"Begun {session.created_at}. {used.input_tokens:,} tokens in, {used.output_tokens:,} out, ${used.cost:.4f}.",
     ]
+    if document.left_out:
+        blocks.append(f"Damaged in the database, and left out: {_line(', '.join(document.left_out))}.")
     blocks += _messages(document.messages)
     for child in document.sub_agents:
         blocks += [f"## Sub-agent: {_line(child.session.title)}", *_messages(child.messages, below="#")]

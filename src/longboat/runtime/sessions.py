@@ -28,6 +28,11 @@ class Sessions:
         return sum(len(actor.state.runs) for actor in self._actors.values())
 
     @property
+    def run_ids(self) -> list[str]:
+        """The unfinished runs."""
+        return [run.run_id for actor in self._actors.values() for run in actor.state.runs]
+
+    @property
     def runs_active(self) -> int:
         return sum(actor.state.busy for actor in self._actors.values())
 

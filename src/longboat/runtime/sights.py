@@ -14,7 +14,8 @@ from longboat.errors import BadInput, RunNotFound, SessionNotFound
 from longboat.runtime.files import FileBook
 from longboat.runtime.netting import net, unified
 from longboat.runtime.workbench import Workbench
-from longboat.store.protocol import Reader, Row, Store
+from longboat.store.protocol import Reader, Store
+from longboat.store.rows import FileChangeRecord, change_from_row
 from longboat.tools.kit import ToolError
 from longboat.tools.paths import printable, resolve
 from longboat.tools.ripgrep import Output, ask
@@ -101,10 +102,12 @@ class Sights:
     async def diff(self, *, session_id: str | None, run_id: str | None) -> DiffPage:
         if (session_id is None) == (run_id is None):
             raise BadInput("Say of what: either session_id or run_id.", code="bad_diff")
-        session, rows = await self._store.read(lambda reader: self._changes(reader, session_id, run_id))
-        return await asyncio.to_thread(self._diffs, session, rows)
+        session, changes = await self._store.read(lambda reader: self._changes(reader, session_id, run_id))
+        return await asyncio.to_thread(self._diffs, session, changes)
 
-    def _changes(self, reader: Reader, session_id: str | None, run_id: str | None) -> tuple[str, Sequence[Row]]:
+    def _changes(
+        self, reader: Reader, session_id: str | None, run_id: str | None
+    ) -> tuple[str, list[FileChangeRecord]]:
         if run_id is not None:
             found = reader.fetch("run_by_id", workspace_id=self._workspace_id, run_id=run_id)
         else:
@@ -112,10 +115,10 @@ class Sights:
         if not found:
             raise RunNotFound(run_id) if run_id is not None else SessionNotFound(session_id or "")
         of: str = found[0]["session_id"]
-        return of, reader.fetch("changes_standing", session_id=of, run_id=run_id)
+        return of, [change_from_row(row) for row in reader.fetch("changes_standing", session_id=of, run_id=run_id)]
 
-    def _diffs(self, session_id: str, rows: Sequence[Row]) -> DiffPage:
-        stretches = net((row["path"], row["before"], row["after"]) for row in rows)
+    def _diffs(self, session_id: str, changes: Sequence[FileChangeRecord]) -> DiffPage:
+        stretches = net((change.path, change.before, change.after) for change in changes)
         items, room = [], MAX_DIFF_TEXT
         for stretch in stretches[:MAX_DIFFS]:
             change, told = self._files.event(session_id, "", Path(stretch.path), stretch.before, stretch.after)

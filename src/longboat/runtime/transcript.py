@@ -9,14 +9,16 @@ from dataclasses import dataclass
 import msgspec
 
 from longboat.core.history import calls_of
-from longboat.errors import SessionNotFound
+from longboat.errors import SessionDamaged, SessionNotFound
 from longboat.runtime.clock import now
 from longboat.store.protocol import Entry, Reader, Unit, Write
 from longboat.store.rows import (
     insert_session,
+    listed_session,
     put_message,
     put_todos,
-    read_messages,
+    read_legible_messages,
+    readable,
     run_from_row,
     session_from_row,
     todo_items,
@@ -42,37 +44,53 @@ class Transcript:
 
 def read_finished(reader: Reader, workspace_id: str, session_id: str) -> Transcript:
     """A session without the turn that is under way, if one is."""
+    left_out: list[str] = []
+    transcript = read_legible(reader, workspace_id, session_id, left_out)
+    if left_out:
+        raise SessionDamaged(session_id, left_out[0])
+    return transcript
+
+
+def read_legible(reader: Reader, workspace_id: str, session_id: str, left_out: list[str]) -> Transcript:
+    """The same without what is damaged, which `left_out` is told."""
     rows = reader.fetch("session_whole", session_id=session_id, workspace_id=workspace_id)
     if not rows:
         raise SessionNotFound(session_id)
-    runs = [run_from_row(row) for row in reader.fetch("runs_of_session", session_id=session_id)]
-    unfinished = {run.run_id for run in runs if run.state is not RunState.FINISHED}
-    found = read_messages(reader, session_id, after=0, limit=WHOLE)
-    messages = tuple(message for message in found if message.run_id not in unfinished)
-    todos = reader.fetch("todos_of", session_id=session_id)
+    found = readable(run_from_row, reader.fetch("runs_of_session", session_id=session_id), left_out)
+    unfinished = {run.run_id for run in found if run.state is not RunState.FINISHED}
+    messages = tuple(
+        message for message in read_legible_messages(reader, session_id, left_out) if message.run_id not in unfinished
+    )
+    todos = readable(todo_items, reader.fetch("todos_of", session_id=session_id), left_out)
+    readable(session_from_row, rows, left_out)
     return Transcript(
-        session=session_from_row(rows[0]),
+        session=listed_session(rows[0]),
         messages=messages,
         summary_seq=mark_in(messages, rows[0]["summary_seq"]),
-        runs=tuple(run for run in runs if run.state is RunState.FINISHED),
-        todos=todo_items(todos[0]) if todos else (),
+        runs=tuple(run for run in found if run.state is RunState.FINISHED),
+        todos=todos[0] if todos else (),
     )
 
 
-def read_family(reader: Reader, workspace_id: str, head: Transcript) -> tuple[Transcript, ...]:
+ReadSession = Callable[[Reader, str, str], Transcript]
+
+
+def read_family(
+    reader: Reader, workspace_id: str, head: Transcript, *, read: ReadSession = read_finished
+) -> tuple[Transcript, ...]:
     """The transcript and those of the sub-agents that its calls sent, and so on; each after the one that sent it."""
     family = [head]
     for sender in family:  # it grows while we go
-        family += _sent_by(reader, workspace_id, sender)
+        family += _sent_by(reader, workspace_id, sender, read)
     return tuple(family)
 
 
-def _sent_by(reader: Reader, workspace_id: str, sender: Transcript) -> Iterator[Transcript]:
+def _sent_by(reader: Reader, workspace_id: str, sender: Transcript, read: ReadSession) -> Iterator[Transcript]:
     """Calls of turns that are undone or under way are not in the transcript, so their sub-agents are not either."""
     runs = {message.run_id for message in sender.messages}
     calls = {call.id for message in sender.messages for call in calls_of(message)}
     for row in reader.fetch("sessions_of_parent", parent_id=sender.session.id, workspace_id=workspace_id):
-        child = read_finished(reader, workspace_id, row["session_id"])
+        child = read(reader, workspace_id, row["session_id"])
         senders = {run.parent_run_id for run in child.runs if run.parent_run_id is not None}
         if child.session.parent_call_id in calls and senders <= runs:
             yield child

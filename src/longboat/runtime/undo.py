@@ -13,7 +13,7 @@ from longboat.errors import NothingToUndo, UndoConflict
 from longboat.runtime.files import FileBook
 from longboat.runtime.netting import drawn
 from longboat.store.protocol import Entry, Reader, Row, Store, Unit, Write
-from longboat.store.rows import message_from_row, read_messages
+from longboat.store.rows import FileChangeRecord, change_from_row, message_from_row, read_messages
 from longboat.tools.restore import Foreign, Restore, content_of, put_back, tidy
 from longboat.wire.events import Change, encode_body
 from longboat.wire.models import Message, Role
@@ -67,7 +67,7 @@ class UndoBook:
         """A crash can come between the record of a change and the change: find out whether it was made."""
         rows = await self._store.read(lambda reader: reader.fetch("changes_unsettled", session_id=session_id))
         if rows:
-            writes = await asyncio.to_thread(_settled, rows)
+            writes = await asyncio.to_thread(_settled, [change_from_row(row) for row in rows])
             await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes))
 
     async def _put(self, turn: Turnabout) -> None:
@@ -117,26 +117,25 @@ def _fate(file: Restore) -> FileFate:
     return FileFate.RECREATED if file.now is None else FileFate.RESTORED
 
 
-def _settled(rows: Sequence[Row]) -> list[Write]:
+def _settled(changes: Sequence[FileChangeRecord]) -> list[Write]:
     """The next change of the file tells what became of one, or else the file itself. One that was not made is
     forgotten; in doubt it was made, and undo will refuse."""
     writes = []
-    for place, row in enumerate(rows):
-        if row["pending"] is None:
+    for place, change in enumerate(changes):
+        if change.pending is None:
             continue
-        later = next((each for each in rows[place + 1 :] if each["path"] == row["path"]), None)
-        made = _is_made(row) if later is None else later["before"] != row["before"]
-        writes.append(Write("change_made" if made else "change_forget", {"pending": row["pending"]}, rows=1))
+        later = next((each for each in changes[place + 1 :] if each.path == change.path), None)
+        made = _is_made(change) if later is None else later.before != change.before
+        writes.append(Write("change_made" if made else "change_forget", {"pending": change.pending}, rows=1))
     return writes
 
 
-def _is_made(row: Row) -> bool:
+def _is_made(change: FileChangeRecord) -> bool:
     try:
-        found = content_of(Path(row["path"]), limit=len(row["before"] or b""))
+        found = content_of(Path(change.path), limit=len(change.before or b""))
     except Foreign:
         return True
-    before: bytes | None = row["before"]
-    return found != before
+    return found != change.before
 
 
 def _newest(reader: Reader, session_id: str) -> Turnabout | None:
@@ -160,12 +159,12 @@ def _undone(reader: Reader, session_id: str) -> Turnabout | None:
 
 def _turnabout(reader: Reader, session_id: str, turn: tuple[Message, ...], *, mark: int, back: bool) -> Turnabout:
     """The net change of each file in the turn; one whose changes do not follow on each other is broken."""
-    rows = [
-        row
+    changes = [
+        change_from_row(row)
         for run_id in dict.fromkeys(message.run_id for message in turn)
         for row in reader.fetch("changes_of_run", session_id=session_id, run_id=run_id)
     ]
-    stretches = drawn((row["path"], row["before"], row["after"]) for row in rows)
+    stretches = drawn((change.path, change.before, change.after) for change in changes)
     files = [
         Restore(path=Path(path), now=each.after if back else each.before, then=each.before if back else each.after)
         for path, (each, *more) in stretches.items()

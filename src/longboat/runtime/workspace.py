@@ -18,9 +18,12 @@ from longboat.errors import (
     RunIdTaken,
     RunNotEditable,
     ServerLeaving,
+    SessionDamaged,
     SessionNotFound,
+    StoreDamaged,
     WorkspaceClosing,
 )
+from longboat.runtime import damaged
 from longboat.runtime.audience import Audience
 from longboat.runtime.clock import now
 from longboat.runtime.delegation import delegate
@@ -196,7 +199,14 @@ class Workspace(Household):
     async def delete_session(self, session_id: str) -> None:
         """With the sessions of its sub-agents, which go first: none is left behind."""
         with self._staying():
-            await (await self.sessions.get(session_id)).delete(partial(self._delete_children, session_id))
+            try:
+                actor = await self.sessions.get(session_id)
+            except SessionDamaged:
+                await self._delete_children(session_id)
+                await damaged.delete(self.store, self.id, session_id)
+                self.sessions.deleted(session_id)
+            else:
+                await actor.delete(partial(self._delete_children, session_id))
 
     async def _delete_children(self, session_id: str) -> None:
         rows = await self.store.read(
@@ -355,14 +365,19 @@ class Workspace(Household):
 
     async def restore(self) -> None:
         """Take up the unfinished runs that the store has (B6)."""
-        by_session = await self.ledger.unfinished()
+        left = await self.ledger.unfinished()
         try:
             resume = self.config().on_restart is OnRestart.RESUME
         except ConfigInvalid:
             resume = False
-        for session_id, records in by_session.items():
-            actor = await self.sessions.get(session_id)
-            await insist(partial(actor.restore, records, resume=resume), for_s=RESTORE_S)
+        for session_id in dict.fromkeys((*left.runs, *left.damaged)):
+            try:
+                if session_id in left.damaged:
+                    raise left.damaged[session_id]
+                actor = await self.sessions.get(session_id)
+                await insist(partial(actor.restore, left.runs[session_id], resume=resume), for_s=RESTORE_S)
+            except (SessionDamaged, StoreDamaged) as error:  # it costs this session, and no other (D12)
+                await damaged.end_runs(self.store, self.id, session_id, error, asks=self.asks)
 
     def close(self) -> None:
         """End the streams and the clocks. From here on this object refuses; the app opens a new one when asked."""

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 T = TypeVar("T")
 Row = Mapping[str, Any]
 
@@ -69,6 +71,28 @@ class Published:
 Listener = Callable[[Sequence[Published]], None]
 
 
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is wrong in a store."""
+
+    kind: str
+    """`file`, `reference`, `row`, `log`, `run` or `ask`."""
+    detail: str
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check found. Without problems the store is sound, as far as was looked."""
+
+    file: str
+    size: int
+    """Bytes, with what is not yet in the main file."""
+    schema: int
+    counts: dict[str, int]
+    problems: tuple[Problem, ...]
+    """At most a hundred."""
+    complete: bool = True
+    """False if time ran out first."""
+
+
 class Reader(Protocol):
     """One consistent view of the store, for the length of one call."""
 
@@ -98,6 +122,14 @@ class Store(Protocol):
 
         `replay`: for somebody who reads the log. However many they are, no other read waits for them.
         """
+        ...
+
+    async def check(self, *, limit_s: float) -> Report:
+        """Look for damage, beside all other work and no longer than this."""
+        ...
+
+    def when_gone(self, told: Callable[[], None]) -> None:
+        """Whom to tell, once, that the store was taken away under us: from then on it refuses every unit."""
         ...
 
     def listen(self, workspace_id: str, listener: Listener | None) -> None:

@@ -102,6 +102,10 @@ SELECT * FROM messages WHERE session_id = :session_id AND seq > :after AND undon
 -- The newest messages before a place in the transcript, newest first.
 SELECT * FROM messages WHERE session_id = :session_id AND seq < :before AND undone = 0 ORDER BY seq DESC LIMIT :limit;
 
+-- name: messages_close
+-- Nothing more is written into the messages of a session that is damaged.
+UPDATE messages SET finished_at = :finished_at WHERE session_id = :session_id AND finished_at IS NULL;
+
 -- name: messages_open
 -- Messages of a workspace that are still being written.
 SELECT messages.* FROM messages JOIN sessions USING (session_id)
@@ -109,7 +113,7 @@ WHERE sessions.workspace_id = :workspace_id AND messages.finished_at IS NULL ORD
 
 -- name: message_deltas
 -- What was streamed into a message after its last whole event.
-SELECT frames FROM events WHERE message_id = :message_id AND first > :whole_at ORDER BY first;
+SELECT session_id, first, last, frames FROM events WHERE message_id = :message_id AND first > :whole_at ORDER BY first;
 
 -- name: run_insert
 -- Accept a prompt.
@@ -124,6 +128,17 @@ UPDATE runs SET state = :state, outcome = :outcome, delivery = :delivery, prompt
     cancel_requested = :cancel_requested, canceled_by = :canceled_by, folded_into = :folded_into, error = :error,
     tries = :tries, started_at = :started_at, finished_at = :finished_at
 WHERE seq = :seq AND state != 'finished';
+
+-- name: run_give_up
+-- End a run of a session that is damaged; one that has an outcome keeps it.
+UPDATE runs SET state = 'finished', outcome = coalesce(outcome, 'error'), error = coalesce(error, :error),
+    finished_at = coalesce(finished_at, :finished_at)
+WHERE seq = :seq;
+
+-- name: runs_without_end
+-- Unfinished runs, and how many terminal events each has: one that has any is only damaged.
+SELECT *, (SELECT count(*) FROM events WHERE run_seq = runs.seq) AS terminals
+FROM runs WHERE workspace_id = :workspace_id AND state != 'finished' ORDER BY seq;
 
 -- name: run_by_id
 -- One run of a workspace.
@@ -157,7 +172,7 @@ ORDER BY last LIMIT :limit;
 
 -- name: events_between
 -- A stretch of the log, of one session and its sub-agents if it is named; what belongs to none is for all.
-SELECT first, last, frames FROM events
+SELECT first, last, epoch, frames FROM events
 WHERE workspace_id = :workspace_id AND last > :number AND last <= :up_to
     AND (:session_id IS NULL OR session_id IS NULL OR :session_id IN (session_id, parent_session_id))
 ORDER BY last;
@@ -206,11 +221,15 @@ WHERE permissions.state = 'pending';
 
 -- name: permission_by_id
 -- One ask of a workspace.
-SELECT body FROM permissions WHERE permission_id = :id AND workspace_id = :workspace_id;
+SELECT session_id, permission_id AS ask_id, body FROM permissions WHERE permission_id = :id AND workspace_id = :workspace_id;
 
 -- name: permissions_pending
 -- What waits for somebody's word, oldest first.
-SELECT body FROM permissions WHERE workspace_id = :workspace_id AND state = 'pending' ORDER BY place;
+SELECT session_id, permission_id AS ask_id, body FROM permissions WHERE workspace_id = :workspace_id AND state = 'pending' ORDER BY place;
+
+-- name: permissions_withdraw
+-- Nobody can answer what a damaged session asks.
+UPDATE permissions SET state = 'withdrawn' WHERE session_id = :session_id AND state = 'pending';
 
 -- name: question_put
 -- A question, pending, answered or withdrawn; only a pending one can still change.
@@ -221,11 +240,15 @@ WHERE questions.state = 'pending';
 
 -- name: question_by_id
 -- One question of a workspace.
-SELECT body FROM questions WHERE question_id = :id AND workspace_id = :workspace_id;
+SELECT session_id, question_id AS ask_id, body FROM questions WHERE question_id = :id AND workspace_id = :workspace_id;
 
 -- name: questions_pending
 -- What waits for an answer, oldest first.
-SELECT body FROM questions WHERE workspace_id = :workspace_id AND state = 'pending' ORDER BY place;
+SELECT session_id, question_id AS ask_id, body FROM questions WHERE workspace_id = :workspace_id AND state = 'pending' ORDER BY place;
+
+-- name: questions_withdraw
+-- Nobody can answer what a damaged session asks.
+UPDATE questions SET state = 'withdrawn' WHERE session_id = :session_id AND state = 'pending';
 
 -- name: grant_put
 -- A rule for the rest of a session.
@@ -233,7 +256,7 @@ INSERT INTO grants (session_id, rule) VALUES (:session_id, :rule) ON CONFLICT DO
 
 -- name: grants_of
 -- What was granted in a session.
-SELECT rule FROM grants WHERE session_id = :session_id;
+SELECT session_id, rule FROM grants WHERE session_id = :session_id;
 
 -- name: read_put
 -- What a session has seen of a file.
@@ -259,12 +282,12 @@ DELETE FROM file_changes WHERE pending = :pending;
 
 -- name: changes_of_run
 -- The file changes that a run made here, first to last.
-SELECT path, before, after FROM file_changes
+SELECT change_id, session_id, run_id, path, before, after, pending FROM file_changes
 WHERE session_id = :session_id AND run_id = :run_id AND imported = 0 AND pending IS NULL ORDER BY change_id;
 
 -- name: changes_unsettled
 -- All changes of those files of which one was expected and never spoken of again, first to last.
-SELECT path, before, after, pending FROM file_changes
+SELECT change_id, session_id, run_id, path, before, after, pending FROM file_changes
 WHERE session_id = :session_id AND imported = 0 AND path IN (
     SELECT expected.path FROM file_changes AS expected
     WHERE expected.session_id = :session_id AND expected.pending IS NOT NULL)
@@ -277,7 +300,7 @@ ON CONFLICT (session_id) DO UPDATE SET items = excluded.items;
 
 -- name: todos_of
 -- The plan of a session.
-SELECT items FROM todos WHERE session_id = :session_id;
+SELECT session_id, items FROM todos WHERE session_id = :session_id;
 
 -- name: messages_undo
 -- Take the end of the transcript out of it.
@@ -301,7 +324,7 @@ DELETE FROM messages WHERE session_id = :session_id AND undone != 0;
 
 -- name: changes_standing
 -- The file changes of a session, or of one run of it, first to last; without those that were undone.
-SELECT run_id, path, before, after FROM file_changes
+SELECT change_id, session_id, run_id, path, before, after, pending FROM file_changes
 WHERE session_id = :session_id AND pending IS NULL AND (:run_id IS NULL OR run_id = :run_id) AND run_id IN (
     SELECT messages.run_id FROM messages WHERE messages.session_id = :session_id AND messages.undone = 0)
 ORDER BY change_id;
@@ -431,3 +454,58 @@ SELECT day, max(CASE WHEN place = (total * 50 + 99) / 100 THEN seconds END) AS p
     max(CASE WHEN place = (total * 90 + 99) / 100 THEN seconds END) AS p90,
     max(CASE WHEN place = (total * 99 + 99) / 100 THEN seconds END) AS p99, max(seconds) AS most
 FROM ranked GROUP BY day ORDER BY day;
+
+-- name: check_counts
+-- How much a store holds.
+SELECT (SELECT count(*) FROM workspaces) AS workspaces, (SELECT count(*) FROM sessions) AS sessions,
+    (SELECT count(*) FROM messages) AS messages, (SELECT count(*) FROM runs) AS runs,
+    (SELECT count(*) FROM runs WHERE state != 'finished') AS unfinished_runs,
+    (SELECT coalesce(sum(last - first + 1), 0) FROM events) AS events;
+
+-- name: check_sessions
+-- All sessions, page by page.
+SELECT *, 0 AS busy FROM sessions WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: check_messages
+-- All messages, page by page.
+SELECT *, rowid AS place FROM messages WHERE rowid > :after ORDER BY rowid LIMIT :limit;
+
+-- name: check_runs
+-- All runs, page by page.
+SELECT *, seq AS place FROM runs WHERE seq > :after ORDER BY seq LIMIT :limit;
+
+-- name: check_permissions
+-- All permissions that were ever asked, page by page.
+SELECT place, session_id, permission_id AS ask_id, body FROM permissions WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: check_questions
+-- All questions, page by page.
+SELECT place, session_id, question_id AS ask_id, body FROM questions WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: check_changes
+-- All file changes, page by page.
+SELECT *, change_id AS place FROM file_changes WHERE change_id > :after ORDER BY change_id LIMIT :limit;
+
+-- name: check_grants
+-- All granted rules, page by page.
+SELECT * FROM (SELECT *, row_number() OVER (ORDER BY session_id, rule) AS place FROM grants)
+WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: check_todos
+-- All plans, page by page.
+SELECT * FROM (SELECT *, row_number() OVER (ORDER BY session_id) AS place FROM todos)
+WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: check_events
+-- The whole log, page by page.
+SELECT *, entry_id AS place FROM events WHERE entry_id > :after ORDER BY entry_id LIMIT :limit;
+
+-- name: check_permissions_left
+-- Permissions that wait although their run is over.
+SELECT permissions.session_id, permission_id AS ask_id FROM permissions JOIN runs USING (workspace_id, run_id)
+WHERE permissions.state = 'pending' AND runs.state = 'finished';
+
+-- name: check_questions_left
+-- Questions that wait although their run is over.
+SELECT questions.session_id, question_id AS ask_id FROM questions JOIN runs USING (workspace_id, run_id)
+WHERE questions.state = 'pending' AND runs.state = 'finished';

@@ -1,32 +1,36 @@
-"""Rows of the store as the wire's shapes, and back. The one place that knows both spellings."""
+"""Rows of the store as the wire's shapes, and back. The one place that knows both spellings.
 
-from collections.abc import Sequence
+A row that was damaged on disk raises SessionDamaged. Lists that show many sessions leave it out: it costs its own
+session and no other (D12).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from longboat.core.stream import extend
+from longboat.errors import SessionDamaged
 from longboat.store.protocol import Reader, Row, Write
 from longboat.wire.asks import Permission, Question
 from longboat.wire.events import decode_event
 from longboat.wire.models import (
     Attachment,
     ClientInfo,
-    Delivery,
     Message,
     MessageDelta,
-    Outcome,
     Part,
-    Role,
     Run,
-    RunState,
     Session,
-    Usage,
 )
 from longboat.wire.requests import Approve, Effort
 from longboat.wire.sse import Decoder
 from longboat.wire.workshop import TodoItem
+
+if TYPE_CHECKING:
+    from longboat.core.rules import Rule
 
 _parts = msgspec.json.Decoder(tuple[Part, ...])
 _attachments = msgspec.json.Decoder(tuple[Attachment, ...])
@@ -63,73 +67,167 @@ class RunRecord:
     tries: int = 0
 
 
+T = TypeVar("T")
+
+_DAMAGE = (msgspec.MsgspecError, ValueError, TypeError)
+"""What decoding raises at a row that was damaged."""
+
+
+def _damage_costs_the_session(what: str, named_by: str) -> Callable[[Callable[[Row], T]], Callable[[Row], T]]:
+    """Makes whatever a damaged row raises in `decode` the error of its session. `named_by`: a column for people."""
+
+    def wrap(decode: Callable[[Row], T]) -> Callable[[Row], T]:
+        @wraps(decode)
+        def decode_or_name(row: Row) -> T:
+            try:
+                return decode(row)
+            except _DAMAGE as error:
+                raise SessionDamaged(legible(row["session_id"]), f"{what} {legible(row[named_by])}") from error
+
+        return decode_or_name
+
+    return wrap
+
+
+def legible(value: object) -> str:
+    """A value of a damaged row as text. Text that is not UTF-8 comes as bytes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def readable(decode: Callable[[Row], T], rows: Iterable[Row], left_out: list[str] | None = None) -> list[T]:
+    """The rows without those that are damaged. `left_out`: is told what these are."""
+    found = []
+    for row in rows:
+        try:
+            found.append(decode(row))
+        except SessionDamaged as error:
+            if left_out is not None:
+                left_out.append(error.what)
+    return found
+
+
+@_damage_costs_the_session("session", "session_id")
 def session_from_row(row: Row) -> Session:
-    return Session(
-        id=row["session_id"],
-        workspace_id=row["workspace_id"],
-        parent_id=row["parent_id"],
-        parent_call_id=row["parent_call_id"],
-        title=row["title"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        busy=bool(row["busy"]),
-        usage=Usage(input_tokens=row["input_tokens"], output_tokens=row["output_tokens"], cost=row["cost"]),
-        context_tokens=row["context_tokens"],
-    )
+    fields = {
+        "id": row["session_id"],
+        "workspace_id": row["workspace_id"],
+        "parent_id": row["parent_id"],
+        "parent_call_id": row["parent_call_id"],
+        "title": row["title"],
+        "created_at": row["created_at"],
+        "updated_at": row["updated_at"],
+        "busy": bool(row["busy"]),
+        "usage": {"input_tokens": row["input_tokens"], "output_tokens": row["output_tokens"], "cost": row["cost"]},
+        "context_tokens": row["context_tokens"],
+    }
+    return msgspec.convert(fields, Session)
 
 
+def listed_session(row: Row) -> Session:
+    """A session in a list. A damaged one is listed too, with what is legible of it, so that it can be deleted."""
+    try:
+        return session_from_row(row)
+    except SessionDamaged:
+        return Session(
+            id=legible(row["session_id"]),
+            workspace_id=legible(row["workspace_id"]),
+            title=f"(damaged) {legible(row['title'])}",
+            created_at=legible(row["created_at"]),
+            updated_at=legible(row["updated_at"]),
+            busy=bool(row["busy"]),
+        )
+
+
+@_damage_costs_the_session("message", "seq")
 def message_from_row(row: Row) -> Message:
-    return Message(
-        id=row["message_id"],
-        session_id=row["session_id"],
-        run_id=row["run_id"],
-        seq=row["seq"],
-        role=Role(row["role"]),
-        parts=_parts.decode(row["parts"]),
-        model=row["model"],
-        provider=row["provider"],
-        summary=bool(row["summary"]),
-        created_at=row["created_at"],
-        finished_at=row["finished_at"],
-    )
+    fields = {
+        "id": row["message_id"],
+        "session_id": row["session_id"],
+        "run_id": row["run_id"],
+        "seq": row["seq"],
+        "role": row["role"],
+        "parts": _parts.decode(row["parts"]),
+        "model": row["model"],
+        "provider": row["provider"],
+        "summary": bool(row["summary"]),
+        "created_at": row["created_at"],
+        "finished_at": row["finished_at"],
+    }
+    return msgspec.convert(fields, Message)
 
 
+@_damage_costs_the_session("run", "run_id")
 def run_from_row(row: Row) -> Run:
-    return Run(
-        run_id=row["run_id"],
-        seq=row["seq"],
-        session_id=row["session_id"],
-        state=RunState(row["state"]),
-        outcome=Outcome(row["outcome"]) if row["outcome"] else None,
-        delivery=Delivery(row["delivery"]),
-        prompt=row["prompt"],
-        cancel_requested=bool(row["cancel_requested"]),
-        canceled_by=row["canceled_by"],
-        folded_into=row["folded_into"],
-        error=row["error"],
-        accepted_at=row["accepted_at"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        client_id=row["client_id"],
-        parent_run_id=row["parent_run_id"],
-        parent_session_id=row["parent_session_id"],
-    )
+    fields = {
+        "run_id": row["run_id"],
+        "seq": row["seq"],
+        "session_id": row["session_id"],
+        "state": row["state"],
+        "outcome": row["outcome"],
+        "delivery": row["delivery"],
+        "prompt": row["prompt"],
+        "cancel_requested": bool(row["cancel_requested"]),
+        "canceled_by": row["canceled_by"],
+        "folded_into": row["folded_into"],
+        "error": row["error"],
+        "accepted_at": row["accepted_at"],
+        "started_at": row["started_at"],
+        "finished_at": row["finished_at"],
+        "client_id": row["client_id"],
+        "parent_run_id": row["parent_run_id"],
+        "parent_session_id": row["parent_session_id"],
+    }
+    return msgspec.convert(fields, Run)
 
 
+@_damage_costs_the_session("run", "run_id")
 def record_from_row(row: Row) -> RunRecord:
     return RunRecord(
         run=run_from_row(row),
         attachments=_attachments.decode(row["attachments"]),
-        fingerprint=row["fingerprint"],
-        model=row["model"],
+        fingerprint=msgspec.convert(row["fingerprint"], str),
+        model=msgspec.convert(row["model"], str | None),
         approve=Approve(row["approve"]),
         options=msgspec.json.decode(row["options"], type=RunOptions),
-        tries=row["tries"],
+        tries=msgspec.convert(row["tries"], int),
     )
 
 
 def client_from_row(row: Row) -> ClientInfo:
-    return ClientInfo(client_id=row["client_id"], attached_at=row["attached_at"])
+    return ClientInfo(client_id=legible(row["client_id"]), attached_at=legible(row["attached_at"]))
+
+
+class FileChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A file change of a run: the contents before and after; None is a file that is not there."""
+
+    session_id: str
+    run_id: str
+    path: str
+    before: bytes | None
+    after: bytes | None
+    pending: str | None
+    """The key of a change that may not have been made; None once it was."""
+
+
+@_damage_costs_the_session("file change", "change_id")
+def change_from_row(row: Row) -> FileChangeRecord:
+    fields = {name: row[name] for name in FileChangeRecord.__struct_fields__}
+    # Not `convert`: it takes base64 for bytes. Text in place of a blob is damage.
+    if any(not isinstance(fields[name], bytes | None) for name in ("before", "after")):
+        raise TypeError("contents that are not bytes")
+    if any(not isinstance(fields[name], str) for name in ("session_id", "run_id", "path")):
+        raise TypeError("names that are not text")
+    return FileChangeRecord(**fields)
+
+
+@_damage_costs_the_session("granted rule", "rule")
+def rule_from_row(row: Row) -> "Rule":
+    from longboat.core.rules import RuleInvalid, parse_rule  # here: it brings the reader of shell commands along
+
+    try:
+        return parse_rule(row["rule"])
+    except RuleInvalid as error:
+        raise ValueError(str(error)) from error
 
 
 Ask = TypeVar("Ask", Permission, Question)
@@ -150,24 +248,40 @@ ASK_QUERIES: dict[type, AskQueries] = {
 }
 
 
+def ask_from_row(row: Row, shape: type[Ask]) -> Ask:
+    try:
+        return msgspec.json.decode(row["body"], type=shape)
+    except _DAMAGE as error:
+        name = f"{shape.__name__.lower()} {legible(row['ask_id'])}"
+        raise SessionDamaged(legible(row["session_id"]), name) from error
+
+
 def pending(reader: Reader, workspace_id: str, shape: type[Ask]) -> list[Ask]:
-    """What waits for an answer, oldest first."""
+    """What waits for an answer, oldest first; without what is damaged."""
     rows = reader.fetch(ASK_QUERIES[shape].pending, workspace_id=workspace_id)
-    return [msgspec.json.decode(row["body"], type=shape) for row in rows]
+    return readable(lambda row: ask_from_row(row, shape), rows)
 
 
+@_damage_costs_the_session("plan of session", "session_id")
 def todo_items(row: Row) -> tuple[TodoItem, ...]:
     return msgspec.json.decode(row["items"], type=tuple[TodoItem, ...])
 
 
 def open_messages(reader: Reader, workspace_id: str) -> list[Message]:
-    """The messages that are still being written, with all that was streamed into them so far."""
-    return [_with_deltas(reader, row) for row in reader.fetch("messages_open", workspace_id=workspace_id)]
+    """The messages that are still being written, with all that was streamed into them so far; without the damaged."""
+    rows = reader.fetch("messages_open", workspace_id=workspace_id)
+    return readable(lambda row: _with_deltas(reader, row), rows)
 
 
 def read_messages(reader: Reader, session_id: str, *, after: int, limit: int) -> list[Message]:
     """A page of the transcript; an open message comes as far as it has been streamed."""
     return _read(reader, reader.fetch("messages_page", session_id=session_id, after=after, limit=limit))
+
+
+def read_legible_messages(reader: Reader, session_id: str, left_out: list[str]) -> list[Message]:
+    """The whole transcript without what is damaged, which `left_out` is told."""
+    rows = reader.fetch("messages_page", session_id=session_id, after=0, limit=2**31)
+    return readable(lambda row: _read(reader, [row])[0], rows, left_out)
 
 
 def read_messages_before(reader: Reader, session_id: str, *, before: int, limit: int) -> list[Message]:
@@ -181,12 +295,33 @@ def _read(reader: Reader, rows: Sequence[Row]) -> list[Message]:
 
 def _with_deltas(reader: Reader, row: Row) -> Message:
     batches = reader.fetch("message_deltas", message_id=row["message_id"], whole_at=row["whole_at"])
-    return extend(message_from_row(row), [delta for batch in batches for delta in _deltas(batch["frames"])])
+    return extend(message_from_row(row), [delta for batch in batches for delta in _deltas(batch)])
 
 
-def _deltas(frames: bytes) -> Sequence[MessageDelta]:
-    events = (decode_event(frame.data) for frame in Decoder().decode(frames))
-    return [event.payload for event in events if event is not None]
+@_damage_costs_the_session("streamed text at event", "first")
+def _deltas(batch: Row) -> Sequence[MessageDelta]:
+    events = (decode_event(frame.data) for frame in Decoder().decode(batch["frames"]))
+    deltas = [event.payload for event in events if event is not None]
+    if len(deltas) != batch["last"] - batch["first"] + 1:
+        raise ValueError("frames are missing")
+    return deltas
+
+
+def is_intact(batch: Row, workspace_id: str) -> bool:
+    """Whether a batch of the log holds the frames that it was written with, as far as that can be told."""
+    try:
+        text = bytes.decode(batch["frames"])
+        *frames, rest = text.split("\n\n")
+        if rest or len(frames) != batch["last"] - batch["first"] + 1:
+            return False
+        for number, frame in enumerate(frames, batch["first"]):
+            head, _, data = frame.partition("\ndata: ")
+            if not head.startswith(f"id: {workspace_id}/{batch['epoch']}/{number}\n"):
+                return False
+            msgspec.json.decode(data, type=msgspec.Raw)
+    except _DAMAGE:
+        return False
+    return True
 
 
 def put_message(message: Message) -> Write:

@@ -7,6 +7,7 @@ batch that holds only deltas commits without fsync; the next durable commit sync
 """
 
 import asyncio
+import logging
 import sqlite3
 import threading
 import time
@@ -14,17 +15,22 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from longboat.errors import DataDirError, StoreUnavailable
+from longboat.errors import DataDirError, DataDirGone, StoreDamaged, StoreUnavailable
+from longboat.store.check import check_quickly
+from longboat.store.datadir import OpenFiles
 from longboat.store.migrations import migrate
-from longboat.store.protocol import Entry, Listener, Published, Row, UniqueViolated, Unit, Write, WriteMissed
+from longboat.store.protocol import Entry, Listener, Published, Report, UniqueViolated, Unit, Write, WriteMissed
 from longboat.store.queries import load_queries
+from longboat.store.reading import SqliteReader, text_or_bytes
 from longboat.wire.plain import folded
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_BATCH = 256
@@ -86,15 +92,20 @@ class SqliteStore:
         self._sql = {name: query.sql for name, query in self._queries.items()}
         path.touch(mode=0o600)  # private even where the directory is not; SQLite gives its other files the same mode
         self._connection = _connect(path, timeout_s=0)
+        self._connection.text_factory = text_or_bytes
         try:
             migrate(self._connection, str(path))
             self._connection.execute("PRAGMA foreign_keys = ON")
             ((self.epoch,),) = self._connection.execute(self._queries["epoch_raise"].sql).fetchall()
             last_seq = self._connection.execute(self._queries["last_seq"].sql).fetchone()
             self._numbers: dict[str, int] = dict(self._connection.execute(self._queries["last_numbers"].sql).fetchall())
+            self._files = OpenFiles(path)  # after a write: now all of them are there
         except BaseException:
             self._connection.close()
             raise
+        self._gone = False
+        self._noticing = threading.Lock()
+        self._tell_gone: Callable[[], None] = lambda: None
         self._seqs = count((last_seq[0] if last_seq else 0) + 1)
         self._synchronous = "FULL"
         self._listeners: dict[str, Listener] = {}
@@ -103,16 +114,16 @@ class SqliteStore:
         self._inbox: SimpleQueue[_Pending | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_loop, name="store-writer", daemon=True)
         self._thread.start()
-        self._local = threading.local()
-        self._reader_connections: list[sqlite3.Connection] = []
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
-        self._replayers = ThreadPoolExecutor(REPLAYERS, thread_name_prefix="store-replayer")
+        # Opened now: later another file might be in the place of this one (D8).
+        self._readers = _Readers(path, READERS, "store-reader")
+        self._replayers = _Readers(path, REPLAYERS, "store-replayer")
+        self._checker = ThreadPoolExecutor(1, thread_name_prefix="store-check")
 
     # On the loop
 
     @property
     def problem(self) -> str | None:
-        return self._problem
+        return self._gone_error().message if self._is_gone() else self._problem
 
     def next_seq(self) -> int:
         return next(self._seqs)
@@ -122,12 +133,24 @@ class SqliteStore:
         self._inbox.put(_Pending(unit, future))
         return future
 
-    async def read(self, query: Callable[["SqliteReader"], T], *, replay: bool = False) -> T:
-        threads = self._replayers if replay else self._readers
+    async def read(self, query: Callable[[SqliteReader], T], *, replay: bool = False) -> T:
+        readers = self._replayers if replay else self._readers
         try:
-            return await self._loop.run_in_executor(threads, self._read, query)
+            return await self._loop.run_in_executor(readers.threads, self._read, query, readers)
         except sqlite3.Error as error:
+            if _is_damage(error):
+                raise StoreDamaged(str(error)) from error
             raise StoreUnavailable(f"The store cannot be read: {error}.") from error
+
+    async def check(self, *, limit_s: float) -> Report:
+        check = partial(check_quickly, self._path, limit_s=limit_s, give_up=self._closing)
+        try:
+            return await self._loop.run_in_executor(self._checker, check)
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"The store cannot be checked: {error}.") from error
+
+    def when_gone(self, told: Callable[[], None]) -> None:
+        self._tell_gone = told
 
     def listen(self, workspace_id: str, listener: Listener | None) -> None:
         if listener is None:
@@ -139,10 +162,9 @@ class SqliteStore:
         self._closing.set()
         self._inbox.put(None)
         await asyncio.to_thread(self._thread.join)
-        self._readers.shutdown()
-        self._replayers.shutdown()
-        for connection in self._reader_connections:
-            connection.close()
+        self._readers.close()
+        self._replayers.close()
+        self._checker.shutdown()
         self._connection.close()
 
     def settle(self, batch: Sequence[_Pending]) -> None:
@@ -157,18 +179,30 @@ class SqliteStore:
 
     # On a reader thread
 
-    def _read(self, query: Callable[["SqliteReader"], T]) -> T:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = _connect(self._path)
-            connection.execute("PRAGMA query_only = ON")
-            connection.row_factory = sqlite3.Row
-            self._reader_connections.append(connection)
+    def _read(self, query: Callable[[SqliteReader], T], readers: "_Readers") -> T:
+        connection = readers.idle.get()
         connection.execute("BEGIN")
         try:
             return query(SqliteReader(connection, self._sql))
         finally:
             connection.execute("COMMIT")
+            readers.idle.put(connection)
+
+    # On any thread
+
+    def _is_gone(self) -> bool:
+        """Whether the database was taken away under us. It stays so: what was committed last may be lost."""
+        if not self._gone and not self._files.are_in_place():
+            with self._noticing:
+                if not self._gone:
+                    self._gone = True
+                    logger.error("%s", self._gone_error().message)
+                    with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+                        self._loop.call_soon_threadsafe(self._tell_gone)
+        return self._gone
+
+    def _gone_error(self) -> DataDirGone:
+        return DataDirGone(str(self._path.parent))
 
     # On the writer thread
 
@@ -196,9 +230,15 @@ class SqliteStore:
         return batch, True
 
     def _commit(self, batch: Sequence[_Pending]) -> None:
+        """Looks for the files before it, so that nothing refused is in a directory that was moved, and after it, so
+        that nothing is accepted into one that was deleted meanwhile (D8). Deltas alone promise nothing."""
+        durable = any(pending.unit.durable for pending in batch)
+        if durable and self._is_gone():
+            self._refuse(batch, self._gone_error())
+            return
         numbers = dict(self._numbers)
         try:
-            self._synchronize("FULL" if any(p.unit.durable for p in batch) else "NORMAL")
+            self._synchronize("FULL" if durable else "NORMAL")
             self._begin()
             for pending in batch:
                 self._attempt(pending)
@@ -206,6 +246,9 @@ class SqliteStore:
         except sqlite3.Error as error:
             self._abandon(batch, error)
             self._numbers = numbers
+        else:
+            if durable and self._is_gone():
+                self._refuse(batch, self._gone_error())
 
     def _begin(self) -> None:
         end = time.monotonic() + BUSY_TIMEOUT_S
@@ -228,10 +271,13 @@ class SqliteStore:
         if self._connection.in_transaction:
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
+        # Also where a unit had failed by itself: it may have clashed with one that is now undone.
+        self._refuse(batch, _unavailable(error))
+
+    def _refuse(self, batch: Sequence[_Pending], error: StoreUnavailable) -> None:
         for pending in batch:
             pending.published.clear()
-            # Also where a unit had failed by itself: it may have clashed with one that is now undone.
-            pending.error = _unavailable(error)
+            pending.error = error
 
     def _attempt(self, pending: _Pending) -> None:
         """Run one unit in a savepoint: its failure leaves the others of the batch alone."""
@@ -292,15 +338,22 @@ class SqliteStore:
         return Published(first, last, (entry.session_id, entry.parent_session_id), data)
 
 
-class SqliteReader:
-    """See `longboat.store.protocol.Reader`."""
+class _Readers:
+    """Threads that read, and a connection for each."""
 
-    def __init__(self, connection: sqlite3.Connection, queries: dict[str, str]) -> None:
-        self._connection = connection
-        self._queries = queries
+    def __init__(self, path: Path, number: int, name: str) -> None:
+        self.threads = ThreadPoolExecutor(number, thread_name_prefix=name)
+        self.idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        self._connections = [_connect(path) for _ in range(number)]
+        for connection in self._connections:
+            connection.execute("PRAGMA query_only = ON")
+            connection.row_factory = sqlite3.Row
+            self.idle.put(connection)
 
-    def fetch(self, query: str, **params: Any) -> list[Row]:
-        return self._connection.execute(self._queries[query], params).fetchall()
+    def close(self) -> None:
+        self.threads.shutdown()
+        for connection in self._connections:
+            connection.close()
 
 
 def _connect(path: Path, *, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
@@ -332,7 +385,13 @@ def _translate(error: Exception) -> Exception:
     return error
 
 
+def _is_damage(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def _unavailable(error: sqlite3.Error) -> StoreUnavailable:
+    if _is_damage(error):
+        return StoreDamaged(str(error))
     return StoreUnavailable(
         f"The store cannot be written: {error}. Nothing was accepted; mend the disk or its rights, then resend."
     )

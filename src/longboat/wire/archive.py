@@ -55,3 +55,5 @@ class SessionExport(Shape, frozen=True, kw_only=True):
     changes: tuple[ExportedChange, ...] = ()
     sub_agents: tuple[ExportedSubAgent, ...] = ()
     """Each after the one that sent it."""
+    left_out: tuple[str, ...] = ()
+    """What is damaged in the store and therefore not in the document."""

@@ -317,7 +317,7 @@ class Canceled(Shape, frozen=True, kw_only=True):
 
 class Health(Shape, frozen=True, kw_only=True):
     status: str
-    """`ok`, `degraded` (the store fails; writes are being retried) or `leaving`."""
+    """`ok`, `degraded` (the store fails, is gone or is damaged; `detail` says which) or `leaving`."""
     detail: str = ""
 
 

@@ -1,0 +1,167 @@
+"""Backups of a SQLite store: one file, made while a server works, and put back while none does.
+
+Owns the order of steps: a backup is verified before it has its name, and a restore leaves a whole database in place at
+every instant.
+"""
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from itertools import chain, count
+from pathlib import Path
+from tempfile import mkstemp
+
+import msgspec
+
+from longboat.errors import DataDirError
+from longboat.store.check import check_quickly, newest_schema, open_for_reading, schema_of
+from longboat.store.datadir import SIDE_FILES, STORE_NAME, hold_data_dir
+from longboat.store.protocol import Report
+
+STEP_PAGES = 1000
+VERIFY_S = 3600.0
+"""Copies are verified to the end; this only keeps a broken disk from holding us for ever."""
+
+Progress = Callable[[int, int], None]
+"""Pages done, pages in all."""
+
+
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
+    """What a restore did."""
+
+    report: Report
+    """Of the database that is now in place."""
+    kept: str | None
+    """Where the one is that was there before."""
+
+
+def back_up(source: Path, target: Path, *, replace: bool = False, progress: Progress = lambda *_: None) -> Report:
+    """Copy a store into one file, as it is at this instant, whoever writes to it meanwhile; verified."""
+    if target.is_dir():
+        raise DataDirError(f"{target} is a directory: name a file in it.", code="backup_exists")
+    _check_free(target, replace=replace)
+    copy = _new_file(target)
+    try:
+        _copy(source, copy, progress)
+        report = _verified(copy)
+        _check_free(target, replace=replace)
+        _put(copy, target)
+    except BaseException:
+        _remove(copy)
+        raise
+    return msgspec.structs.replace(report, file=str(target))
+
+
+def restore(backup: Path, data_dir: Path, *, progress: Progress = lambda *_: None) -> Restored:
+    """Put a backup in the place of a data directory's database, which is kept beside it. No server may use it."""
+    with hold_data_dir(data_dir):
+        database = data_dir / STORE_NAME
+        copy = _new_file(database)
+        try:
+            _copy(backup, copy, progress)
+            _verified(copy, name=backup)
+            _begin_new_epoch(copy)
+            kept = _set_aside(database)
+            _put(copy, database)
+        except BaseException:
+            _remove(copy)
+            raise
+        return Restored(report=_verified(database), kept=None if kept is None else str(kept))
+
+
+def _check_free(target: Path, *, replace: bool) -> None:
+    if target.exists() and not replace:
+        raise DataDirError(f"{target} exists: choose another name, or overwrite it with --force.", code="backup_exists")
+
+
+def _new_file(target: Path) -> Path:
+    """A private file beside the target, so that it can be renamed to it."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, name = mkstemp(prefix=f"{target.name}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise DataDirError(f"Cannot write in {target.parent}: {error.strerror}.", code="backup_failed") from error
+    os.close(descriptor)
+    return Path(name)
+
+
+def _copy(source: Path, copy: Path, progress: Progress) -> None:
+    """The view of one transaction: what is written to the source meanwhile neither shows nor makes it begin anew."""
+    try:
+        with closing(open_for_reading(source)) as reading, closing(sqlite3.connect(copy)) as writing:
+            reading.backup(
+                writing, pages=STEP_PAGES, sleep=0, progress=lambda _, left, total: progress(total - left, total)
+            )
+            writing.execute("PRAGMA journal_mode = DELETE")  # all of it in one file
+    except sqlite3.Error as error:
+        raise DataDirError(f"Cannot copy {source}: {error}.", code="backup_failed") from error
+
+
+def _verified(copy: Path, *, name: Path | None = None) -> Report:
+    report = check_quickly(copy, limit_s=VERIFY_S)
+    if report.problems:
+        first = report.problems[0].detail
+        raise DataDirError(
+            f"{name or copy} is damaged ({first}): `longboat store check` shows all of it.", code="backup_damaged"
+        )
+    return report
+
+
+def _begin_new_epoch(copy: Path) -> None:
+    """Clients may hold cursors of events that the backup does not have. By an epoch that was never used they are told
+    from those that will be written from now on. Migrations are left to the server."""
+    with closing(sqlite3.connect(copy)) as connection, connection:
+        if not 0 < schema_of(connection) <= newest_schema():
+            raise DataDirError(f"{copy} has a schema that is not known here.", code="backup_damaged")
+        connection.execute("UPDATE meta SET value = max(value + 1, ?) WHERE key = 'epoch'", (int(time.time()),))
+
+
+def _set_aside(database: Path) -> Path | None:
+    """Keep the present database under another name, byte for byte. It stays in place too, until the new one replaces
+    it; its write-ahead log does not, which would be read as part of the new one."""
+    kept = _free_name(database)
+    log, kept_log = Path(f"{database}-wal"), Path(f"{kept}-wal")
+    for path, other in ((database, kept), (log, kept_log)):
+        if path.exists() and path.stat().st_size:
+            _also_as(path, other)
+    _sync(database.parent)
+    for end in SIDE_FILES:
+        Path(f"{database}{end}").unlink(missing_ok=True)
+    return kept if kept.exists() else None
+
+
+def _also_as(path: Path, other: Path) -> None:
+    try:
+        os.link(path, other)
+    except OSError:  # not every file system has links
+        shutil.copy2(path, other)
+        _sync(other)
+
+
+def _free_name(database: Path) -> Path:
+    name = f"{database.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}"
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(path for path in map(database.with_name, names) if not path.exists())
+
+
+def _put(copy: Path, target: Path) -> None:
+    """On disk first, then under its name."""
+    _sync(copy)
+    os.replace(copy, target)
+    _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(copy: Path) -> None:
+    for end in ("", "-journal", *SIDE_FILES):
+        Path(f"{copy}{end}").unlink(missing_ok=True)

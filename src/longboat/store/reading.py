@@ -1,0 +1,36 @@
+"""Reading from SQLite by named queries, rows that were damaged on disk included."""
+
+import sqlite3
+from typing import Any
+
+from longboat.store.protocol import Row
+
+
+class SqliteReader:
+    """See `longboat.store.protocol.Reader`."""
+
+    def __init__(self, connection: sqlite3.Connection, queries: dict[str, str]) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def fetch(self, query: str, **params: Any) -> list[Row]:
+        sql = self._queries[query]
+        try:
+            return self._connection.execute(sql, params).fetchall()
+        except sqlite3.OperationalError as error:
+            if not str(error).startswith("Could not decode to UTF-8"):
+                raise
+        # One damaged text must not hide the other rows. Only now, because each text then costs a call.
+        self._connection.text_factory = text_or_bytes
+        try:
+            return self._connection.execute(sql, params).fetchall()
+        finally:
+            self._connection.text_factory = str
+
+
+def text_or_bytes(raw: bytes) -> str | bytes:
+    """Text as it is on disk; bytes if it was damaged, which no shape takes for text."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw

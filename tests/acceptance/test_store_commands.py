@@ -1,0 +1,137 @@
+"""`longboat store` beside real servers, and a server whose data directory is taken away (D8, D12)."""
+
+import asyncio
+import json
+import shutil
+import sqlite3
+
+import pytest
+from processes import Site, ended, open_site
+from sessions import SessionClient
+
+from longboat.store.datadir import STORE_NAME
+
+pytestmark = pytest.mark.acceptance
+
+
+async def store(site: Site, *arguments: str) -> tuple[int, str, str]:
+    done = await ended(await site.longboat("store", *arguments, cwd=site.path))
+    return done.code, done.out, done.err
+
+
+async def test_d8_no_prompt_is_accepted_once_the_data_directory_is_deleted() -> None:
+    async with open_site() as site:
+        await site.serve()
+        session = await site.session(site.project())
+        assert await session.outcome(await session.submit("before")) == "end_turn"
+        shutil.rmtree(site.data)
+        refused = await session.ask("after")
+        assert (refused.status_code, refused.json()["code"]) == (503, "data_dir_gone")
+        assert "put the directory back or restore a backup" in refused.json()["message"]
+        health = (await session.http.get("/v1/health")).json()
+        assert (health["status"], str(site.data) in health["detail"]) == ("degraded", True)
+        assert "was deleted, moved or replaced" in site.log.read_text()
+        exported = await session.http.get(f"{session.workspace}/sessions/{session.session_id}/export")
+        assert len(exported.json()["messages"]) == 2, "what was saved can be rescued"
+
+
+async def test_a_backup_under_load_is_restored_with_every_run_and_event() -> None:
+    async with open_site() as site:
+        await site.serve()
+        session = await site.session(site.project())
+        async with session.watch() as watch:
+            early = [await session.submit(f"early {number}") for number in range(5)]
+            for run_id in early:
+                await watch.complete(run_id)
+            known = list(watch.frames)
+            enough = asyncio.Event()
+            load = asyncio.create_task(_keep_prompting(session, enough))
+            await watch.until(lambda event: event.type == "run" and event.payload.prompt == "load 5")
+            code, out, err = await store(site, "backup", str(site.path / "copy.db"))
+            assert code == 0, err
+            assert out.startswith("Backed up 1 session, ")
+            enough.set()
+            for run_id in await load:
+                await watch.complete(run_id)
+        await site.kill()
+        code, out, err = await store(site, "restore", str(site.path / "copy.db"))
+        assert code == 0, err
+        assert "is now" in out
+        await site.serve()
+        session = await site.back_at(session)
+        ledger = {run["run_id"]: run for run in await session.ledger()}
+        assert [ledger[run_id]["outcome"] for run_id in early] == ["end_turn"] * len(early)
+        for run_id in ledger:  # those that the backup caught in the middle, too
+            await session.outcome(run_id)
+        async with session.watch(after=session.start) as replay:
+            for run_id in ledger:
+                await replay.complete(run_id)
+        assert [frame for frame in replay.frames if frame in set(known)] == known, "every event, byte for byte"
+        code, out, err = await store(site, "check")
+        assert (code, err) == (0, ""), out
+
+
+async def _keep_prompting(session: SessionClient, enough: asyncio.Event) -> list[str]:
+    sent: list[str] = []
+    while not enough.is_set():
+        sent.append(await session.submit(f"load {len(sent)}"))
+    return sent
+
+
+async def test_a_restore_beside_a_running_server_is_refused_and_says_how_to_stop_it() -> None:
+    async with open_site() as site:
+        await site.serve()
+        session = await site.session(site.project())
+        await session.outcome(await session.submit("hello"))
+        backup = str(site.path / "copy.db")
+        assert (await store(site, "backup", backup))[0] == 0
+        code, _, err = await store(site, "restore", backup)
+        assert (code, "longboat stop" in err) == (1, True)
+        code, _, err = await store(site, "backup", backup)
+        assert (code, "--force" in err) == (1, True)
+        assert await session.outcome(await session.submit("still here")) == "end_turn"
+
+
+async def test_check_finds_a_damaged_row_in_a_backup_and_exits_with_1() -> None:
+    async with open_site() as site:
+        await site.serve()
+        session = await site.session(site.project())
+        await session.outcome(await session.submit("hello"))
+        backup = site.path / "copy.db"
+        assert (await store(site, "backup", str(backup)))[0] == 0
+        code, out, _ = await store(site, "check", str(backup), "--format", "json")
+        assert (code, json.loads(out)["problems"]) == (0, [])
+        with sqlite3.connect(backup) as connection:
+            connection.execute("UPDATE messages SET parts = x'5b' WHERE seq = 1")
+        connection.close()
+        code, out, _ = await store(site, "check", str(backup))
+        assert (code, "message 1 of session" in out) == (1, True)
+        code, out, _ = await store(site, "check", str(site.data))
+        assert (code, "as it should be" in out) == (0, True), "the server's own database is sound"
+
+
+async def test_d12_a_server_starts_on_a_database_with_a_damaged_row_and_serves_the_other_sessions() -> None:
+    async with open_site() as site:
+        await site.serve()
+        directory = site.project()
+        bad, good = await site.session(directory), await site.session(directory)
+        for session in (bad, good):
+            await session.outcome(await session.submit("hello"))
+        await site.kill()
+        with sqlite3.connect(site.data / STORE_NAME) as connection:
+            connection.execute("UPDATE messages SET parts = x'5b' WHERE session_id = ?", (bad.session_id,))
+            state = "UPDATE runs SET state = 'active', outcome = NULL WHERE session_id = ?"
+            connection.execute(state, (bad.session_id,))
+            connection.execute("DELETE FROM events WHERE run_seq IS NOT NULL AND session_id = ?", (bad.session_id,))
+        connection.close()
+        await site.serve()
+        bad, good = await site.back_at(bad), await site.back_at(good)
+        assert await good.outcome(await good.submit("again")) == "end_turn"
+        page = await bad.http.get(f"{bad.workspace}/sessions/{bad.session_id}/messages")
+        assert (page.status_code, page.json()["code"]) == (409, "session_damaged")
+        (run,) = await bad.ledger()
+        assert (run["outcome"], "is damaged" in run["error"]) == ("error", True)
+        exported = await ended(await site.longboat("session", "export", bad.session_id, cwd=directory))
+        assert (exported.code, "Damaged and left out: message 1, message 2." in exported.err) == (0, True), exported.err
+        deleted = await bad.http.delete(f"{bad.workspace}/sessions/{bad.session_id}")
+        assert deleted.status_code == 204, deleted.text
