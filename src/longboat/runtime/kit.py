@@ -1,6 +1,9 @@
 """The kit that a workspace lends a tool for one call (longboat.tools.kit.Kit): permission, files, live output."""
 
+import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -25,6 +28,7 @@ from longboat.runtime.home import Home
 from longboat.store.protocol import Entry, Unit, Write
 from longboat.store.rows import RunRecord
 from longboat.tools.kit import ToolError
+from longboat.tools.shell_paths import guarded_links, guarded_name
 from longboat.wire.asks import CallAnswer, Permission, PermissionAnswer, Question
 from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import new_id
@@ -32,6 +36,20 @@ from longboat.wire.requests import Approve
 from longboat.wire.workshop import TodoItem, Todos
 
 NO_WAY_AROUND = "Do not look for a way around it: go on without it, or say that you cannot."
+
+
+def _with_guarded_names(need: Need, workspace: Path) -> Need:
+    """A file that a guarded name leads to, such as a linked `longboat.json`, is guarded under its own name too."""
+    if need.tool == "bash" or need.action == "read" or not need.paths:
+        return need
+    links = guarded_links(workspace)
+    names = filter(None, (guarded_name(path, links) for path in need.paths))
+    return replace(need, paths=(*need.paths, *names))
+
+
+def _lead_elsewhere(paths: Sequence[str]) -> bool:
+    """Whether any path, which was resolved before, has become a link."""
+    return any(os.path.realpath(path) != os.path.normpath(path) for path in paths)
 
 
 class WorkKit:
@@ -70,7 +88,8 @@ class WorkKit:
 
     async def permit(self, need: Need) -> Allow:
         """Deny rules, allow rules, session grants; then ask, unless this run was approved beforehand (A2)."""
-        run = self._record.run
+        run, resolved = self._record.run, need.paths
+        need = await asyncio.to_thread(_with_guarded_names, need, self.directory)
         rules = self._rules()
         grants = await self._grants()
         verdict = judge(need, rules=rules, grants=grants, directory=str(self.directory))
@@ -105,13 +124,29 @@ class WorkKit:
             parent_session_id=run.parent_session_id,
         )
         await self._heed(await self._home.asks.permission(ask))
+        self._judge_again(need, rules)
+        if need.tool != "bash" and await asyncio.to_thread(_lead_elsewhere, resolved):
+            raise ToolError(f"The path of this {need.tool} was replaced while it waited for permission. Call it again.")
         return Allow()
 
     def deny_rules(self) -> tuple[Rule, ...]:
         return self._rules().deny
 
+    def _judge_again(self, need: Need, before: Rules) -> None:
+        """Somebody may have thought for long: what the rules deny by now is denied."""
+        try:
+            rules = self._home.rules()
+        except ConfigInvalid:
+            return  # Somebody is editing the file; the person answered under the rules as they were.
+        directory = str(self.directory)
+        verdict = judge(need, rules=rules, directory=directory)
+        if isinstance(verdict, Deny):
+            raise ToolError(f"A rule that was added meanwhile denies this ({verdict.rule}). {NO_WAY_AROUND}")
+        if rules != before and not may_be_denied(need, rules=before, directory=directory):
+            self._check_denials(need, rules)
+
     def _check_denials(self, need: Need, rules: Rules) -> None:
-        """Nobody looks at what an approved run does: what may turn out to be denied is not done then."""
+        """For what nobody looks at with these rules in mind: what may turn out to be denied is not done then."""
         if why := may_be_denied(need, rules=rules, directory=str(self.directory)):
             raise ToolError(f"It cannot be told whether a rule denies this: {why} {NO_WAY_AROUND}")
 
