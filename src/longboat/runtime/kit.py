@@ -73,6 +73,7 @@ class WorkKit:
         self._by_hook = approved
         self._approved = approved or record.approve is Approve.ALL
         self._expected: dict[Path, str] = {}
+        self._judged: Rules | None = None
         self._answered = answered
         self.output = output
         self.instructions: list[str] = []
@@ -90,7 +91,7 @@ class WorkKit:
         """Deny rules, allow rules, session grants; then ask, unless this run was approved beforehand (A2)."""
         run, resolved = self._record.run, need.paths
         need = await asyncio.to_thread(_with_guarded_names, need, self.directory)
-        rules = self._rules()
+        rules = self._judged = self._rules()
         grants = await self._grants()
         verdict = judge(need, rules=rules, grants=grants, directory=str(self.directory))
         match verdict:
@@ -130,20 +131,25 @@ class WorkKit:
         return Allow()
 
     def deny_rules(self) -> tuple[Rule, ...]:
-        return self._rules().deny
+        return self._rules_by_now().deny
+
+    def _rules_by_now(self) -> Rules:
+        """The rules as they are; or those by which the call was judged, if somebody is just editing the file."""
+        try:
+            return self._rules()
+        except ToolError:
+            if self._judged is None:
+                raise
+            return self._judged
 
     def _judge_again(self, need: Need, before: Rules) -> None:
         """Somebody may have thought for long: what the rules deny by now is denied."""
-        try:
-            rules = self._home.rules()
-        except ConfigInvalid:
-            return  # Somebody is editing the file; the person answered under the rules as they were.
-        directory = str(self.directory)
-        verdict = judge(need, rules=rules, directory=directory)
+        rules = self._rules_by_now()
+        verdict = judge(need, rules=rules, directory=str(self.directory))
         if isinstance(verdict, Deny):
             raise ToolError(f"A rule that was added meanwhile denies this ({verdict.rule}). {NO_WAY_AROUND}")
-        if rules != before and not may_be_denied(need, rules=before, directory=directory):
-            self._check_denials(need, rules)
+        added = tuple(rule for rule in rules.deny if rule not in before.deny)
+        self._check_denials(need, Rules(deny=added))
 
     def _check_denials(self, need: Need, rules: Rules) -> None:
         """For what nobody looks at with these rules in mind: what may turn out to be denied is not done then."""
