@@ -96,6 +96,30 @@ async def test_a_boxed_command_writes_to_the_workspace_and_temp_alone(kit: OpenK
 
 
 @needs_box
+async def test_a_boxed_command_changes_no_guarded_file_and_can_still_commit(kit: OpenKit, jobs: Jobs) -> None:
+    await kit.use(BashTool(jobs), command="git init -q")
+    for name in ("longboat.json", ".mcp.json", ".agents/commands/x.md", ".git/hooks/x", ".git/config", "linked/y.md"):
+        (kit.directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (kit.directory / name).touch()
+    (kit.directory / ".claude").symlink_to("linked")
+    bash = BashTool(jobs, sandbox=policy(kit, SandboxMode.REQUIRED))
+    changes = (
+        "longboat.json",
+        ".mcp.json",
+        ".agents/new",
+        ".git/hooks/x",
+        ".git/config",
+        ".claude/y.md",
+        "linked/y.md",
+    )
+    for name in changes:
+        result = await kit.use(bash, command=f"echo x >> {name}")
+        assert "Read-only file system" in result.content, name
+    commit = "git add -A && git -c user.name=a -c user.email=a@b commit -qm x && git log --oneline"
+    assert not (await kit.use(bash, command=commit)).is_error
+
+
+@needs_box
 async def test_a_boxed_command_of_root_does_not_mount_its_way_out(kit: OpenKit, jobs: Jobs) -> None:
     bash = BashTool(jobs, sandbox=policy(kit, SandboxMode.REQUIRED))
     with TemporaryDirectory(dir="/var/tmp") as outside:

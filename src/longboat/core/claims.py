@@ -8,7 +8,9 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 
+from longboat.core.guarded import is_guarded
 from longboat.core.rules import CHANGES, ON_PATHS, CommandPattern, Glob, PathPattern, Rule, Rules, UrlPattern, below
 from longboat.core.shell_parts import names
 
@@ -24,6 +26,22 @@ _SHOWING = frozenset({"glob", "grep", "ls"})
 _WRITERS = _CHANGE_PATHS | {"bash", "download"}
 
 
+class Risk(IntEnum):
+    """How much a person should know of a gap: of several, the riskiest is the reason that is shown first."""
+
+    USUAL = 0
+    DESTRUCTIVE = 1
+    """A command that deletes, overwrites or publishes."""
+    UNKNOWN = 2
+    """It cannot be told what it does."""
+    GUARDED = 3
+    """It may change a guarded file."""
+    OUTSIDE = 4
+    """It leaves the workspace."""
+    DENIED = 5
+    """It may turn out to be what a rule denies."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """Something that no rule allows, and the rules that would; empty where no rule can."""
@@ -33,6 +51,9 @@ class Gap:
     wide: str = ""
     brief: str = ""
     """Why, beside the thing itself; empty: as `why`."""
+    risk: Risk = Risk.USUAL
+    guarded: bool = False
+    """It may change a guarded file: nobody is offered a rule for the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +99,10 @@ class Claim:
         named = (self.absolute(self.argument),) if self.tool in ON_PATHS else ()
         return tuple(dict.fromkeys((*named, *map(posixpath.normpath, self.paths))))
 
-    def allowing(self, tool: str) -> Iterator[Rule]:
-        return (rule for rule in (*self.rules.allow, *self.grants) if rule.concerns(tool))
+    def allowing(self, tool: str, *, guarded: bool = False) -> Iterator[Rule]:
+        """The rules that may allow something. For a `guarded` file no grant does."""
+        grants = () if guarded else self.grants
+        return (rule for rule in (*self.rules.allow, *grants) if rule.concerns(tool))
 
     def _meets(self, rule: Rule) -> bool:
         """Whether the argument is what the rule names."""
@@ -109,7 +132,8 @@ class Claim:
         if inside is not None and not guarded and tool not in _CHANGE_PATHS:
             return
         as_change = tool in _WRITERS and tool not in CHANGES
-        for rule in (*self.allowing(tool), *(self.allowing("edit") if as_change else ())):
+        as_edit = self.allowing("edit", guarded=guarded) if as_change else ()
+        for rule in (*self.allowing(tool, guarded=guarded), *as_edit):
             if self.on_path(rule, path) and (
                 (inside is not None or _is_absolute(rule)) and (not guarded or _names_guarded(rule))
             ):
@@ -132,19 +156,14 @@ def _names_guarded(rule: Rule) -> bool:
     return isinstance(rule.pattern, PathPattern) and is_guarded(rule.pattern.source)
 
 
-def is_guarded(path: str) -> bool:
-    """Whether a write here changes what git runs, or these rules themselves."""
-    parts = path.casefold().split("/")
-    return ".git" in parts or parts[-1] == "longboat.json"
-
-
 def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool) -> Gap:
+    if guarded:
+        return guarded_gap(path if inside is None else inside)
     shown = re.sub(r"([*?\\])", r"\\\1", path if inside is None else inside)
     narrow = f"{tool}({shown})"
     if inside is None:
-        return Gap(why=f"{path} is outside the workspace.", narrow=narrow, brief="outside the workspace")
-    if guarded:
-        return Gap(why=f"{inside} decides what may run here.", narrow=narrow, brief="decides what may run here")
+        why = f"{path} is outside the workspace."
+        return Gap(why=why, narrow=narrow, brief="outside the workspace", risk=Risk.OUTSIDE)
     parent = posixpath.dirname(shown)
     return Gap(
         why=f"No rule allows {tool} on {inside}.",
@@ -152,3 +171,12 @@ def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool) -> Gap:
         wide=f"{tool}({parent}/**)" if parent else f"{tool}(*)",
         brief="no rule allows it",
     )
+
+
+def guarded_gap(name: str, why: str = "") -> Gap:
+    """`name` is a guarded file, or “.” for the whole workspace; `why` is a riskier reason to show, if there is one."""
+    told = f"It may change {name[:200]}, which decides what may run here."
+    if name == ".":
+        told = "It may change anything in the workspace, also the files that decide what may run here."
+    risk = Risk.OUTSIDE if why else Risk.GUARDED
+    return Gap(why=why or told, brief="" if why else "may change what may run here", risk=risk, guarded=True)

@@ -26,6 +26,7 @@ class _Sign(Enum):
     FIRST = "not a dot, and the one behind it may go on; or nothing at all"
     SHOWN = "one letter that is no dot"
     ONE = "one letter"
+    BYTE = "one letter or a part of it: the locale may be one in which a letter is a byte"
     MANY = "letters, but no slash"
     DEEP = "anything"
 
@@ -77,7 +78,7 @@ def _shell_path(glob: str) -> Iterator[str | _Sign]:
         if sign[0] == "*":
             yield from (_Sign.FIRST, _Sign.MANY) if begins else (_Sign.MANY,)
         elif sign == "?":
-            yield _Sign.SHOWN if begins else _Sign.ONE
+            yield _Sign.SHOWN if begins else _Sign.BYTE
         elif sign[0] == "[":
             yield _Sign.MANY  # One of its letters; or itself, where nothing fits it.
         else:
@@ -118,7 +119,7 @@ def _overlap(one: _Path, other: _Path) -> bool:
 def _onward(one: _Path, at: int, other: _Path, to: int) -> Iterator[tuple[int, int]]:
     here = one[at] if at < len(one) else None
     there = other[to] if to < len(other) else None
-    if here in _RUNS:
+    if here in _RUNS or here is _Sign.BYTE:
         yield at + 1, to
     if here is _Sign.FIRST:
         yield at + 2, to

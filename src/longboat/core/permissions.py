@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from longboat.core.claims import Claim, is_guarded
+from longboat.core.claims import Claim
 from longboat.core.rules import PathPattern, Rule, RuleInvalid, Rules, parse_rule, parse_rules
 from longboat.core.shell import parse
 from longboat.core.shell_account import told_parts
@@ -30,7 +30,6 @@ __all__ = [
     "Verdict",
     "grant_for",
     "hidden_by",
-    "is_guarded",
     "judge",
     "may_be_denied",
     "named_paths",
@@ -45,16 +44,18 @@ class Need:
     """What a tool call is about to do, for the rules and for the person who is asked.
 
     `argument` is what rules match: a path relative to the workspace (absolute outside it) for file tools, a URL for the
-    web, the command text for bash. `paths` are all absolute paths it touches. `directory` is where a command runs, if
-    not in the root of the workspace; `doubt` says why even a look at the git repository may run something. `outside`
-    asks for a command to run without the wall around harmless commands, and `has_wall` says whether there is one.
-    `detail` is shown to the person: a diff, the whole command.
+    web, the command text for bash. `paths` are all absolute paths it touches, `only_read` those of them that a command
+    does no more than read. `directory` is where a command runs, if not in the root of the workspace; `doubt` says why
+    even a look at the git repository may run something. `outside` asks for a command to run without the wall around
+    harmless commands, and `has_wall` says whether there is one. `detail` is shown to the person: a diff, the whole
+    command.
     """
 
     tool: str
     action: str
     argument: str = ""
     paths: tuple[str, ...] = ()
+    only_read: tuple[str, ...] = ()
     directory: str = ""
     doubt: str = ""
     outside: bool = False
@@ -91,7 +92,7 @@ Verdict = Allow | Deny | Ask
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """The rules that an answer for the session, or for always, would add: exactly this, or a wider form. With either
-    the same call is not asked again. Empty where only “once” can be offered."""
+    the same call is not asked again. Empty where only “once” can be offered, as for guarded files."""
 
     narrow: tuple[str, ...] = ()
     wide: tuple[str, ...] = ()
@@ -102,7 +103,7 @@ def judge(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory:
     claim = _claim(need, rules, grants, directory)
     if rule := next(claim.denials(), None):
         return Deny(rule.text)
-    if gap := next(claim.gaps(), None):
+    if gap := max(claim.gaps(), key=lambda gap: gap.risk, default=None):
         return Ask(gap.why)
     return Allow(harmless=isinstance(claim, ShellClaim) and _is_harmless(claim))
 
@@ -120,6 +121,8 @@ def grant_for(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), direct
     if next(claim.denials(), None):
         return Offer()
     gaps = tuple(claim.gaps())
+    if any(gap.guarded for gap in gaps):
+        return Offer()
     narrow = tuple(dict.fromkeys(gap.narrow for gap in gaps))
     wide = tuple(dict.fromkeys(gap.wide or gap.narrow for gap in gaps))
     return Offer(
@@ -195,4 +198,5 @@ def _shell_claim(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: 
         doubt=need.doubt,
         unwalled=need.outside,
         has_wall=need.has_wall,
+        only_read=frozenset(need.only_read),
     )

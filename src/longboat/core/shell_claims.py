@@ -10,16 +10,17 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from longboat.core.claims import Gap, is_guarded
+from longboat.core.claims import Gap, Risk, guarded_gap
+from longboat.core.guarded import holds_guarded, is_guarded, mentions_guarded, source_may_be_guarded
 from longboat.core.looking import EXACT_FORMS, only_looks
 from longboat.core.overlap import may_hold
 from longboat.core.rules import CommandPattern, Glob, PathPattern, Rule, below
 from longboat.core.shell import Command, Kind, Redirection, Word, plain_name
-from longboat.core.shell_offers import HARMLESS_NAMES, narrow_rule, text_rule, wide_rule
+from longboat.core.shell_offers import HARMLESS_NAMES, is_destructive, narrow_rule, text_rule, wide_rule
 from longboat.core.shell_parts import Assignment, names
 from longboat.core.shell_places import GLOB_SIGN, ShellPlaces, possible_paths
 from longboat.core.shell_reads import Reach, reaches
-from longboat.core.shell_scope import landings, options_of_git
+from longboat.core.shell_scope import landings, options_of_git, removals, sets_git_config
 
 _PRINTING = names(": echo printf true false seq sleep")
 """What these are given they print, and no file is read or written."""
@@ -37,6 +38,8 @@ class ShellClaim(ShellPlaces):
     unwalled: bool
     """It is to run without the wall: that it only looks does not count."""
     has_wall: bool
+    only_read: frozenset[str] = frozenset()
+    """Those of the paths that it does no more than read."""
 
     def denials(self) -> Iterator[Rule]:
         for rule in self.rules.deny:
@@ -70,21 +73,31 @@ class ShellClaim(ShellPlaces):
 
     def gaps_of_all(self) -> Iterator[Gap]:
         """Those of no single command or redirection."""
-        for path in map(posixpath.normpath, self.paths):
-            inside = below(path, self.directory) is not None
-            if not (inside and self.whole):
-                yield from self.path_gaps("write" if inside and self._writes else "bash", path)
+        yield from self._led_gaps()
         yield from self._doubts()
         if self._named_as_text:
             return
+        yield from self._base_gaps()
         if self.script.opaque:
-            yield Gap(why=f"This command cannot be checked: {self.script.opaque}.")
+            yield Gap(why=f"This command cannot be checked: {self.script.opaque}.", risk=Risk.UNKNOWN)
         if self.whole:
             yield from self._settings_outside()
-            return
-        yield from self._settings()
-        if not self.script.commands and (self.unwalled or not self._may_be_harmless):
+        else:
+            yield from self._settings()
+        if not self.whole and not self.script.commands and (self.unwalled or not self._may_be_harmless):
             yield Gap(why=_OUTSIDE)
+
+    def _led_gaps(self) -> Iterator[Gap]:
+        """What its names lead to on the disk."""
+        for path in map(posixpath.normpath, self.paths):
+            inside = below(path, self.directory) is not None
+            if is_guarded(path) and path in self.only_read:
+                yield from self.path_gaps("view", path)
+            elif not (inside and self.whole) or is_guarded(path):
+                yield from self.path_gaps("write" if inside and self._writes else "bash", path)
+
+    def _base_gaps(self) -> Iterator[Gap]:
+        """Whether it runs, and does more than look, in a guarded directory."""
         if any(only_looks(command) is None for command in self.script.commands):
             for base in filter(is_guarded, self.bases()):
                 yield from self.path_gaps("bash", base)
@@ -96,8 +109,32 @@ class ShellClaim(ShellPlaces):
 
     @property
     def _named_as_text(self) -> bool:
-        """Whether a rule allows this text, letter by letter, whatever it may turn out to do."""
-        return any(isinstance(rule.pattern, Glob) and rule.pattern.fits(self._text) for rule in self.allowing("bash"))
+        """Whether a rule allows this text, letter by letter, whatever it may turn out to do. A grant does not where the
+        text may change a guarded file."""
+        return any(map(self._is_text_rule, self.rules.allow)) or (
+            any(map(self._is_text_rule, self.grants)) and not self._touches_guarded
+        )
+
+    def _is_text_rule(self, rule: Rule) -> bool:
+        return rule.concerns("bash") and isinstance(rule.pattern, Glob) and rule.pattern.fits(self._text)
+
+    @property
+    def _touches_guarded(self) -> bool:
+        targets = (each.target for each in self.script.redirections if each.writes)
+        return (
+            any(map(self._guarded, targets))
+            or any(map(self.guarded_word, self.script.commands))
+            or any(self._base_gaps())
+            or (self._is_vague and mentions_guarded(self._text))
+        )
+
+    @property
+    def _is_vague(self) -> bool:
+        """Whether some of what it changes is only known when it runs."""
+        words = [each.target for each in self.script.redirections]
+        for command in self.script.commands:
+            words += command.words if only_looks(command) is None else ()
+        return bool(self.script.opaque) or any(word.kind is Kind.DYNAMIC for word in words)
 
     @property
     def _text(self) -> str:
@@ -107,7 +144,7 @@ class ShellClaim(ShellPlaces):
         return text if place in (".", None) else f"cd {shlex.quote(place)} && {text}"
 
     def rule_for_all(self) -> str:
-        return text_rule(self._text)
+        return "" if self._touches_guarded else text_rule(self._text)
 
     def doubts(self) -> Iterator[Gap]:
         yield from self._doubts()
@@ -122,11 +159,11 @@ class ShellClaim(ShellPlaces):
             if (rule.concerns("edit") or rule.concerns("view")) and (
                 path := next((path for path in self.paths if self.on_path(rule, path)), None)
             ):
-                yield Gap(why=f"It leads to {path}, and {rule.text} is denied.")
+                yield _denied_gap(f"It leads to {path}, and {rule.text} is denied.")
             if not rule.concerns("bash") or not isinstance(rule.pattern, CommandPattern):
                 continue
             if self.script.opaque:
-                yield Gap(why=f"It may do what {rule.text} denies: {self.script.opaque}.")
+                yield _denied_gap(f"It may do what {rule.text} denies: {self.script.opaque}.")
             elif any(map(rule.pattern.may_refuse, self.script.shadows)):
                 yield _may_turn_out(rule)
 
@@ -134,15 +171,15 @@ class ShellClaim(ShellPlaces):
         target = redirection.target
         for rule in self.rules.deny:
             if redirection.writes and rule.concerns("edit") and (len(self.moves) > 1 or not target.literal):
-                yield Gap(why=f"It may write what {rule.text} denies: the place is only known when it runs.")
+                yield _denied_gap(f"It may write what {rule.text} denies: the place is only known when it runs.")
             hides = rule.concerns("view") and not redirection.writes and not target.literal
             if hides and self.may_be(target, rule):
-                yield Gap(why=f"It reads {target.text[:200]}, and {rule.text} is denied.")
+                yield _denied_gap(f"It reads {target.text[:200]}, and {rule.text} is denied.")
 
     def _command_doubts(self, command: Command) -> Iterator[Gap]:
         for rule in self.rules.deny:
             if word := next(self._denied_words(rule, command), None):
-                yield Gap(why=f"It names {word.text[:200]}, and {rule.text} is denied.")
+                yield _denied_gap(f"It names {word.text[:200]}, and {rule.text} is denied.")
             if self.script.opaque or not rule.concerns("bash") or not isinstance(rule.pattern, CommandPattern):
                 continue
             if rule.pattern.may_refuse(command):
@@ -168,7 +205,8 @@ class ShellClaim(ShellPlaces):
         for each in _written(self.script.settings):
             if self._leads_out(each.value):
                 told = f"{each.name} to {each.value.text[:200]}"
-                yield Gap(why=f"It sets {told}, which is, or may be, outside the workspace.")
+                why = f"It sets {told}, which is, or may be, outside the workspace."
+                yield Gap(why=why, risk=Risk.OUTSIDE)
 
     @property
     def _writes(self) -> bool:
@@ -179,11 +217,13 @@ class ShellClaim(ShellPlaces):
         if self._named_as_text:
             return
         target = redirection.target
-        if not target.literal:
+        if redirection.writes and not target.literal and (name := self._guarded(target)):
+            yield guarded_gap(name)
+        elif not target.literal:
             why = f"It redirects to {target.text}, a place that is only known when it runs."
-            yield Gap(why=why, brief="only known when it runs")
+            yield Gap(why=why, brief="only known when it runs", risk=Risk.UNKNOWN)
         for path in self.places_of(target):
-            if not (self.whole and below(path, self.directory) is not None):
+            if not (self.whole and below(path, self.directory) is not None) or is_guarded(path):
                 yield from self.path_gaps("write" if redirection.writes else "view", path)
 
     def command_gaps(self, command: Command) -> Iterator[Gap]:
@@ -195,21 +235,28 @@ class ShellClaim(ShellPlaces):
                 why = f"{self.script.fed[0]} may be shown, and is only known when it runs."
                 yield Gap(why=why, narrow=narrow_rule(command))
             return
-        if limit := self._limit(command):
-            yield Gap(why=limit, narrow="" if self._is_git_away(command) else narrow_rule(command))
+        stray = self._stray(command)
+        outside = f"{stray.text[:200]} is, or may be, outside the workspace." if stray else ""
+        if guarded := self.guarded_word(command):
+            yield guarded_gap(guarded, outside)
+        elif limit := outside or self._limit(command):
+            risk = Risk.OUTSIDE if outside else Risk.USUAL
+            yield Gap(why=limit, narrow="" if self._is_git_away(command) else narrow_rule(command), risk=risk)
         else:
             why = _OUTSIDE if self.unwalled and self._is_harmless(command) else self._why(command)
             brief = "no rule allows it" if why.startswith("No rule ") else ""
-            yield Gap(why=why, narrow=narrow_rule(command), wide=wide_rule(command), brief=brief)
+            risk = Risk.DESTRUCTIVE if is_destructive(command) else Risk.USUAL
+            yield Gap(why=why, narrow=narrow_rule(command), wide=wide_rule(command), brief=brief, risk=risk)
 
     def rule_for(self, command: Command) -> Rule | None:
         """The rule that allows this command."""
-        if self.whole and not self._stray(command):
+        if self.whole and not self._names_guarded(command) and not self._stray(command):
             return self.whole
+        guarded = bool(self.guarded_word(command))
         return next(
             (
                 rule
-                for rule in self.allowing("bash")
+                for rule in self.allowing("bash", guarded=guarded)
                 if isinstance(rule.pattern, CommandPattern) and self._allowed(rule.pattern, command)
             ),
             None,
@@ -243,13 +290,7 @@ class ShellClaim(ShellPlaces):
 
     def _limit(self, command: Command) -> str:
         """Why nothing wider than this command could be allowed."""
-        stray = self._stray(command)
-        guarded = next((word for word in command.words[1:] if self._guarded(word)), None)
         settings = [each for each in command.assignments if each.name not in HARMLESS_NAMES]
-        if stray:
-            return f"{stray.text[:200]} is, or may be, outside the workspace."
-        if guarded:
-            return f"{guarded.text} decides what may run here."
         if settings:
             return f"It sets {settings[0].name} for {_shown(command)}."
         if self._is_git_away(command):
@@ -329,18 +370,38 @@ class ShellClaim(ShellPlaces):
         options = options_of_git(command)
         if options and not (options.start < len(exact) and exact[options.start]):
             return True
+        if sets_git_config(command) and Glob(("config",)) not in pattern.words:
+            return True
         if not pattern.open and all(exact):
             return False
-        places = (path for text in landings(command) for path in self.paths_in(text))
-        return any(path == self.directory for path in places)
+        return self._changes_everything(command)
 
-    def _guarded(self, word: Word) -> bool:
-        """Whether a word may be a path that decides what may run, and that no rule names."""
-        return any(
-            is_guarded(path) and any(self.path_gaps("bash", path))
-            for text in (() if word.kind is Kind.DYNAMIC else possible_paths(word.text))
-            for path in self.from_bases(text)
-        )
+    def guarded_word(self, command: Command) -> str:
+        """The guarded file that a command which does more than look names or implies, if no rule names it; “.” where it
+        changes the whole workspace. Empty where there is none."""
+        if only_looks(command) is not None:
+            return ""
+        implied = "." if self._changes_everything(command) else ".git/config" if sets_git_config(command) else ""
+        return self._names_guarded(command) or implied
+
+    def _names_guarded(self, command: Command) -> str:
+        if only_looks(command) is not None:
+            return ""
+        return next(filter(None, map(self._guarded, command.words[1:])), "")
+
+    def _changes_everything(self, command: Command) -> bool:
+        """Whether it removes or overwrites files with names that no word shows, all over the workspace."""
+        places = (path for text in (*landings(command), *removals(command)) for path in self.paths_in(text))
+        return any(holds_guarded(path, self.directory) for path in places)
+
+    def _guarded(self, word: Word) -> str:
+        """The guarded file that a word may name, if no rule does."""
+        if word.kind is Kind.DYNAMIC:
+            return word.text if source_may_be_guarded(word.text) else ""
+        for path in (path for text in possible_paths(word.text) for path in self.from_bases(text)):
+            if is_guarded(path) and any(self.path_gaps("bash", path)):
+                return below(path, self.directory) or path
+        return ""
 
 
 def _pathspec(word: Word) -> Word:
@@ -350,7 +411,11 @@ def _pathspec(word: Word) -> Word:
 
 
 def _may_turn_out(rule: Rule) -> Gap:
-    return Gap(why=f"It may do what {rule.text} denies: some of it is only known when it runs.")
+    return _denied_gap(f"It may do what {rule.text} denies: some of it is only known when it runs.")
+
+
+def _denied_gap(why: str) -> Gap:
+    return Gap(why=why, risk=Risk.DENIED)
 
 
 def _shown(command: Command) -> str:

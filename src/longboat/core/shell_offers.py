@@ -67,9 +67,15 @@ def wide_rule(command: Command) -> str:
         words.append(word.text)
         if word.text not in _RUN_NEXT:
             break
-    if len(words) == 1 and name in _WIDE_BY_SECOND_WORD:
-        return ""
+    if (len(words) == 1 and name in _WIDE_BY_SECOND_WORD) or words == ["git", "config"]:
+        return ""  # A rule for any setting of git would be one for the programs that git runs.
     return "" if words[-1] in _RUN_NEXT else f"bash({' '.join(words)} *)"
+
+
+def is_destructive(command: Command) -> bool:
+    """Whether it is one of those that delete, overwrite or publish, so that a person should see it first."""
+    name, *words = [plain_name(command.words[0]), *(word.text for word in command.words[1:])]
+    return name in _NEVER_WIDE or (name == "git" and "push" in words[:1])
 
 
 def text_rule(text: str) -> str:

@@ -22,6 +22,11 @@ _WEB_ADDRESS = re.compile(r"\b(?:https?|ssh|git)://(?!\S*\.\.)[^\s,]*")
 _HIDDEN_GLOB = re.compile(r"(?:\A|/)\.[^/]*[*?\[]")
 _LETTERS = re.compile(r"[A-Za-z0-9]+")
 _MAX_LETTERS = 40
+_CD_AND = re.compile(r"\s*cd [A-Za-z0-9_][A-Za-z0-9_./-]* && ")
+_JOINED = re.compile(r"&&|[<>]&|&>")
+_SEPARATOR = re.compile(r"[;&\n`(){}]|\|\||popd")
+"""After these a command may run although the `cd` failed, or somewhere else. In quotes they are harmless, and it is
+taken to be possible all the same."""
 _ROOTED = re.compile(r"(?<![\w.*?\]])/.*", re.DOTALL)
 
 
@@ -67,12 +72,12 @@ class ShellPlaces(Claim):
         for reach in reaches(command, only_looks(command) or ()):
             for path in () if reach.deep else self.from_bases(reach.place):
                 if below(path, self.directory) is not None:
-                    place = re.sub(r"([*?\[])", r"[\1]", path)
-                    yield from (NamedPath(f"{place}/{names}", glob=True, looks=True) for names in ("*", ".*"))
+                    yield from (NamedPath(f"{path}/{names}", glob=True, looks=True) for names in ("*", ".*"))
 
     def bases(self) -> tuple[str, ...]:
         """Where relative paths may begin: here, and where it goes. If it goes on from there, it is asked anyway."""
-        return (self.start, *(posixpath.normpath(posixpath.join(self.start, move)) for move in self.moves[:1]))
+        moved = tuple(posixpath.normpath(posixpath.join(self.start, move)) for move in self.moves[:1])
+        return moved if len(self.moves) == 1 and _runs_only_there(self.argument) else (self.start, *moved)
 
     def from_bases(self, text: str) -> Iterator[str]:
         return (posixpath.normpath(posixpath.join(base, text)) for base in self.bases())
@@ -118,6 +123,11 @@ class ShellPlaces(Claim):
         if path in DEVICES:
             return False
         return any(below(each, self.directory) is None for each in self.from_bases(path))
+
+
+def _runs_only_there(text: str) -> bool:
+    """Whether a command is `cd DIRECTORY && …`, and all of the rest runs there or not at all."""
+    return _CD_AND.match(text) is not None and _SEPARATOR.search(_JOINED.sub("", text)) is None
 
 
 def moves_of(script: Script) -> tuple[str, ...]:

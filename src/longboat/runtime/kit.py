@@ -1,6 +1,9 @@
 """The kit that a workspace lends a tool for one call (longboat.tools.kit.Kit): permission, files, live output."""
 
+import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -24,6 +27,7 @@ from longboat.runtime.home import Home
 from longboat.store.protocol import Entry, Unit, Write
 from longboat.store.rows import RunRecord, rule_from_row
 from longboat.tools.kit import ToolError
+from longboat.tools.shell_paths import guarded_links, guarded_name
 from longboat.wire.asks import CallAnswer, Permission, PermissionAnswer, Question
 from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import new_id
@@ -31,6 +35,20 @@ from longboat.wire.requests import Approve
 from longboat.wire.workshop import TodoItem, Todos
 
 NO_WAY_AROUND = "Do not look for a way around it: go on without it, or say that you cannot."
+
+
+def _with_guarded_names(need: Need, workspace: Path) -> Need:
+    """A file that a guarded name leads to, such as a linked `longboat.json`, is guarded under its own name too."""
+    if need.tool == "bash" or need.action == "read" or not need.paths:
+        return need
+    links = guarded_links(workspace)
+    names = filter(None, (guarded_name(path, links) for path in need.paths))
+    return replace(need, paths=(*need.paths, *names))
+
+
+def _lead_elsewhere(paths: Sequence[str]) -> bool:
+    """Whether any path, which was resolved before, has become a link."""
+    return any(os.path.realpath(path) != os.path.normpath(path) for path in paths)
 
 
 class WorkKit:
@@ -54,6 +72,7 @@ class WorkKit:
         self._by_hook = approved
         self._approved = approved or record.approve is Approve.ALL
         self._expected: dict[Path, str] = {}
+        self._judged: Rules | None = None
         self._answered = answered
         self.output = output
         self.instructions: list[str] = []
@@ -69,8 +88,9 @@ class WorkKit:
 
     async def permit(self, need: Need) -> Allow:
         """Deny rules, allow rules, session grants; then ask, unless this run was approved beforehand (A2)."""
-        run = self._record.run
-        rules = self._rules()
+        run, resolved = self._record.run, need.paths
+        need = await asyncio.to_thread(_with_guarded_names, need, self.directory)
+        rules = self._judged = self._rules()
         grants = await self._grants()
         verdict = judge(need, rules=rules, grants=grants, directory=str(self.directory))
         match verdict:
@@ -104,13 +124,34 @@ class WorkKit:
             parent_session_id=run.parent_session_id,
         )
         await self._heed(await self._home.asks.permission(ask))
+        self._judge_again(need, rules)
+        if need.tool != "bash" and await asyncio.to_thread(_lead_elsewhere, resolved):
+            raise ToolError(f"The path of this {need.tool} was replaced while it waited for permission. Call it again.")
         return Allow()
 
     def deny_rules(self) -> tuple[Rule, ...]:
-        return self._rules().deny
+        return self._rules_by_now().deny
+
+    def _rules_by_now(self) -> Rules:
+        """The rules as they are; or those by which the call was judged, if somebody is just editing the file."""
+        try:
+            return self._rules()
+        except ToolError:
+            if self._judged is None:
+                raise
+            return self._judged
+
+    def _judge_again(self, need: Need, before: Rules) -> None:
+        """Somebody may have thought for long: what the rules deny by now is denied."""
+        rules = self._rules_by_now()
+        verdict = judge(need, rules=rules, directory=str(self.directory))
+        if isinstance(verdict, Deny):
+            raise ToolError(f"A rule that was added meanwhile denies this ({verdict.rule}). {NO_WAY_AROUND}")
+        added = tuple(rule for rule in rules.deny if rule not in before.deny)
+        self._check_denials(need, Rules(deny=added))
 
     def _check_denials(self, need: Need, rules: Rules) -> None:
-        """Nobody looks at what an approved run does: what may turn out to be denied is not done then."""
+        """For what nobody looks at with these rules in mind: what may turn out to be denied is not done then."""
         if why := may_be_denied(need, rules=rules, directory=str(self.directory)):
             raise ToolError(f"It cannot be told whether a rule denies this: {why} {NO_WAY_AROUND}")
 

@@ -1,35 +1,29 @@
 """bash: run a shell command in the workspace (A1)."""
 
 import asyncio
-import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from glob import iglob
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from longboat.core.permissions import NamedPath, Need, is_guarded, named_paths
+from longboat.core.permissions import Need
 from longboat.tools.denied import NONE_DENIED, DeniedFiles, find_denied
 from longboat.tools.job import Job, JobState, Launch, ending
 from longboat.tools.jobs import Jobs
 from longboat.tools.kit import Kit, ToolError, parse
 from longboat.tools.live import Live
-from longboat.tools.repository import doubt_of
 from longboat.tools.sandbox import Boxed, SandboxPolicy, wrap
 from longboat.tools.schema import spec_of
 from longboat.tools.seam import ToolCall, ToolResult
+from longboat.tools.shell_paths import look_up
 from longboat.tools.wall import ReadOnlyWall, Wall, find_wall, walled_environ
 
 WAIT_S = 60.0
 FIRST_LOOK_S = 0.5
 """A command started in the background that fails so soon is told of at once."""
-
-MAX_FITTING = 20_000
-"""Files that a pattern of a command may stand for: they are all looked at before it is permitted."""
 
 QUIET = {
     "PAGER": "cat",
@@ -50,6 +44,11 @@ QUIET = {
 """Nothing here waits for a person or draws on a terminal; and what Python prints is seen when it is printed."""
 
 _GIT_SETTINGS = {"core.fsmonitor": "false", "core.pager": "cat", "safe.bareRepository": "explicit"}
+
+_REPLACED = (
+    "Files or directories that this command names were replaced while it waited for permission: it was not run. "
+    "Call it again."
+)
 
 _Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
@@ -82,8 +81,12 @@ class BashTool:
         directory = _below(kit.directory, asked.cwd)
         wall = await self._find_wall(kit.directory)
         boxed = await self._box(asked.command, kit.environ, NONE_DENIED)
-        need = _need(asked, directory, kit.directory, boxed, has_wall=wall is not None)
-        allowed = await kit.permit(await asyncio.to_thread(_looked_up, need, directory, kit.directory))
+        plain = _need(asked, directory, kit.directory, boxed, has_wall=wall is not None)
+        need = await asyncio.to_thread(look_up, plain, directory, kit.directory)
+        allowed = await kit.permit(need)
+        _check_unchanged(need, await asyncio.to_thread(look_up, plain, directory, kit.directory))
+        if _below(kit.directory, asked.cwd) != directory:
+            raise ToolError(_REPLACED)
         denied = await _denied(kit)
         if allowed.harmless:
             launch = await self._walled(asked, directory, kit, denied, wall)
@@ -167,32 +170,10 @@ class BashTool:
         return True, f"{ending(job)}; it left processes running, which are {job.job_id} now: end them with job_kill"
 
 
-def _looked_up(need: Need, directory: Path, workspace: Path) -> Need:
-    """With what only the disk can tell."""
-    return replace(need, paths=_led_to(need.argument, directory, workspace), doubt=doubt_of(workspace))
-
-
-def _led_to(command: str, directory: Path, workspace: Path) -> tuple[str, ...]:
-    """Where names in the command lead through links, and what guarded files its patterns stand for: the rules see names
-    alone."""
-    found: dict[str, None] = {}
-    for named in named_paths(command, directory=str(workspace), start=str(directory)):
-        for path in _on_disk(named):
-            real = os.path.realpath(path)
-            if real != os.path.normpath(path) or (named.glob and not named.looks and is_guarded(real)):
-                found[real] = None
-    return tuple(found)
-
-
-def _on_disk(named: NamedPath) -> Iterator[str]:
-    """What a name stands for: itself, or all that fits it."""
-    if not named.glob:
-        yield named.path
-        return
-    for count, path in enumerate(iglob(named.path.replace("[^", "[!"))):
-        if count == MAX_FITTING:
-            raise ToolError(f"{named.path} stands for more than {MAX_FITTING:,} files: name fewer.")
-        yield path
+def _check_unchanged(permitted: Need, again: Need) -> None:
+    """Somebody may have thought for long before the command was permitted, and links changed meanwhile."""
+    if not set(again.paths) <= set(permitted.paths) or (again.doubt and not permitted.doubt):
+        raise ToolError(_REPLACED)
 
 
 def _need(asked: Input, directory: Path, workspace: Path, boxed: Boxed, *, has_wall: bool) -> Need:

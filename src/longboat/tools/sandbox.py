@@ -17,6 +17,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
+from longboat.core.guarded import READ_ONLY_IN_SANDBOX
 from longboat.tools import landlock, seccomp
 from longboat.tools.denied import NONE_DENIED, DeniedFiles
 from longboat.tools.keeper import KEPT_BY_ROOT
@@ -170,7 +171,6 @@ def _unfit(policy: SandboxPolicy, version: int) -> str:
     return ""
 
 
-GUARDED = (".git/config", ".git/hooks", "longboat.json")
 _NAMESPACES = ("--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent")
 # Others have no capabilities to begin with.
 _POWERS = ("--cap-drop", "ALL", *(word for name in KEPT_BY_ROOT for word in ("--cap-add", f"CAP_{name}")))
@@ -181,10 +181,11 @@ def _walls(policy: SandboxPolicy, denied: DeniedFiles) -> list[str]:
     workspace, temp = str(policy.workspace), str(policy.temp)
     # The order counts: a later mount covers an earlier one, and the workspace may lie in /tmp.
     walls = [*bubblewrap_start(), "--bind", temp, "/tmp", "--bind", workspace, workspace]
-    for name in GUARDED:
+    for name in READ_ONLY_IN_SANDBOX:
         # What is run by people outside of the box, or says what the agent may do, is not written from inside.
-        if (policy.workspace / name).exists():
-            walls += ["--ro-bind", f"{workspace}/{name}", f"{workspace}/{name}"]
+        real = (policy.workspace / name).resolve()
+        if real.exists() and real.is_relative_to(policy.workspace):
+            walls += ["--ro-bind", str(real), str(real)]
     for path in map(str, denied.unwritable):
         walls += ["--ro-bind-try", path, path]
     return [*walls, *bubblewrap_masks((*policy.hidden, *denied.unreadable))]

@@ -1,0 +1,155 @@
+"""What changes while somebody thinks about a permission counts when the answer comes (A2, D14)."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scenario import PLAIN, Scene, call, open_scenario
+
+from longboat.config.load import user_config_file
+from longboat.config.trust import record, trusted_file
+from longboat.errors import BadInput
+from longboat.testing import Say
+from longboat.wire.asks import PermissionAnswer
+
+ONCE, SESSION, ALWAYS, DENY = PermissionAnswer
+
+
+def configure(scene: Scene, **permissions: list[str]) -> None:
+    """Another client, or a person with an editor, changes the rules; the file stays trusted."""
+    text = json.dumps({**PLAIN, "permissions": permissions}).encode()
+    trusted = trusted_file(user_config_file(os.environ, Path.home()))
+    record(trusted, scene.path, hashlib.sha256(text).hexdigest())
+    (scene.path / "longboat.json").write_bytes(text)
+
+
+@pytest.mark.parametrize("answer", [ONCE, SESSION, ALWAYS])
+@pytest.mark.parametrize(
+    ("called", "deny"),
+    [
+        (call("bash", command="touch made"), "bash(touch *)"),
+        (call("write", path="made", content="x"), "edit(made)"),
+        (call("bash", command="touch $(echo made)"), "bash(touch made)"),
+    ],
+    ids=["bash", "write", "may turn out to be denied"],
+)
+async def test_a_rule_that_denies_holds_for_a_call_that_was_asked_before_d14(
+    tmp_path: Path, answer: PermissionAnswer, called: Any, deny: str
+) -> None:
+    async with open_scenario(tmp_path, [[called], [Say("ok")]]) as scene:
+        await scene.start("make it", ask=True)
+        ask = await scene.asked()
+        configure(scene, deny=[deny])
+        await scene.answer(ask, answer)
+        await scene.boat.completed("r1")
+        (result,) = scene.results()
+        assert result.is_error
+        assert deny in result.content
+        assert not (scene.path / "made").exists()
+        await scene.check()
+
+
+async def test_a_rule_that_allows_leaves_the_ask_to_the_person(tmp_path: Path) -> None:
+    async with open_scenario(tmp_path, [[call("bash", command="touch made")], [Say("ok")]]) as scene:
+        await scene.start("make it", ask=True)
+        ask = await scene.asked()
+        configure(scene, allow=["bash(touch *)"])
+        await scene.answer(ask, DENY)
+        await scene.boat.completed("r1")
+        assert not (scene.path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        call("bash", command="touch sub/made"),
+        call("bash", command="echo x > sub/made"),
+        call("bash", command="touch made", cwd="sub"),
+        call("bash", command="cd sub && touch made"),
+        call("write", path="sub/made", content="x"),
+    ],
+    ids=lambda called: called.arguments,
+)
+async def test_a_directory_that_became_a_link_while_somebody_thought_leads_nowhere_d14(
+    tmp_path: Path, called: Any
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    async with open_scenario(tmp_path, [[called], [Say("ok")]], files={"sub/x": "x\n"}) as scene:
+        await scene.start("make it", ask=True)
+        ask = await scene.asked()
+        (scene.path / "sub").rename(scene.path / "moved")
+        (scene.path / "sub").symlink_to(outside)
+        await scene.answer(ask, ONCE)
+        await scene.boat.completed("r1")
+        assert list(outside.iterdir()) == []
+        (result,) = scene.results()
+        assert result.is_error
+        await scene.check()
+
+
+async def test_a_file_outside_that_became_a_link_to_another_is_not_read_d14(tmp_path: Path) -> None:
+    """The person allowed /…/notes, and not where it leads by now."""
+    notes, secret = tmp_path / "notes", tmp_path / "secret"
+    notes.write_text("notes\n")
+    secret.write_text("a secret\n")
+    async with open_scenario(tmp_path, [[call("view", path=str(notes))], [Say("ok")]]) as scene:
+        await scene.start("look", ask=True)
+        ask = await scene.asked()
+        notes.unlink()
+        notes.symlink_to(secret)
+        await scene.answer(ask, ONCE)
+        await scene.boat.completed("r1")
+        (result,) = scene.results()
+        assert result.is_error
+        assert "a secret" not in result.content
+        await scene.check()
+
+
+@pytest.mark.parametrize("answer", [SESSION, ALWAYS])
+@pytest.mark.parametrize(
+    "called",
+    [
+        call("write", path="sub/longboat.json", content="{}"),
+        call("write", path="linked/x.md", content="x"),
+        call("write", path=".agents/commands/x.md", content="x"),
+        call("bash", command="touch *.json"),
+        call("bash", command="cp sub/x linked/x.md"),
+        call("bash", command="rm -rf ."),
+    ],
+    ids=lambda called: called.arguments,
+)
+async def test_a_guarded_file_can_only_be_changed_once_b1(
+    tmp_path: Path, answer: PermissionAnswer, called: Any
+) -> None:
+    """Nobody is offered a rule for it, and an answer that asks for one is refused."""
+    files = {"sub/x": "x\n", "linked/y.md": "y\n"}
+    async with open_scenario(tmp_path, [[called], [Say("ok")]], files=files) as scene:
+        (scene.path / ".agents").symlink_to("linked")
+        before = scene.read("longboat.json")
+        await scene.start("change it", ask=True)
+        ask = await scene.asked()
+        assert (ask.grant, ask.wide) == ((), ())
+        for wide in (False, True):
+            with pytest.raises(BadInput):
+                await scene.answer(ask, answer, wide=wide)
+        await scene.answer(ask, DENY)
+        await scene.boat.completed("r1")
+        assert scene.read("longboat.json") == before
+        await scene.check()
+
+
+async def test_cleaning_a_directory_offers_nothing_about_longboat_json_b1(tmp_path: Path) -> None:
+    command = "cd build && rm -rf ./* && git add -A && git commit -m x && git push"
+    async with open_scenario(
+        tmp_path, [[call("bash", command=command)], [Say("ok")]], files={"build/x": "x\n"}
+    ) as scene:
+        await scene.start("clean", ask=True)
+        ask = await scene.asked()
+        assert "longboat.json" not in f"{ask.why}{ask.grant}{ask.wide}"
+        assert ask.why == "No rule allows rm -rf './*'."
+        await scene.answer(ask, DENY)
+        await scene.boat.completed("r1")

@@ -1,0 +1,293 @@
+"""Guarded files (B1): no answer offers a rule for one, no grant matches one, and a rule must name it."""
+
+from pathlib import Path
+
+import pytest
+import shell_attacks
+import shell_corpus
+
+from longboat.core.guarded import GUARDED, is_guarded, mentions_guarded, source_may_be_guarded
+from longboat.core.permissions import (
+    Allow,
+    Ask,
+    Need,
+    Offer,
+    Rules,
+    Verdict,
+    grant_for,
+    judge,
+    parse_rules,
+    parts_of,
+)
+from longboat.tools.shell_paths import look_up
+
+DIRECTORY = "/w/p"
+FILES = (
+    ".agents/commands/x.md",
+    ".agents/skills/a/SKILL.md",
+    ".claude/settings.json",
+    ".config/longboat/longboat.json",
+    ".git",
+    ".git/config",
+    ".git/hooks/pre-commit",
+    ".mcp.json",
+    "longboat.json",
+    "sub/.git/config",
+    "LONGBOAT.json",
+    ".Agents/commands/x.md",
+)
+COMMANDS = sorted(
+    {
+        *shell_corpus.ALLOWED,
+        *shell_corpus.ASKED,
+        *shell_corpus.DENIED,
+        *shell_corpus.WHOLE_ALLOWED,
+        *shell_corpus.WHOLE_ASKED,
+        *shell_attacks.COVERED,
+        *shell_attacks.EVERYDAY,
+        *shell_attacks.HARMLESS,
+        *shell_attacks.NEVER,
+        *shell_attacks.TRICKS,
+        *shell_attacks.UNCOVERED,
+        "cd build && rm -rf ./* && git add -A && git commit -m x && git push",
+        "echo x > notes.txt",
+        "echo x | tee notes.txt",
+        "git config user.name x",
+        "git checkout -- a.txt",
+    }
+)
+CHANGES = (
+    "cp a {path}",
+    "echo x > {path}",
+    "echo x >> ./{path}",
+    "git checkout -- {path}",
+    "mv {path} a",
+    "rm -rf {path}",
+    "sed -i s/a/b/ {path}",
+    "tee {path}",
+)
+EVERYTHING = (
+    "cp -r x/. .",
+    "git checkout -- .",
+    "git checkout .",
+    "git clean -fdx",
+    "git restore :/",
+    "mv . x",
+    "rm -rf .",
+    "rm -rf ./",
+    "rm -rf ../p",
+    "rm -rf src/..",
+    "rsync -a x/ .",
+    "tar xf a.tar",
+)
+
+
+def command(text: str, *, paths: tuple[str, ...] = ()) -> Need:
+    return Need(tool="bash", action="run", argument=text, paths=paths)
+
+
+def file_need(tool: str, path: str, directory: str) -> Need:
+    absolute = f"{directory}/{path}"
+    if tool == "download":
+        return Need(tool=tool, action="download", argument="https://x.org/a", paths=(absolute,))
+    argument = "a.py" if tool == "rename" else path
+    return Need(tool=tool, action="edit", argument=argument, paths=(f"{directory}/{argument}", absolute))
+
+
+def judged(need: Need, *grants: str, allow: tuple[str, ...] = ()) -> Verdict:
+    return judge(need, rules=Rules.parse(allow=allow), grants=parse_rules(grants), directory=DIRECTORY)
+
+
+def offered(need: Need) -> Offer:
+    return grant_for(need, rules=Rules(), directory=DIRECTORY)
+
+
+def edits_in(directory: str) -> list[Need]:
+    tools = ("download", "edit", "multiedit", "rename", "write")
+    return [
+        *(file_need(tool, path, directory) for tool in tools for path in FILES),
+        *(command(change.format(path=path)) for change in CHANGES for path in FILES),
+        *(command("cp a link", paths=(f"{directory}/{path}",)) for path in FILES),
+        *map(command, EVERYTHING),
+        command("git config core.hooksPath x"),
+        command("git -C . config --local core.hooksPath x"),
+        command("git --no-pager -c a=b config set core.hooksPath x"),
+    ]
+
+
+EDITS = edits_in(DIRECTORY)
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_the_list_has_every_file_that_holds_rules_hooks_or_configuration(path: str) -> None:
+    assert is_guarded(path)
+    assert is_guarded(f"{DIRECTORY}/{path}")
+
+
+@pytest.mark.parametrize(
+    "path", [".gitignore", ".github/x", "a.git", "agents/x", "longboat.jsonc", "mcp.json", ".", "git"]
+)
+def test_other_files_are_not_guarded(path: str) -> None:
+    assert not is_guarded(path)
+
+
+@pytest.mark.parametrize("need", EDITS, ids=lambda need: f"{need.tool} {need.argument} {need.paths}")
+def test_an_edit_of_a_guarded_file_can_only_be_allowed_once_b1(need: Need) -> None:
+    assert isinstance(judged(need), Ask)
+    assert offered(need) == Offer()
+
+
+@pytest.mark.parametrize("need", EDITS, ids=lambda need: f"{need.tool} {need.argument} {need.paths}")
+def test_no_grant_matches_a_guarded_file_b1(need: Need) -> None:
+    """Not even one that names it: nobody is offered such a grant, and one in the store counts for nothing."""
+    names = tuple(f"edit({path})" for path in FILES)
+    for grants in (("edit", "bash(*)"), ("edit(*)", "edit(**)", "edit(.*/**)", "edit(.git/**)", *names)):
+        assert isinstance(judged(need, *grants, "download", "rename"), Ask)
+    if need.tool == "bash":
+        text = f"bash(= {need.argument})"
+        assert isinstance(judged(need, text, f"bash({need.argument})" if ">" not in need.argument else text), Ask)
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One with every guarded file, and with links to some."""
+    place = tmp_path_factory.mktemp("workspace").resolve()
+    for name in FILES:
+        if name != ".git":
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).touch()
+    for name in ("build", "src", "scripts"):
+        (place / name).mkdir()
+    (place / "src" / "link").symlink_to("../longboat.json")
+    (place / "src" / "hooks").symlink_to("../.git/hooks")
+    return place
+
+
+@pytest.fixture(scope="module")
+def edits(workspace: Path) -> list[Need]:
+    patterns = ("touch *.json", "rm -rf * .a*", "cp a src/l*", "echo x > src/hooks/x", "cp a src/link")
+    looked_up = [look_up(command(each), workspace, workspace) for each in patterns]
+    return [*looked_up, command("git config a b"), *edits_in(str(workspace))[::53]]
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+def test_no_offer_for_a_command_allows_an_edit_of_a_guarded_file_b1(
+    text: str, workspace: Path, edits: list[Need]
+) -> None:
+    directory = str(workspace)
+    need = look_up(command(text), workspace, workspace)
+    for rules in (Rules(), Rules.parse(allow=shell_corpus.ALLOW), Rules.parse(allow=["bash"])):
+        offer = grant_for(need, rules=rules, directory=directory)
+        granted = (*offer.narrow, *offer.wide)
+        for edit in edits if granted else ():
+            given = {"rules": Rules(), "grants": parse_rules(granted)}, {"rules": Rules.parse(allow=granted)}
+            assert all(judge(edit, directory=directory, **each) != Allow() for each in given), (edit, granted)
+
+
+@pytest.mark.parametrize("need", EDITS, ids=lambda need: f"{need.tool} {need.argument} {need.paths}")
+def test_a_rule_that_names_no_guarded_file_matches_none_b1(need: Need) -> None:
+    allow = ("edit", "edit(*)", "edit(**)", "edit(.*)", "edit(.*/**)", "edit(*.json)", "edit(sub/**)", "edit(?git/**)")
+    assert isinstance(judged(need, allow=(*allow, "download", "rename", "bash(*)")), Ask)
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("longboat.json", "edit(longboat.json)"),
+        (".agents/commands/x.md", "edit(.agents/**)"),
+        (".agents/commands/x.md", "edit(.agents/commands/x.md)"),
+        (".git/hooks/pre-commit", "edit(.git/hooks/*)"),
+        (".mcp.json", "edit(.mcp.json)"),
+        ("/etc/.git/config", "edit(/etc/.git/config)"),
+    ],
+)
+def test_a_rule_in_the_configuration_that_names_it_matches(path: str, rule: str) -> None:
+    absolute = path if path.startswith("/") else f"{DIRECTORY}/{path}"
+    need = Need(tool="write", action="edit", argument=path, paths=(absolute,))
+
+    assert judged(need, allow=(rule,)) == Allow()
+    assert judged(command(f"cp a {path}"), allow=("bash", rule)) == Allow()
+    assert isinstance(judged(need, rule), Ask)
+
+
+@pytest.mark.parametrize(
+    "text", ["cp a longboat.json", "echo x > .git/config", "rm long{boat,x}.json", "cp a {.git,b}/c"]
+)
+def test_the_whole_of_bash_names_no_guarded_file(text: str) -> None:
+    assert isinstance(judged(command(text), allow=("bash",)), Ask)
+    assert isinstance(judged(command(text), "bash"), Ask)
+
+
+def test_what_only_looks_may_read_guarded_files() -> None:
+    link = Need(
+        tool="bash",
+        action="run",
+        argument="cat .claude/a.md",
+        paths=(f"{DIRECTORY}/.agents/a.md",),
+        only_read=(f"{DIRECTORY}/.agents/a.md",),
+    )
+
+    assert judged(link) == Allow()
+    for text in ("cat longboat.json .git/HEAD", "ls .agents", "grep -rn x .claude", "rg x .agents"):
+        assert judged(command(text)) == Allow()
+
+
+def test_the_reason_shown_is_the_riskiest_one_b1() -> None:
+    """It said that longboat.json decides what may run here, for an `rm` inside build/."""
+    cleaning = command("cd build && npm ci && rm -rf ./* && make")
+
+    assert judged(cleaning) == Ask("No rule allows rm -rf './*'.")
+    assert judged(command("make; cp a longboat.json; cat /etc/x")) == Ask(
+        "/etc/x is, or may be, outside the workspace."
+    )
+    assert judged(command("make; cp a longboat.json")) == Ask(
+        "It may change longboat.json, which decides what may run here."
+    )
+    assert judged(command("make; rm -rf .")) == Ask(
+        "It may change anything in the workspace, also the files that decide what may run here."
+    )
+
+
+def test_the_parts_of_a_command_say_which_of_them_is_about_a_guarded_file() -> None:
+    parts, _ = parts_of(command("make && cp a longboat.json"), rules=Rules(), directory=DIRECTORY)
+
+    assert [part.why for part in parts] == ["no rule allows it", "may change what may run here"]
+
+
+@pytest.mark.parametrize("text", ["eval 'rm longboat.json'", "x=longboat.json; rm $x", 'sh -c "$X .git/config"'])
+def test_no_rule_for_a_text_is_offered_where_it_mentions_one(text: str) -> None:
+    assert offered(command(text)) == Offer()
+    assert isinstance(judged(command(text), f"bash(= {text})"), Ask)
+
+
+@pytest.mark.parametrize(
+    ("text", "mentioned"),
+    [
+        ('eval "rm longboat.json"', True),
+        ("eval 'rm long'boat.json", True),
+        ("x .git", True),
+        ("x .gitignore", False),
+        ("x a.git", False),
+        *((name, True) for name in GUARDED),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_searched_for_their_names(text: str, mentioned: bool) -> None:
+    assert mentions_guarded(text) == mentioned
+
+
+@pytest.mark.parametrize(
+    ("source", "may_be"),
+    [
+        ("long{boat,x}.json", True),
+        ("{a,{b,long}boat.json}", True),
+        ("longboat.jso{m..o}", True),
+        ("{a,b}/.g'it'/config", True),
+        ("$X/longboat.json", True),
+        ("{dist,build}", False),
+        ("{1..9}.txt", False),
+        ("{a,b,c,d,e,f}" * 6, True),
+        ("{…}", False),
+    ],
+)
+def test_what_braces_may_become_is_looked_at(source: str, may_be: bool) -> None:
+    assert source_may_be_guarded(source) == may_be
