@@ -75,7 +75,7 @@ KNOWN: tuple[str, ...] = ()
 """Shown by the command line itself, not by a file."""
 STEP = 30
 """Commands in one answer of the model."""
-PARTS = 6
+PARTS = 8
 
 
 def scene(site: Site, *, allow: Sequence[str] = (), deny: Sequence[str] = ()) -> Path:

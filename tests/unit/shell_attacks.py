@@ -3,9 +3,12 @@
 The workspace is `/w/p`. Nothing here is ever run.
 """
 
+from shell_reader_attacks import READER_EVERYDAY, READER_NEVER, READER_TRICKS, READER_UNCOVERED
+
 DIRECTORY = "/w/p"
 
 EVERYDAY = (
+    *READER_EVERYDAY,
     "git status",
     "git status -sb",
     "git status --short",
@@ -123,7 +126,6 @@ HARMLESS = (
     "ls \\\n-la",
     "tree -L 2 -I 'node_modules|.git' src",
     "diff -N a b",
-    "x=${y:?no}",
     "for f in 'a b'; do cat \"$f\"; done",
     "for i in a b; do cat <<E\n$i\nE\ndone",
     "for a in 1 2; do for b in x y; do echo $a-$b; done; done",
@@ -131,6 +133,8 @@ HARMLESS = (
 """They look like a trick, and are none: allowed without any rule."""
 
 TRICKS = (
+    *READER_TRICKS,
+    "x=${y:?no}",
     "while true; do cd a; cat x; done",  # From a/a the second time, which may be a link.
     "until cd a; do cat x; done",
     "for i in $x; do cd a; cat x; done",
@@ -392,8 +396,6 @@ TRICKS = (
     "find . -follow",
     "grep -vf/etc/passwd a",
     "grep -if../x y z",
-    "head -qn1/etc/x",
-    "ls -aI/etc",
     "cat -n../x",
     "cat <<< $KEY",
     'cat <<< "a $KEY"',
@@ -495,6 +497,7 @@ COVERED = (
 """Allowed by these rules."""
 
 NEVER = (
+    *READER_NEVER,
     "cat /w/*/secrets/key",
     "cat /*/p/secrets/key",
     "cat /w/p/s*/key",
@@ -618,6 +621,7 @@ NEVER = (
 
 UNCOVERED = (
     *NEVER,
+    *READER_UNCOVERED,
     "for f in /etc/passwd; do cat $f; done",
     "for f in ..; do cat $f/../x; done",
     "for d in /etc; do cd $d; cat passwd; done",

@@ -95,7 +95,6 @@ ALLOWED = (
     "stdbuf -oL npm test",
     "bash -c 'npm test'",
     'sh -c "npm test && pytest"',
-    "bash -lc 'npm test'",
     "bash -euo pipefail -c 'npm test'",
     "timeout 60 env CI=1 bash -c 'nice npm test | tail -3'",
     # Redirections.
@@ -311,6 +310,7 @@ DENIED = (
 )
 
 ASKED = (
+    "bash -lc 'npm test'",  # It runs the start-up files of the user first.
     # No rule.
     "npm publish",
     "npm testing",
@@ -841,7 +841,7 @@ PIECES = (
         "${x:-`c7`}",
         "${x:-)}",
     ),
-    *("$i", "${i}", '"$i"', "i=b", "export i=b"),
+    *("$i", "${i}", '"$i"', "i=b", "export i=b", "\nE)", "\nEx)\n", "bash -c ''", "BASH_ENV=a"),
     *('"$(c8)"', '"${x:-$(c9)}"', '"`d1`"', "'`d2`'", "$?", "$((1+2))", "$((x))", "$[1]", "${!x}", "${x@P}", "${x#*)}"),
     *("${x/a/b}", "${x%%b}", "${#x}", "$", '"$"', '"\\$"', "$;", "$)", "$.", "$,", "$:", '"$\'"', "$\\\n(d3)"),
     *("\\\\", "\\'", '\\"', "\\ ", "\\\t", '"a\\\nb"', '"\nE\n"', "$(cat <<E\nk\nE\n)", "$(\\\n(x))", "é", "\u00a0"),

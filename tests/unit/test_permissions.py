@@ -802,3 +802,10 @@ def test_a_long_command_is_judged_in_time(command: str) -> None:
     named_paths(command, directory=DIRECTORY)
 
     assert time.process_time() - start < 3
+
+
+def test_a_name_that_ends_with_the_status_is_looked_up_as_a_pattern() -> None:
+    """`link0` may lead out of the workspace."""
+    named = named_paths("true; cat link$?", directory=DIRECTORY)
+
+    assert [(each.path, each.glob) for each in named if "link" in each.path] == [(f"{DIRECTORY}/link*", True)]

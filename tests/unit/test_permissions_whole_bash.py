@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shell_attacks import TRICKS, UNCOVERED
 from shell_corpus import ALLOWED, ASKED, DENIED, DIRECTORY, PIECES, WHOLE_ALLOWED, WHOLE_ASKED
+from shell_reader_attacks import HIDDEN_PUSHES, NO_PUSHES
 
 from longboat.core.permissions import (
     Allow,
@@ -30,6 +31,7 @@ FOR_ONCE_ONLY = re.compile(
     r"\.git(?![\w.-])|longboat\.json|\A(?:7z|cp|cpio|patch|rsync|tar|unzip)\b|rm -rf /;", re.IGNORECASE
 )
 """What changes guarded files, or everything."""
+NO_PUSH = Rules.parse(allow=["bash"], deny=["bash(git push *)"])
 
 
 def need(command: str, *, paths: tuple[str, ...] = (), directory: str = "") -> Need:
@@ -49,6 +51,17 @@ def test_the_whole_of_bash_covers_no_place_outside_and_nothing_unparsed_a2(comma
 @pytest.mark.parametrize("command", WHOLE_ALLOWED)
 def test_the_whole_of_bash_covers_what_stays_inside_a2(command: str) -> None:
     assert bash(command) == Allow()
+
+
+@pytest.mark.parametrize("command", HIDDEN_PUSHES)
+def test_what_may_turn_out_to_be_denied_is_asked_beside_the_whole_of_bash_d14(command: str) -> None:
+    assert bash(command, NO_PUSH) != Allow()
+    assert may_be_denied(need(command), rules=NO_PUSH, directory=DIRECTORY) or isinstance(bash(command, NO_PUSH), Deny)
+
+
+@pytest.mark.parametrize("command", NO_PUSHES)
+def test_what_cannot_be_denied_is_done_beside_the_whole_of_bash_d14(command: str) -> None:
+    assert bash(command, NO_PUSH) == Allow()
 
 
 @pytest.mark.parametrize("command", sorted({*ALLOWED, *ASKED, *DENIED, *TRICKS, *UNCOVERED}))

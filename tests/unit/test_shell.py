@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shell_corpus import ALLOWED, ASKED, DENIED, FRAMES, PIECES
+from shell_reader_attacks import HEREDOCS_THAT_END_EARLY
 
 from longboat.core.shell import MAX_LENGTH, Command, Kind, Word, parse
 
@@ -138,6 +139,62 @@ def test_values_that_are_read_as_input_are_found() -> None:
     script = parse("a <<< \"$x y\"; b <<E\n${z} $(c) \\$w\nE\nd <<'E'\n$v\nE\ne $u")
 
     assert script.fed == ("$x", "${z}")
+
+
+@pytest.mark.parametrize(
+    ("text", "decisive"),
+    [
+        ("[[ $a == b && -n ${c%d} ]]", ["$a", "${c%d}"]),
+        ("case $a in b|$c) d;; esac", ["$a", "$c"]),
+        ("for i in a $b; do c; done", ["$b"]),
+        ("a=${b:?c}", ["$b"]),
+        ("[[ -f $a ]]", ["$a", "$a"]),
+        ("a=1; [[ $a == 1 ]]; b=$a$(c); case ${b#x} in d) e;; esac", []),
+        ("for i in a b; do case $i in a) [[ ${i%x} == b ]];; esac; done", []),
+        ("while a=$(b); do [[ -n $a ]]; done; [[ -n $a ]]", []),
+        ("a=1; { b=2; }; [[ $a$b == 3 ]]", []),
+        ("a && b=1 && [[ $b == 1 ]]", []),
+        ("a && b=1; [[ $b == 1 ]]", ["$b"]),
+        ("(a=1); b | c=1; d=1 & [[ $a$c$d == 1 ]]", ["$a", "$c", "$d"]),
+        ("a=1; while b; do [[ $a == 2 ]]; c=$d; a=$c; done", ["$a"]),
+        ("a=1; a+=2; b+=1; [[ $a$b == 1 ]]", ["$b"]),
+        ("[[ $HOME$?$#$PWD == a ]]", []),
+        ("bash -c '[[ $1 == a ]]' b c", ["$1"]),
+    ],
+)
+def test_variables_that_decide_what_is_done_are_found_d14(text: str, decisive: list[str]) -> None:
+    script = parse(text)
+
+    assert (list(script.decisive), script.opaque) == (decisive, "")
+
+
+def test_many_variables_are_followed_in_time() -> None:
+    text = "".join(f"a{n}=;b+=$a{n};" for n in range(5_000)) + "[[ $b ]]"
+    start = time.process_time()
+    parse(text[:MAX_LENGTH])
+    parse(("(a=1;" * 20 + "x=$a;" + ")" * 20) * 300)
+
+    assert time.process_time() - start < 3
+
+
+def test_what_is_set_for_a_shell_that_runs_nothing_is_a_command_of_its_own_d1() -> None:
+    texts = ("A=1 bash -c ''", "env A=1 timeout 5 sh -c 'b=2'", "A=1 bash -c 'bash -c #'", "A=1 bash -c '[[ -n x ]]'")
+
+    for text in texts:
+        (command,) = parse(text).commands
+        assert [each.name for each in command.assignments] == ["A"], text
+    assert parse("bash -c ''").commands == ()
+
+
+def test_a_login_shell_is_a_command_of_its_own_d1() -> None:
+    assert [shown(each) for each in parse("bash -lc 'a; b'").commands] == ["bash -l", "a", "b"]
+    assert [shown(each) for each in parse("A=1 sh -euo pipefail -l -c a").commands] == ["sh -l", "a"]
+
+
+def test_taking_variables_away_from_git_is_a_command_of_its_own() -> None:
+    assert [shown(each) for each in parse("env -i A=1 git log").commands] == ["git log", "env -i"]
+    assert [shown(each) for each in parse("env -u A bash -c 'rg x'").commands] == ["rg x", "env -u A"]
+    assert [shown(each) for each in parse("env -i ls; env A=1 git log").commands] == ["ls", "git log"]
 
 
 def test_what_a_runner_may_give_to_a_shell_is_a_shadow() -> None:
@@ -345,6 +402,24 @@ def test_bash_runs_nothing_that_was_not_found(seed: int, tmp_path: Path) -> None
             assert any(fits(command.words, words) for command in commands), (text, words)
         for file in files:
             assert any(not target.literal or target.text == file for target in written), (text, file)
+
+
+def test_bash_ends_a_heredoc_in_a_substitution_early_and_the_reader_says_so_d2(tmp_path: Path) -> None:
+    """Whatever bash finds behind the early end, none of these is taken for known."""
+    scripts = [text for text in HEREDOCS_THAT_END_EARLY if "`" not in text]
+    ran = [[words[0] for words in run] for run, _ in run_by_bash(scripts, tmp_path)]
+
+    assert sum("touch" in names for names in ran) >= 20  # It does depend on the version of bash which.
+    assert [text for text in scripts if not parse(text).opaque] == []
+
+
+def test_a_message_in_a_heredoc_is_known_if_no_line_begins_with_its_delimiter_d2() -> None:
+    text = "git commit -m \"$(cat <<'EOF'\nA title (x)\n\n  EOF) is fine here\nEOF\n)\""
+    _, commit = parse(text).commands
+
+    assert commit.words[-1] == Word("A title (x)\n\n  EOF) is fine here")
+    assert parse(text.replace("  EOF)", "EOF)")).opaque
+    assert parse(text.replace("  EOF)", "EOFs")).opaque
 
 
 def test_bash_runs_nothing_of_the_corpus_that_was_not_found(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ The reader is our own because a permission needs one that refuses what it does n
 made for colouring and skips it, and 20 kB of `a|a|…` cost it 1 GB; bashlex leaves out arithmetic, `case` and `[[`.
 """
 
+import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _SHELL_FLAGS = re.compile(r"-[celu]+")
 _SET_FLAGS = re.compile(r"[-+][eu]*o?")
+_PIPED = re.compile(r"/{1,2}(?:dev|proc)/")
+"""A script in one of these directories is no file: it comes from a pipe or another descriptor."""
 _BEYOND_POSIX = re.compile(r"\$'|\[\[|\(\(|<\(|>\(|<<<|&>|\+=")
 """What dash reads otherwise than bash does."""
 
@@ -42,6 +45,10 @@ RUNNERS = names(
 """They run what their words name. Those that are not looked through are allowed by a rule of their own alone; what they
 run is seen for refusals."""
 _RUNNING_NEXT = RUNNERS | names("bun bunx bundle npm npx pdm pipx pixi pnpm poetry rye uv uvx yarn")
+_KEPT_QUIET = frozenset({"git", "rg"})
+"""They run nothing because of variables that are set for them: who takes these away is judged by itself."""
+_RUNNING_FOR_GIT = names("bisect difftool filter-branch for-each-repo mergetool rebase submodule")
+"""Subcommands that run what their words name, or give it to a shell."""
 _GIVING_TO_A_SHELL = names("entr flock parallel script ssh su watch")
 _MAX_RUN = 12
 """So far into the words of a runner the name of what it runs is looked for."""
@@ -64,6 +71,8 @@ class Script:
     """What is set in either way, where it is written to what."""
     fed: tuple[str, ...] = ()
     """Variables whose values commands read as their input, as written."""
+    decisive: tuple[str, ...] = ()
+    """Variables that it did not set, and whose values decide what it does, as written."""
     opaque: str = ""
     """Why it cannot be vouched for. Then the other fields hold what was found, and may miss any part."""
     suspects: tuple[tuple[Command, str], ...] = ()
@@ -83,7 +92,7 @@ def _wrapper(flags: str = "", valued: str = "", operands: int = 0) -> _Wrapper:
     return _Wrapper(names(flags), names(valued), operands)
 
 
-_WRAPPERS = {
+WRAPPERS = {
     "builtin": _wrapper(),
     "command": _wrapper("-p"),
     "env": _wrapper("-i - --ignore-environment -0 --null", "-u --unset"),
@@ -123,6 +132,7 @@ class _Reading:
         self.exported: list[str] = []
         self.settings: list[Assignment] = []
         self.fed: list[str] = []
+        self.decisive: list[str] = []
         self.reasons: list[str] = []
         self.suspects: list[tuple[Command, str]] = []
         self._depth = depth
@@ -142,6 +152,7 @@ class _Reading:
             exported=tuple(self.exported),
             settings=tuple(self.settings),
             fed=tuple(self.fed),
+            decisive=tuple(self.decisive),
             opaque=self.reasons[0] if self.reasons else "",
             suspects=tuple(self.suspects),
         )
@@ -157,6 +168,7 @@ class _Reading:
         self.variables += grammar.found.variables
         self.settings += grammar.found.settings
         self.fed += grammar.found.fed
+        self.decisive += grammar.found.values.decisive()
         for command in grammar.found.commands:
             self._look_through(command, self.commands, self._depth)
 
@@ -189,7 +201,7 @@ class _Reading:
                     self._look_through(inner, found, depth + 1)
             case "export":
                 self._export(command)
-            case _ if name in _WRAPPERS and not _only_asks(command):
+            case _ if name in WRAPPERS and not _only_asks(command):
                 self._wrapped(name, command, found, depth)
             case _:
                 _check_builtin(name, command)
@@ -202,7 +214,11 @@ class _Reading:
             found.append(command)
             return
         self.shadows.append(command)
+        before = len(found)
         self._look_through(inner, found, depth + 1)
+        options = _operands(WRAPPERS[name], command.words)
+        if name == "env" and options > 1 and any(plain_name(each.words[0]) in _KEPT_QUIET for each in found[before:]):
+            found.append(Command(command.words[:options]))
 
     def _shadow_of_sudo(self, command: Command, depth: int) -> None:
         start = _operands(_SUDO, command.words)
@@ -214,26 +230,33 @@ class _Reading:
     def _shadow_of_runner(self, name: str, words: tuple[Word, ...], depth: int) -> None:
         """Which of the words begins what it runs is not known: each may; or be a text for a shell."""
         known = [(at, word) for at, word in enumerate(words[:_MAX_RUN]) if word.literal]
-        if name in _RUNNING_NEXT:
+        git_runs = name == "git" and any(word.text in _RUNNING_FOR_GIT for _, word in known)
+        runs_next = name in _RUNNING_NEXT or git_runs
+        if runs_next:
             self.shadows += [Command(words[at:]) for at, _ in known]
         for at, word in known if depth < MAX_DEPTH else ():
-            behind_c = name in _RUNNING_NEXT and at > 0 and words[at - 1].text in ("-c", "--call", "--command")
-            if not (behind_c or name in _GIVING_TO_A_SHELL):
+            behind_c = runs_next and at > 0 and words[at - 1].text in ("-c", "--call", "--command")
+            if not (behind_c or git_runs or name in _GIVING_TO_A_SHELL):
                 continue
             inner = _Reading(depth=depth + 1)
-            inner._read(word.text)
+            inner._read(word.text.partition("=")[2] if word.text.startswith("--") else word.text)
             self.shadows += [*inner.commands, *inner.shadows]
 
     def _shell(self, name: str, command: Command, found: list[Command], depth: int) -> None:
-        script = _shell_script(command.words)
+        script, is_login = _shell_script(command.words)
         if script is None:
             found.append(command)
             return
+        if is_login:
+            # It runs the user's start-up files first.
+            found.append(Command((Word(name), Word("-l")), command.assignments))
         if name != "bash" and _BEYOND_POSIX.search(script):
             raise NotUnderstood(f"“{name}” reads this otherwise than bash")
         self.shadows.append(command)
         inner = _Reading(depth=depth + 1)
         inner._read(script)
+        if command.assignments and not inner.commands:
+            found.append(command)  # What is set for the shell can make the shell itself run something.
         found += [_set_by(command, each) for each in inner.commands]
         self.suspects += [(_set_by(command, each), why) for each, why in inner.suspects]
         self.shadows += inner.shadows
@@ -242,12 +265,15 @@ class _Reading:
         self.exported += inner.exported
         self.settings += inner.settings
         self.fed += inner.fed
+        self.decisive += inner.decisive
         self.reasons += inner.reasons
 
     def _export(self, command: Command) -> None:
+        if len(command.words) == 1:
+            raise NotUnderstood("“export” shows all variables")
         for word in command.words[1:]:
             assigned = _ASSIGNED.match(word.text)
-            if not (assigned and word.literal):
+            if not (assigned and word.literal) or assigned.group(1) == "IFS":
                 raise NotUnderstood("“export” does more than set plain values")
             self.exported.append(assigned.group(1))
             self.settings.append(Assignment(assigned.group(1), Word(assigned.group(2))))
@@ -291,7 +317,7 @@ def _attached(wrapper: _Wrapper, option: str, value: str) -> bool:
 
 def _inside(name: str, command: Command) -> Command | None:
     """The command that a wrapper runs, if any."""
-    wrapper = _WRAPPERS[name]
+    wrapper = WRAPPERS[name]
     words = command.words
     start = _operands(wrapper, words) + wrapper.operands
     assignments = list(command.assignments)
@@ -336,10 +362,10 @@ def _inside_find(command: Command) -> list[Command]:
     return inner
 
 
-def _shell_script(words: Sequence[Word]) -> str | None:
-    """The text behind `-c`; None if a file is run."""
+def _shell_script(words: Sequence[Word]) -> tuple[str | None, bool]:
+    """The text behind `-c`, None if a file is run; and whether the start-up files of a login shell are run first."""
     shell = words[0].text
-    command = False
+    command = is_login = False
     rest = list(words[1:])
     while rest and rest[0].literal and rest[0].text.startswith("-"):
         flags = rest.pop(0).text
@@ -349,9 +375,12 @@ def _shell_script(words: Sequence[Word]) -> str | None:
         if not _SHELL_FLAGS.fullmatch(flags):
             raise NotUnderstood(f"“{shell} {flags}” can hide what it runs")
         command = command or "c" in flags
+        is_login = is_login or "l" in flags
     if not rest or not rest[0].literal or rest[0].text.startswith("+"):
         raise NotUnderstood(f"what “{shell}” runs is only known when it runs")
-    return rest[0].text if command else None
+    if not command and _PIPED.match(posixpath.normpath(rest[0].text)):
+        raise NotUnderstood(f"“{shell}” runs what it is given as input")
+    return (rest[0].text if command else None), is_login
 
 
 def _only_asks(command: Command) -> bool:

@@ -20,7 +20,17 @@ from longboat.core.shell_offers import HARMLESS_NAMES, is_destructive, narrow_ru
 from longboat.core.shell_parts import Assignment, names
 from longboat.core.shell_places import GLOB_SIGN, ShellPlaces, possible_paths
 from longboat.core.shell_reads import Reach, reaches
-from longboat.core.shell_scope import landings, options_of_git, removals, sets_git_config
+from longboat.core.shell_scope import (
+    is_reading_shell,
+    landings,
+    may_be_alias,
+    may_carry_command,
+    options_of_git,
+    removals,
+    runs_input,
+    sets_git_config,
+    unexpected_option,
+)
 
 _PRINTING = names(": echo printf true false seq sleep")
 """What these are given they print, and no file is read or written."""
@@ -164,8 +174,10 @@ class ShellClaim(ShellPlaces):
                 continue
             if self.script.opaque:
                 yield _denied_gap(f"It may do what {rule.text} denies: {self.script.opaque}.")
-            elif any(map(rule.pattern.may_refuse, self.script.shadows)):
+            elif any(_may_do(rule.pattern, each) or is_reading_shell(each) for each in self.script.shadows):
                 yield _may_turn_out(rule)
+            elif setting := next(filter(may_carry_command, self._all_settings()), None):
+                yield _denied_gap(f"It may do what {rule.text} denies: {setting.name} can name a command to run.")
 
     def _redirection_doubts(self, redirection: Redirection) -> Iterator[Gap]:
         target = redirection.target
@@ -182,7 +194,7 @@ class ShellClaim(ShellPlaces):
                 yield _denied_gap(f"It names {word.text[:200]}, and {rule.text} is denied.")
             if self.script.opaque or not rule.concerns("bash") or not isinstance(rule.pattern, CommandPattern):
                 continue
-            if rule.pattern.may_refuse(command):
+            if _may_do(rule.pattern, command):
                 yield _may_turn_out(rule)
 
     def _denied_words(self, rule: Rule, command: Command) -> Iterator[Word]:
@@ -193,11 +205,26 @@ class ShellClaim(ShellPlaces):
         git = plain_name(command.words[0]) == "git"
         yield from (word for word in command.words[1:] if self.may_be(_pathspec(word) if git else word, rule))
 
+    def _all_settings(self) -> Iterator[Assignment]:
+        """All that it sets, for one command or for what follows."""
+        yield from self.script.settings
+        for command in (*self.script.commands, *self.script.shadows):
+            yield from command.assignments
+        written = {each.name for each in self.script.settings}
+        for name in self.script.variables:
+            if name not in written:
+                yield Assignment(name, Word("", Kind.DYNAMIC))
+
     def _settings(self) -> Iterator[Gap]:
         names = [name for name in self.script.variables if not _LOCAL_NAME.fullmatch(name)]
         for name in (*names, *self.script.exported):
             if name not in HARMLESS_NAMES:
                 yield Gap(why=f"It sets {name} for what follows.")
+        if shown := next(filter(_shows_value, self.script.settings), None):
+            yield Gap(why=f"It sets {shown.name} to {shown.value.text[:200]}, which a program may show.")
+        if self.script.decisive:
+            variable = self.script.decisive[0][:200]
+            yield Gap(why=f"What it does depends on {variable}, whose value could be read that way.")
         if len(self.moves) > 1:
             yield Gap(why="It changes its directory more than once.")
 
@@ -290,7 +317,7 @@ class ShellClaim(ShellPlaces):
 
     def _limit(self, command: Command) -> str:
         """Why nothing wider than this command could be allowed."""
-        settings = [each for each in command.assignments if each.name not in HARMLESS_NAMES]
+        settings = [each for each in command.assignments if each.name not in HARMLESS_NAMES or _shows_value(each)]
         if settings:
             return f"It sets {settings[0].name} for {_shown(command)}."
         if self._is_git_away(command):
@@ -319,7 +346,7 @@ class ShellClaim(ShellPlaces):
 
     def _only_looks_inside(self, command: Command) -> bool:
         paths = only_looks(command)
-        if paths is None or any(each.name not in HARMLESS_NAMES for each in command.assignments):
+        if paths is None or any(each.name not in HARMLESS_NAMES or _shows_value(each) for each in command.assignments):
             return False
         if self._is_git_away(command) or (self.doubt and plain_name(command.words[0]) == "git"):
             return False
@@ -372,6 +399,9 @@ class ShellClaim(ShellPlaces):
             return True
         if sets_git_config(command) and Glob(("config",)) not in pattern.words:
             return True
+        unexpected = unexpected_option(command)
+        if unexpected is not None and not (unexpected < len(exact) and exact[unexpected]):
+            return True
         if not pattern.open and all(exact):
             return False
         return self._changes_everything(command)
@@ -418,6 +448,13 @@ def _denied_gap(why: str) -> Gap:
     return Gap(why=why, risk=Risk.DENIED)
 
 
+def _may_do(pattern: CommandPattern, command: Command) -> bool:
+    """Whether a command may turn out to be of this form, or to run one that is."""
+    if pattern.may_refuse(command) or runs_input(command):
+        return True
+    return may_be_alias(command) and (not pattern.words or pattern.words[0].fits("git"))
+
+
 def _shown(command: Command) -> str:
     return shlex.join(word.text for word in command.words)[:200]
 
@@ -425,6 +462,11 @@ def _shown(command: Command) -> str:
 def _is_text(command: Command, word: Word) -> bool:
     """Whether this word is no path, whatever it becomes."""
     return word.kind is Kind.DYNAMIC and plain_name(command.words[0]) in _PRINTING
+
+
+def _shows_value(setting: Assignment) -> bool:
+    """Whether a program or bash itself may print the value: an unknown locale is named, a time zone shown."""
+    return setting.name in HARMLESS_NAMES and setting.value.kind is Kind.DYNAMIC
 
 
 def _written(settings: Sequence[Assignment]) -> list[Assignment]:

@@ -16,6 +16,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
 
+_SET_BY_BASH = re.compile(
+    r"""_|BASH.*|COPROC|DIRSTACK|EPOCH.*|E?UID|FUNCNAME|GROUPS|HIST.*|HOSTNAME|IFS|LINENO|MAPFILE|OLDPWD|OPT(?:ARG|IND)
+    |PIPESTATUS|PPID|PWD|READLINE_.*|REPLY|S?RANDOM|SECONDS|SHELLOPTS|SHLVL""",
+    re.VERBOSE,
+)
+"""Variables that get other values by themselves: `$_` is the last word of the command before."""
+
 MAX_AGAIN = 100_000
 """So many characters of loops are read once more for each of their words."""
 
@@ -51,18 +58,22 @@ class Grammar(Redirecting):
     def enclosed(self, text: str | None = None) -> None:
         if text is not None:
             inner = Grammar(text, found=self.found, depth=self.depth)
-            inner.deeper(inner.read)
+            inner.substituted = True
+            with self.found.values.branch():
+                inner.deeper(inner.read)
             return
         waiting, self.heredocs = self.heredocs, []
         bodies, separators = self.bodies, self._separators
-        self.deeper(self._statements)
+        outer, self.substituted = self.substituted, True
+        with self.found.values.branch():
+            self.deeper(self._statements)
         self._expect_sign(")")
         if self.heredocs:
             raise NotUnderstood("a heredoc does not end inside its substitution")
         if self.bodies > bodies and self._separators > separators:
             # Bash 5.2 prints a substitution and reads it again, and loses a `;` beside a heredoc on the way.
             raise NotUnderstood("a heredoc stands beside other commands in a substitution")
-        self.heredocs = waiting
+        self.heredocs, self.substituted = waiting, outer
 
     def body_of_heredoc(self, text: str) -> None:
         inner = Grammar(text, found=self.found, depth=self.depth)
@@ -92,10 +103,13 @@ class Grammar(Redirecting):
             self.newlines()
             if self.char() in ("", ")") or self._at_case_end() or self._token() in stops:
                 return
+            start = self.found.values.here()
             self._and_or()
             self.gap()
             if self._at_case_end():
                 return
+            if self.char() == "&":
+                self.found.values.back_to(start)
             if self.char() in (";", "&"):
                 self.pos += 1
                 self._separators += 1
@@ -108,11 +122,18 @@ class Grammar(Redirecting):
     def _and_or(self) -> None:
         self._pipeline()
         self.gap()
+        surely = self.found.values.here()
         while self.text.startswith(("&&", "||"), self.pos):
+            either = self.char() == "|"
+            if either:
+                self.found.values.back_to(surely)
             self.pos += 2
             self.newlines()
             self._pipeline()
             self.gap()
+            if either:
+                self.found.values.back_to(surely)
+        self.found.values.back_to(surely)
 
     def _pipeline(self) -> None:
         while (token := self._token()) in ("!", "time"):
@@ -122,19 +143,23 @@ class Grammar(Redirecting):
                 if self._token() == option:
                     self.pos += 2
                     self.gap()
+        start = self.found.values.here()
         self._command()
         self.gap()
         while self.char() == "|" and self.char(1) != "|":
             self.pos += 2 if self.char(1) == "&" else 1
             self.newlines()
+            self.found.values.back_to(start)  # Each part of a pipeline has a shell of its own.
             self._command()
+            self.found.values.back_to(start)
             self.gap()
 
     # Commands.
 
     def _command(self) -> None:
         if self.char() == "(":
-            self.deeper(self._parenthesis)
+            with self.found.values.branch():
+                self.deeper(self._parenthesis)
         elif compound := self._compounds.get(token := self._token()):
             self.pos += len(token)
             self.gap()
@@ -159,18 +184,25 @@ class Grammar(Redirecting):
         self._expect("}")
 
     def _if(self) -> None:
-        self._statements("then")
-        self._expect("then")
-        self._statements("elif", "else", "fi")
+        self._condition()
+        start = self.found.values.here()
         while self._token() == "elif":
             self.pos += 4
-            self._statements("then")
-            self._expect("then")
-            self._statements("elif", "else", "fi")
+            self._condition()
         if self._token() == "else":
             self.pos += 4
-            self._statements("fi")
+            self._branch("fi")
         self._expect("fi")
+        self.found.values.back_to(start)
+
+    def _condition(self) -> None:
+        self._statements("then")
+        self._expect("then")
+        self._branch("elif", "else", "fi")
+
+    def _branch(self, *stops: str) -> None:
+        with self.found.values.branch():
+            self._statements(*stops)
 
     def _while(self) -> None:
         before = len(self.found.commands)
@@ -185,18 +217,20 @@ class Grammar(Redirecting):
 
     def _loop(self) -> None:
         self._expect("do")
-        self._statements("done")
+        self._branch("done")
         self._expect("done")
 
     def _for(self) -> None:
-        name, words = self._words_of_loop()
-        self._loop_over(name, words)
+        with self.found.values.branch():
+            name, words = self._words_of_loop()
+            self._loop_over(name, words)
 
     def _select(self) -> None:
         """What is typed decides, so nothing is known of its variable."""
-        self._words_of_loop()
         before = len(self.found.commands)
-        self._loop()
+        with self.found.values.branch():
+            self._words_of_loop()
+            self._loop()
         self._check_repeated(before)
 
     def _words_of_loop(self) -> tuple[str, list[Word]]:
@@ -207,12 +241,17 @@ class Grammar(Redirecting):
         self.pos += len(name)
         self.newlines()
         words: list[Word] = []
+        before = len(self.found.expanded)
+        sources = ["$@"]
         if self._token() == "in":
             self.pos += 2
             self.gap()
             while word := self.word():
                 words.append(word)
                 self.gap()
+            sources = self.found.expanded[before:]
+            self.found.values.compare(sources)
+        self.found.values.assign(name, sources)
         if self.char() == ";":
             self.pos += 1
             self._separators += 1
@@ -230,6 +269,7 @@ class Grammar(Redirecting):
         # A loop inside one that is only tried is not tried again: that would double the work with every level.
         long = self.found.again + longer > MAX_AGAIN or most > MAX_WORDS
         unknown = not words or not all(map(_is_fixed, words)) or self._sets_again(name, mark)
+        unknown = unknown or bool(_SET_BY_BASH.fullmatch(name))
         if trying or waiting or self.heredocs or long or unknown:
             self._check_repeated(mark[0])
             return
@@ -250,13 +290,15 @@ class Grammar(Redirecting):
         )
 
     def _case(self) -> None:
+        before = len(self.found.expanded)
         if not self.word():
             raise NotUnderstood("it has a case of an unusual kind")
+        self.found.values.compare(self.found.expanded[before:])
         self._expect("in")
         self.newlines()
         while self._token() != "esac":
             self._case_patterns()
-            self._statements("esac")
+            self._branch("esac")
             if not self._at_case_end():
                 break
             self.pos += 2
@@ -271,8 +313,10 @@ class Grammar(Redirecting):
             self.pos += 1
         while True:
             self.gap()
+            before = len(self.found.expanded)
             if not self.word():
                 raise NotUnderstood("it has a case of an unusual kind")
+            self.found.values.compare(self.found.expanded[before:])
             self.gap()
             if self.char() != "|":
                 break
@@ -282,6 +326,7 @@ class Grammar(Redirecting):
     def _test(self) -> None:
         """`[[ … ]]`, in its plain forms: others evaluate, and can run commands by that."""
         words: list[Word] = []
+        before = len(self.found.expanded)
         while True:
             self.gap()
             joint = self.text.startswith(("&&", "||"), self.pos)
@@ -290,6 +335,7 @@ class Grammar(Redirecting):
                 words = []
                 self.pos += 2
                 if not joint:
+                    self.found.values.compare(self.found.expanded[before:])
                     return
             elif word := self.word():
                 words.append(word)
@@ -301,9 +347,11 @@ class Grammar(Redirecting):
             words = words[1:]
         match words:
             case [Word(text=sign, kind=Kind.LITERAL), operand] if sign in _TESTS_OF_ONE:
-                if operand.literal and sign not in ("-n", "-z"):
-                    # The same as the command, which looks at a file.
-                    self.found.commands.append(Command((Word("test"), *words)))
+                if _is_fixed(operand) and sign not in ("-n", "-z"):
+                    # The same as the command, which looks at a file. Stars are part of the name here.
+                    self.found.commands.append(Command((Word("test"), words[0], Word(operand.text))))
+                elif operand.kind in (Kind.DYNAMIC, Kind.STATUS) and sign not in ("-n", "-z"):
+                    self.found.values.look_up(operand.text)
             case [_, Word(text=sign, kind=Kind.LITERAL), _] if sign in _TESTS_OF_TWO:
                 pass
             case _:
@@ -329,13 +377,16 @@ class Grammar(Redirecting):
     def _simple(self) -> None:
         assignments: list[Assignment] = []
         words: list[Word] = []
+        sources: list[tuple[bool, list[str]]] = []
         start = self.pos
         while True:
             self.gap()
             if self.redirection():
                 continue
             if not words and (found := _ASSIGNMENT.match(self.text, self.pos)):
+                before = len(self.found.expanded)
                 assignments.append(self._assignment(found))
+                sources.append((found.group().endswith("+="), self.found.expanded[before:]))
                 continue
             token = self._token()
             word = self.word()
@@ -353,6 +404,8 @@ class Grammar(Redirecting):
         else:
             self.found.variables.extend(each.name for each in assignments)
             self.found.settings.extend(assignments)
+            for each, (appends, used) in zip(assignments, sources, strict=True):
+                self.found.values.assign(each.name, used, appends=appends)
 
     def _check_name(self, token: str) -> None:
         """A word of the grammar where a command's name should be: bash reads this otherwise than we do."""

@@ -9,6 +9,7 @@ import shlex
 
 from longboat.core.shell import RUNNERS, Command, plain_name
 from longboat.core.shell_parts import names
+from longboat.core.shell_scope import unexpected_option
 
 HARMLESS_NAMES = names(
     """CI CLICOLOR CLICOLOR_FORCE COLUMNS DEBUG FORCE_COLOR LANG LC_ALL LC_CTYPE LINES NODE_ENV NO_COLOR PYTHONHASHSEED
@@ -56,7 +57,7 @@ def narrow_rule(command: Command) -> str:
 def wide_rule(command: Command) -> str:
     """The rule for this command, its subcommand and anything after it."""
     name = plain_name(command.words[0])
-    if not _PLAIN_WORD.fullmatch(name) or name in _NEVER_WIDE | RUNNERS:
+    if not _PLAIN_WORD.fullmatch(name) or name in _NEVER_WIDE | RUNNERS or unexpected_option(command) is not None:
         return ""
     words = [name]
     for word in command.words[1:3]:

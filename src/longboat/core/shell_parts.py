@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from longboat.core.shell_values import Values
+
 MAX_DEPTH = 30
 MAX_WORDS = 4_000
 """Enough for any command that a person would read, and read in an instant."""
@@ -82,6 +84,10 @@ class Findings:
     """Those of them that a command reads as its input."""
     known: dict[str, Word] = field(default_factory=dict)
     """Variables of which the value is known just here."""
+    values: Values = field(default_factory=Values)
+    """Which variables decide what is done."""
+    sets_ifs: bool = False
+    """Whether words may be split at other signs than blanks."""
     words: int = 0
     """How many, with the parts inside them."""
     again: int = 0
@@ -97,4 +103,5 @@ class Findings:
         self.words = mark[-1]
 
     def _lists(self) -> tuple[list[Any], ...]:
-        return (self.commands, self.redirections, self.variables, self.reasons, self.expanded, self.fed, self.settings)
+        own = (self.commands, self.redirections, self.variables, self.reasons, self.expanded, self.fed, self.settings)
+        return (*own, *self.values.lists())

@@ -61,6 +61,7 @@ class ShellPlaces(Claim):
         return tuple(dict.fromkeys(path for paths in found for path in paths))
 
     def _named(self, word: Word, *, looks: bool) -> Iterator[NamedPath]:
+        word = _any_status(word)
         for text in () if word.kind is Kind.DYNAMIC else possible_paths(word.text):
             glob = word.kind is Kind.GLOB and bool(GLOB_SIGN.search(text))
             for path in (posixpath.join(base, text) for base in self.bases()):
@@ -99,6 +100,7 @@ class ShellPlaces(Claim):
         alone can be told."""
         if not isinstance(rule.pattern, PathPattern):
             return rule.pattern is None
+        word = _any_status(word)
         match word.kind:
             case Kind.GLOB:
                 return any(may_name(path, rule.pattern, self.directory) for path in self.paths_in(word.text))
@@ -128,6 +130,11 @@ class ShellPlaces(Claim):
 def _runs_only_there(text: str) -> bool:
     """Whether a command is `cd DIRECTORY && …`, and all of the rest runs there or not at all."""
     return _CD_AND.match(text) is not None and _SEPARATOR.search(_JOINED.sub("", text)) is None
+
+
+def _any_status(word: Word) -> Word:
+    """With a pattern for the number that `$?` stands for."""
+    return Word(word.text.replace("$?", "*"), Kind.GLOB) if word.kind is Kind.STATUS else word
 
 
 def moves_of(script: Script) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ _WITH_ENDING = re.compile(r"[^/]\.[A-Za-z0-9]+\Z")
 _FILE_OF_REVISION = re.compile(r"[A-Za-z0-9_][^:]*:[^:/][^:]*")
 _PATTERN_OF_GIT = re.compile(r"\A:|[*?\[\\]")
 _ID = re.compile(r"[0-9a-f]{4,64}")
-_PATCH = re.compile(r"-[A-Za-z0-9]*[acmpLUWR]|--(?:patch|word-diff|unified|inter-hunk|check)")
+_PATCH = re.compile(r"-[A-Za-z0-9]*[acmpuGLRSUW]|--(?:patch|word-diff|color-words|unified|inter-hunk|check)")
+"""Or tells by what it lists what is in files, as `-S` does."""
 _SUMMARY = names("--name-only --name-status --no-patch --numstat --quiet --raw --shortstat --stat --summary -s")
 _COMMIT = re.compile(r"(?:HEAD|@)(?:[~^][0-9]*)*")
 

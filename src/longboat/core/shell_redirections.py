@@ -32,6 +32,8 @@ class Redirecting(Scanner):
         """Those whose body begins after the next newline."""
         self.bodies = 0
         """How many of them were read."""
+        self.substituted = False
+        """Whether this is inside `$(…)` or one of its like."""
 
     def body_of_heredoc(self, text: str) -> None:
         """Read the body of a heredoc whose delimiter is not quoted."""
@@ -77,8 +79,12 @@ class Redirecting(Scanner):
         while True:
             end = self.text.find("\n", self.pos)
             line = self.text[self.pos :] if end < 0 else self.text[self.pos : end]
-            if (line.lstrip("\t") if heredoc.tabs else line) == heredoc.delimiter:
+            line = line.lstrip("\t") if heredoc.tabs else line
+            if line == heredoc.delimiter:
                 break
+            if self.substituted and line.startswith(heredoc.delimiter):
+                # For the sake of old scripts bash ends it here if there is a `)` further on.
+                raise NotUnderstood("a heredoc inside a substitution may end before its delimiter")
             if end < 0:
                 raise NotUnderstood("a heredoc does not end")
             self.pos = end + 1

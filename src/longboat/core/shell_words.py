@@ -50,7 +50,7 @@ class Scanner:
     def __init__(self, text: str, *, found: Findings | None = None, depth: int = 0) -> None:
         self.text = text
         self.pos = 0
-        self.found = found or Findings()
+        self.found = found or Findings(sets_ifs="IFS" in text)
         self.depth = depth
 
     def enclosed(self, text: str | None = None) -> None:
@@ -219,8 +219,8 @@ class Scanner:
         if source == "$?":
             return source, Kind.STATUS
         known = self.found.known.get(source.removeprefix("$").removeprefix("{").removesuffix("}"))
-        # Outside quotes a value is split at blanks, and its signs stand for names of files.
-        if known and (quoted or (known.literal and _UNSPLIT.fullmatch(known.text))):
+        # Outside quotes a value is split at blanks, or wherever IFS says, and its signs stand for names of files.
+        if known and (quoted or (known.literal and _UNSPLIT.fullmatch(known.text) and not self.found.sets_ifs)):
             return known.text, known.kind
         self.found.expanded.append(source)
         return source, Kind.DYNAMIC
@@ -233,7 +233,8 @@ class Scanner:
         body = found.end() - 1
         end = self.text.find(f"\n{found.group(1)}\n", body)
         closed = _CLOSING.match(self.text, end + len(found.group(1)) + 2) if end >= 0 else None
-        if not closed:
+        # Inside a substitution bash takes a line that only begins with the delimiter for the end as well.
+        if not closed or self.text.find(f"\n{found.group(1)}", body, end) >= 0:
             return None
         self._count()
         self.found.commands.append(Command((Word("cat"),)))
@@ -300,8 +301,11 @@ class Scanner:
         message = self.text[found.end() : self.text.find("}", found.end())]
         if found.group(2).endswith("?") and re.search(r"[$`]", message):
             raise NotUnderstood("it shows a value in a message")
+        if found.group(2).endswith("?"):
+            self.found.values.compare([f"${found.group(1)}"])  # It ends the script or not.
         if found.group(2).endswith("="):
             self.found.variables.append(found.group(1))
+            self.found.values.set_by_default(found.group(1))
         self.pos = found.end()
         while (sign := self.char()) != "}":
             if sign in _NOT_IN_BRACES or not sign:
