@@ -10,6 +10,7 @@ from os.path import basename
 from typing import Protocol
 
 from fuzz.sandbox import Executed, Observed
+from fuzz.vocabulary import DANGEROUS
 from fuzz.workspace import HANDLER, UNKNOWN
 from longboat.core.permissions import Allow, Need, Rules, judge
 from longboat.core.shell import Script, Word, parse
@@ -20,6 +21,11 @@ _OF_STDBUF = re.compile(r"_STDBUF_[IOE]=.*|LD_PRELOAD=.*/libstdbuf\.so")
 _EXPECTED = re.compile(r"(?:.*/)?\.git/index\.lock|/tmp/sort\w{6}")
 """`git diff` and `git describe --dirty` write down which files have not changed, whatever they are told: the check for
 hooks (`tools/repository.py`) knows of it. And `sort` makes a temporary file, elsewhere if `env` hides TMPDIR."""
+
+
+_DANGEROUS_GIT = frozenset({"add", "commit", "push", "rm", "checkout", "fetch", "config", "-c", "-C"})
+_VERSIONED = frozenset({"gcc", "make", "node", "python", "python3"})
+"""They may be asked for their version, and nothing else."""
 
 
 class Reader(Protocol):
@@ -76,10 +82,19 @@ def surprises_of_text(script: Script, seen: Observed, around: Surroundings) -> I
     commands = [command.words for command in (*script.commands, *script.shadows)]
     for each in seen.executed[1:]:
         argv = each.argv[1:] if basename(each.path) == UNKNOWN else each.argv
-        if argv not in around.run_at_login and not any(fits(words, argv) for words in commands):
+        said = argv in around.run_at_login or any(fits(words, argv) for words in commands)
+        if not said or _is_dangerous(argv):
             yield Surprise("runs", " ".join(argv))
         yield from _changed_settings(each, argv, around)
     yield from _changes(seen)
+
+
+def _is_dangerous(argv: Sequence[str]) -> bool:
+    """Whether it should have been asked even if the reader saw it."""
+    name = basename(argv[0] if argv else "")
+    if name in _VERSIONED:
+        return tuple(argv[1:]) != ("--version",)
+    return name in DANGEROUS or (name == "git" and not _DANGEROUS_GIT.isdisjoint(argv[1:2]))
 
 
 def _changes(seen: Observed) -> Iterator[Surprise]:

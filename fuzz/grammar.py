@@ -211,5 +211,7 @@ class Generator:
     def _near(self, delimiter: str) -> str:
         """A line that looks like the end of a heredoc."""
         before = self._pick(("", "", "", "", "", "\t", " ", "\\", "x", "'", "$"))
-        after = self._pick((")", ")", ")", ")", ") ", " ", ";", "\\", "\r", "\t", "'", '"', "`", ";)", "\\\n", " )", "#"))
+        after = self._pick(
+            (")", ")", ")", ")", ") ", " ", ";", "\\", "\r", "\t", "'", '"', "`", ";)", "\\\n", " )", "#")
+        )
         return before + delimiter + after + self._pick(("", self._payload(), "$(touch p)", "touch p)"))

@@ -16,10 +16,12 @@ import signal
 import socket
 import struct
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Self
 
 from fuzz.syscalls import Listener, Notice, install_filter, machine
@@ -72,7 +74,7 @@ class Sandbox:
     """Use it as a context manager. One program at a time. Files may be made below `temp` alone."""
 
     def __init__(self, temp: Path, *, readable: Path, time_limit_s: float = 1.0) -> None:
-        self._temp = f"{temp}/"
+        self._temp = temp
         self._readable = readable
         self._time_limit_s = time_limit_s
 
@@ -80,7 +82,8 @@ class Sandbox:
         self._line, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._launcher = os.fork()
         if not self._launcher:
-            _run_launcher(far, self._line, self._readable)
+            self._line.close()
+            _run_launcher(far, self._temp, self._readable)
         far.close()
         message, fds, _, _ = socket.recv_fds(self._line, 200, 1)
         if not fds:
@@ -130,7 +133,7 @@ class Sandbox:
 
     def _decide_on_change(self, notice: Notice, seen: Observed) -> None:
         target = _target(notice)
-        if target.startswith(self._temp) or (notice.call in _OPENING and _DEVICE.fullmatch(target)):
+        if target.startswith(f"{self._temp}/") or (notice.call in _OPENING and _DEVICE.fullmatch(target)):
             self._listener.go_on(notice)
             return
         seen.changed.append(Changed(notice.call, target))
@@ -214,10 +217,9 @@ class _Memory:
 # The launcher.
 
 
-def _run_launcher(line: socket.socket, other: socket.socket, readable: Path) -> None:
+def _run_launcher(line: socket.socket, temp: Path, readable: Path) -> None:
     """Never returns."""
     try:
-        other.close()
         null = os.open("/dev/null", os.O_RDWR)
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         try:
@@ -227,21 +229,22 @@ def _run_launcher(line: socket.socket, other: socket.socket, readable: Path) -> 
             return
         socket.send_fds(line, [b"ready"], [listener])
         os.close(listener)
-        _restrict(readable)
+        _restrict(temp, readable)
         signal.signal(signal.SIGALRM, _raise_timeout)
         while message := line.recv(_MAX_MESSAGE):
             line.send(_launch(null, message))
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(0)
 
 
-def _restrict(place: Path) -> None:
-    """Landlock as a second wall, should the filter not know a call that writes: nothing beside this place changes."""
+def _restrict(temp: Path, readable: Path) -> None:
+    """Landlock as a second wall, should the filter not know a call that writes."""
     version = landlock.version()
     if version >= landlock.CAN_TRUNCATE:
-        ruleset = landlock.ruleset(landlock.Fence(version=version, writable=(place,)))
-        _libc.syscall(_LANDLOCK_RESTRICT_SELF, ruleset, 0)
-        os.close(ruleset)
+        fence = landlock.Fence(version=version, writable=(temp,), readable=(readable,), shared_memory=False)
+        _libc.syscall(_LANDLOCK_RESTRICT_SELF, landlock.Ruleset(fence).fd, 0)
 
 
 def _raise_timeout(*_: object) -> None:
@@ -283,7 +286,7 @@ def unavailable() -> str:
     if not machine():
         return f"needs Linux on x86_64 or aarch64, not {sys.platform} on {os.uname().machine}"
     try:
-        with Sandbox(Path("/nonexistent"), readable=Path("/usr")):
+        with Sandbox(Path(gettempdir()), readable=Path("/usr")):
             return ""
     except OSError as error:
         return str(error)

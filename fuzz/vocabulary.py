@@ -25,15 +25,19 @@ RUNNING = (
 )
 """Commands that are asked."""
 
-STUBBED = (
-    *("rm", "touch", "curl", "python", "python3", "tee", "cp", "mv", "node", "make", "awk", "npm", "tar", "ln"),
-    *("chmod", "ls", "head", "tail", "wc", "which", "stat", "file", "git", "rg", "grep", "egrep", "fgrep", "sort"),
-    *("uniq", "diff", "du", "date", "seq", "sed", "cut", "tr", "uname", "nproc", "md5sum", "sha256sum", "basename"),
-    *("dirname", "tree", "realpath", "readlink", "comm", "cmp", "id", "whoami", "sleep", "fold", "nl", "paste"),
-    *("rev", "tac", "sudo", "ssh", "npx", "wget", "kill", "vi", "less", "more", "gpg", "su", "dd", "perl", "ruby"),
-    *("mkdir", "rmdir", "install"),
+DANGEROUS = (
+    *("rm", "touch", "curl", "tee", "cp", "mv", "awk", "npm", "tar", "ln", "chmod", "sudo", "ssh", "npx", "wget"),
+    *("kill", "vi", "less", "more", "gpg", "su", "dd", "perl", "ruby", "mkdir", "rmdir", "install", "xyz", "x"),
 )
-"""In the throw-away directory these do nothing."""
+"""They never run unasked."""
+
+STUBBED = (
+    *("ls", "head", "tail", "wc", "which", "stat", "file", "git", "rg", "grep", "egrep", "fgrep", "sort", "uniq"),
+    *("diff", "du", "date", "seq", "sed", "cut", "tr", "uname", "nproc", "md5sum", "sha256sum", "basename"),
+    *("dirname", "tree", "realpath", "readlink", "comm", "cmp", "id", "whoami", "sleep", "fold", "nl", "paste"),
+    *("rev", "tac", "python", "python3", "node", "make", "gcc"),
+)
+"""They do. In the throw-away directory they do nothing, as those above."""
 
 REAL = ("bash", "sh", "dash", "env", "timeout", "nice", "nohup", "setsid", "stdbuf", "xargs", "find", "cat", "false")
 """These work as ever: what they start is seen."""

@@ -9,7 +9,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuzz.vocabulary import REAL, STUBBED
+from fuzz.vocabulary import DANGEROUS, REAL, STUBBED
+from longboat.tools.bash import QUIET
+from longboat.tools.wall import walled_environ
 
 UNKNOWN = ".unknown"
 """The stub that bash calls, with all words, for a command that is not there."""
@@ -54,20 +56,10 @@ class Workspace:
         return self.root / "tmp"
 
     def environ(self, path: str) -> dict[str, str]:
-        """What the bash tool gives a command, as far as it matters here."""
-        return {
-            "PATH": path,
-            "HOME": str(self.root / "home"),
-            "TMPDIR": str(self.temp),
-            "LC_ALL": "C.UTF-8",
-            "TERM": "dumb",
-            "PAGER": "cat",
-            "GIT_PAGER": "cat",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": "core.fsmonitor",
-            "GIT_CONFIG_VALUE_0": "false",
-        }
+        """What the bash tool gives a command that runs unasked."""
+        given = {"PATH": path, "HOME": str(self.root / "home"), "LC_ALL": "C.UTF-8"}
+        settings = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "false"}
+        return {**walled_environ(given, workspace=self.directory, temp=self.temp), **QUIET, **settings}
 
     def environ_with_stubs(self) -> dict[str, str]:
         return {**self.environ(str(self.stubs)), HANDLER: f'() {{ {self.stubs / UNKNOWN} "$@"; }}'}
@@ -97,7 +89,7 @@ def make_workspace(root: Path) -> Workspace:
 
 def _put_stubs(place: Path) -> None:
     nothing = shutil.which("true") or "/bin/true"
-    for name in (*STUBBED, UNKNOWN):
+    for name in (*DANGEROUS, *STUBBED, UNKNOWN):
         (place / name).symlink_to(nothing)
     for name in REAL:
         if real := shutil.which(name):
