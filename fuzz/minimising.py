@@ -4,21 +4,21 @@ Owns the search. Must not know what the property is.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
 
-T = TypeVar("T", str, tuple[str, ...])
+Given = str | tuple[str, ...]
+"""A text, or the words of a command line."""
 
 MAX_TRIES = 400
 
 
-def minimise(whole: T, holds: Callable[[T], bool], *, max_tries: int = MAX_TRIES) -> T:
+def minimise(whole: Given, holds: Callable[[Given], bool], *, max_tries: int = MAX_TRIES) -> Given:
     """Take pieces away, large ones first, as long as the property holds."""
     tries = 0
     size = max(len(whole) // 2, 1)
     while size:
         at, shorter = 0, False
         while at < len(whole) and tries < max_tries:
-            candidate: T = whole[:at] + whole[at + size :]  # type: ignore[assignment]
+            candidate = _without(whole, at, size)
             tries += 1
             if holds(candidate):
                 whole, shorter = candidate, True
@@ -28,3 +28,9 @@ def minimise(whole: T, holds: Callable[[T], bool], *, max_tries: int = MAX_TRIES
             return whole
         size = size if shorter and size == 1 else size // 2
     return whole
+
+
+def _without(whole: Given, at: int, size: int) -> Given:
+    if isinstance(whole, str):  # The same for both; only so does a type checker see that it is.
+        return whole[:at] + whole[at + size :]
+    return whole[:at] + whole[at + size :]

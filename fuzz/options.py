@@ -122,6 +122,8 @@ class KnownOptions:
 
 def sweep(program: Program, known: KnownOptions) -> Iterator[Argv]:
     """Every option that is known, by itself and before whatever must not be allowed."""
+    for danger in program.dangers:
+        yield (*program.start, "--", "a", danger)
     for option in known.of(program):
         start = (*program.start, option)
         yield start
@@ -132,6 +134,7 @@ def sweep(program: Program, known: KnownOptions) -> Iterator[Argv]:
             yield (*start, danger)
             yield (*start, "--", danger)
             yield (*start, "--", danger, "src")
+            yield (*start, "--", "a", danger)
             yield (*start, "1", danger, "src")
 
 

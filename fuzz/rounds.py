@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from fuzz.comparison import LongboatReader, Reader, Surprise, Surroundings, surprises_of_program, surprises_of_text
-from fuzz.minimising import minimise
+from fuzz.minimising import Given, minimise
 from fuzz.mutation import Source
-from fuzz.options import Argv, ArgvSource, KnownOptions, Program, sweep
+from fuzz.options import ArgvSource, KnownOptions, Program, sweep
 from fuzz.sandbox import Observed, Sandbox
 from fuzz.workspace import Workspace
 
@@ -87,7 +87,7 @@ class Fuzzer:
     def run_round(self, seed: int, number: int, size: int = ROUND) -> Tally:
         chance = Random(f"{seed}/{number}")
         texts, lines = Source(chance), ArgvSource(chance, self._options)
-        tally, done = Tally(origin=f"seed {seed}, round {number}"), set[str | Argv]()
+        tally, done = Tally(origin=f"seed {seed}, round {number}"), set[Given]()
         while tally.texts < size:
             given = lines.argv() if chance.random() < ARGV_SHARE else texts.text()
             if self._try(given, tally, done) and isinstance(given, str):
@@ -96,12 +96,12 @@ class Fuzzer:
 
     def run_sweep(self, program: Program) -> Tally:
         """Every option of a program that is allowed."""
-        tally, done = Tally(origin="the sweep of all options"), set[str | Argv]()
+        tally, done = Tally(origin="the sweep of all options"), set[Given]()
         for argv in sweep(program, self._options):
             self._try(argv, tally, done)
         return tally
 
-    def _try(self, given: str | Argv, tally: Tally, done: set[str | Argv]) -> bool:
+    def _try(self, given: Given, tally: Tally, done: set[Given]) -> bool:
         """Whether it is allowed; then it was run, unless that was done before."""
         tally.texts += 1
         if not self._allows(given):
@@ -116,26 +116,26 @@ class Fuzzer:
                 self._report(given, surprises, tally)
         return True
 
-    def _report(self, given: str | Argv, surprises: tuple[Surprise, ...], tally: Tally) -> None:
+    def _report(self, given: Given, surprises: tuple[Surprise, ...], tally: Tally) -> None:
         tally.surprising += 1
         likeness = surprises[0].likeness if isinstance(given, str) else f"{given[:2]} {surprises[0].likeness}"
         if self._alike[likeness] < MAX_ALIKE:
             self._alike[likeness] += 1
             tally.findings.append(self._finding(given, surprises, tally.origin))
 
-    def check(self, given: str | Argv) -> tuple[str, ...]:
+    def check(self, given: Given) -> tuple[str, ...]:
         """What is wrong with one text or command line; nothing if it is asked."""
         return tuple(map(str, self._surprises(given)[0])) if self._allows(given) else ()
 
-    def _allows(self, given: str | Argv) -> bool:
+    def _allows(self, given: Given) -> bool:
         if isinstance(given, str):
             return "\0" not in given and self._reader.allows(given)
-        return self._allows_argv(given)
+        return bool(given) and self._allows_argv(given)
 
     def _allows_argv(self, argv: Sequence[str]) -> bool:
         return self._reader.allows(shlex.join(argv))
 
-    def _surprises(self, given: str | Argv) -> tuple[tuple[Surprise, ...], bool]:
+    def _surprises(self, given: Given) -> tuple[tuple[Surprise, ...], bool]:
         if isinstance(given, str):
             seen = self._run_text(given)
             found = surprises_of_text(self._reader.parse(given), seen, self._around)
@@ -149,8 +149,8 @@ class Fuzzer:
         argv = ("bash", "--norc", "--noprofile", "-c", text)
         return self._sandbox.run(self._bash, argv, self._stubbed, self._directory)
 
-    def _finding(self, given: str | Argv, surprises: tuple[Surprise, ...], origin: str) -> Finding:
-        def shows_the_same(shorter: str | Argv) -> bool:
+    def _finding(self, given: Given, surprises: tuple[Surprise, ...], origin: str) -> Finding:
+        def shows_the_same(shorter: Given) -> bool:
             if not shorter or not self._allows(shorter):
                 return False
             return any(each.likeness == surprises[0].likeness for each in self._surprises(shorter)[0])
@@ -164,7 +164,7 @@ class Fuzzer:
         )
 
 
-def _written(given: str | Argv) -> str:
+def _written(given: Given) -> str:
     return given if isinstance(given, str) else shlex.join(given)
 
 
