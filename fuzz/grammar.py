@@ -84,7 +84,7 @@ class Generator:
     def _calm_statement(self, depth: int) -> str:
         kind = self._chance.random()
         if depth < MAX_DEPTH and kind < 0.3:
-            frame = self._pick(v.CALM_FRAMES)
+            frame = self._pick(v.CALM_FRAMES if self._often(0.7) else v.ODD_FRAMES)
             return frame.format(*(self._calm_statements(depth + 1) if f"{{{n}}}" in frame else "" for n in range(3)))
         if kind < 0.45:
             return self._calm_heredoc()
@@ -92,6 +92,14 @@ class Generator:
             return self._shell_with_settings()
         if kind < 0.62:
             return f"echo {self._word(depth)}"
+        return self._loop() if kind < 0.67 else self._calm_command(depth)
+
+    def _loop(self) -> str:
+        words = " ".join(self._pick(v.LOOP_WORDS) for _ in range(self._chance.randint(1, 3)))
+        body = "; ".join(self._pick(v.LOOP_BODIES) for _ in range(self._chance.randint(1, 3)))
+        return f"for i in {words}; do {body}; done{self._pick(('', '', '; ls $i'))}"
+
+    def _calm_command(self, depth: int) -> str:
         parts = [self._pick(v.LOOKING)]
         while self._often(0.4):
             parts.append(self._pick(self._calm_words)(depth))

@@ -149,6 +149,35 @@ CALM_FRAMES = (
 )
 """What is allowed if all inside is."""
 
+ODD_FRAMES = (
+    *("echo $({0} # )\n)", "echo $({0} # ' \" `\n)", "echo `{0} # )`", "( {0} # )\n)"),
+    *("echo $(case a in a) {0};; esac)", "echo $(case a in (a) {0};; esac)", "echo $( ({0}) )", "echo $(({0}))"),
+    *("echo $(({0}) )", "echo $((1)) $({0})", 'echo "${{x:-{0}}}"', 'echo "a$({0})b"c', "echo $'a'\"$({0})\""),
+    *("if\n{0}\nthen\n{1}\nfi", "while false;do {0};done", "{{ {0};}} | {{ {1};}}", "for i in a b;do {0};done;{1}"),
+    *("time -p -- {0}", "! time {0}", "[[ a = b || -n $( {0} ) ]]", "[[ -f <({0}) ]]"),
+    *("case a in a) ;; b) {0} ;; esac", "{0}&&{1}||{2}", 'echo "`{0}`"', 'echo "$({0} "a")" \'{1}\''),
+    *("x=\"$({0})\" y='{1}' ; {2}", "echo a\\\n && {0}", '{0} <<< "$({1})"', "cat <<E | {0}\n$x\nE\n{1}"),
+    *("echo $({0})$({1})",),
+)
+"""Where a substitution, a comment or a word ends is easily misread."""
+
+LOOP_BODIES = (
+    *("ls $i", 'ls "$i"', "ls ${i}", 'cat "$i.x"', "git log -- $i", "i=c", "i+=c", "for i in x y; do ls $i; done"),
+    *(": ${i:=c}", "export i=c", "(i=c; ls $i)", "{ i=c; }", "true {i}<a", "exec {i}<a", "CI=$i ls", "i=c ls $i"),
+    *("bash -c 'ls $i'", 'bash -c "ls $i"', "echo `ls $i`", "ls <<< $i", "cat <<E\n$i\nE\n", "ls $(echo $i)"),
+    *("while false; do i=c; done", "case $i in a) ls $i;; esac", "[[ $i == a ]] && ls $i", "break", "continue"),
+    *("ls ${i%a}", "ls ${i:-b}", "ls '$i'", "ls \\$i", 'ls "a$i"', "ls $i$i", "ls $ii", "ls ${i}i", "env i=c ls $i"),
+    *("time ls $i", "x=$i; ls $x", "set -e", "IFS=a; ls $i", "ls $i &", "printf -v i c", "read i <<< c"),
+    *("find . -name $i", "echo a | xargs -I% ls % $i", "ls $i > /dev/null", "cat < $i", "$i", "$i a", "sort $i"),
+    *("rg -e $i src", "grep $i a", "head -n $i a", "test -f $i", "[ $i = a ]", "cd $i", "ls x$i*", "set -u; ls $i"),
+)
+LOOP_WORDS = (
+    *("a", "b", "src", "1", "'a b'", "*", "src/*", "-n", "''", "x[a]b", "'x[a]b'", "{1..2}", "--", "$x", "'$x'"),
+    *("a\\ b", "'*'", '"a b"', "'-o'", "--pre=./x", "'a;b'", "$'a\\tb'", "..", "~", "a=b", "-exec", "'$(touch p)'"),
+    *("touch", "'touch p'", "é"),
+)
+"""The reader follows the variable of a loop over known words."""
+
 SCRIPTS = (
     "",
     "",
