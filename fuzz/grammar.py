@@ -219,7 +219,6 @@ class Generator:
     def _near(self, delimiter: str) -> str:
         """A line that looks like the end of a heredoc."""
         before = self._pick(("", "", "", "", "", "\t", " ", "\\", "x", "'", "$"))
-        after = self._pick(
-            (")", ")", ")", ")", ") ", " ", ";", "\\", "\r", "\t", "'", '"', "`", ";)", "\\\n", " )", "#")
-        )
+        closings = (")", ")", ")", ")", ") ", ";)", " )")
+        after = self._pick((*closings, " ", ";", "\\", "\r", "\t", "'", '"', "`", "\\\n", "#"))
         return before + delimiter + after + self._pick(("", self._payload(), "$(touch p)", "touch p)"))
