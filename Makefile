@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip install --disable-pip-version-check --no-input --
 export FIRST_PROMPT ?= Write two lines about a longboat at sea.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench chaos dev docs pictures clean
+.PHONY: help setup run test check fuzz bench chaos dev docs pictures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,14 @@ check: $(SITE) ## Lint, format, types, import rules, generated pages, the docume
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
+
+# The same seed makes the same texts, on any number of cores: make fuzz FUZZ_SEED=7 FUZZ_TEXTS=1000000 FUZZ_JOBS=2
+FUZZ_SEED  ?= 0
+FUZZ_TEXTS ?= 20000
+FUZZ_JOBS  ?= 1
+
+fuzz: setup ## Compare the reader of shell commands with bash (FUZZ_SEED, FUZZ_TEXTS, FUZZ_JOBS)
+	@$(BIN)/python -m fuzz --seed $(FUZZ_SEED) --texts $(FUZZ_TEXTS) --jobs $(FUZZ_JOBS)
 
 bench: setup ## Measure against the floors
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,1 @@
+"""`make fuzz`: the reader of shell commands, compared with the real bash and the real programs."""
