@@ -104,6 +104,8 @@ VALUES_LIKE_OPTIONS = (
     "git diff -S -- --output=x",
     "git diff --diff-filter -- --output=x",
     "git blame -L -- --contents /etc/passwd a",
+    "git blame -- a --output=p",
+    "git log -- --output=p",
     "git describe --match -- --broken",
     "git ls-files -x -- --exclude-from=x",
     "git branch --sort -- -D x",

@@ -246,7 +246,19 @@ async def test_its_environment_is_a_short_list(place: Place) -> None:
     assert told.startswith("bin\nfile\n")
     assert "started" not in told
     given = {line.partition("=")[0] for line in told.splitlines() if "=" in line}
-    allowed = {"PATH", "HOME", "LANG", "LC_TIME", "TMPDIR", "PWD", "OLDPWD", "SHLVL", "_", "LONGBOAT_JOB"}
+    allowed = {
+        "PATH",
+        "HOME",
+        "LANG",
+        "LC_TIME",
+        "TMPDIR",
+        "PWD",
+        "OLDPWD",
+        "SHLVL",
+        "_",
+        "LONGBOAT_JOB",
+        "GIT_NO_LAZY_FETCH",
+    }
     assert {name for name in given if not name.startswith("GIT_CONFIG_")} <= allowed | set(QUIET)
     assert "PATH=/usr/local/bin:/usr/bin:/bin\n" in told
     assert "secret" not in told

@@ -86,6 +86,8 @@ def _git(words: Sequence[Word]) -> tuple[Word, ...] | None:
     line = read_command_line(options, words[1:]) if options else None
     if options is None or line is None:
         return None
+    if any(word.text.startswith("-") for word in line.operands):
+        return None  # `git blame -- FILE --output=X` moves its words about, and takes the last one for an option.
     if not all(runs_nothing(texts[0], value.text) for value in line.values("format", "pretty")):
         return None
     return (*line.operands, *line.paths(options))

@@ -125,7 +125,7 @@ class BashTool:
             command=asked.command,
             argv=boxed.argv,
             directory=directory,
-            environ={**environ, **QUIET, **_git_settings({})},
+            environ={**environ, **QUIET, **_git_settings({}), "GIT_NO_LAZY_FETCH": "1"},  # there is no network
             fence=boxed.fence,
             timeout_s=asked.timeout_s,
             temp=temp,
