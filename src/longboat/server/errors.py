@@ -26,11 +26,15 @@ STATUS: dict[type[errors.LongboatError], int] = {
     errors.ForeignOrigin: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.LengthRequired: 411,
     errors.BodyTooLarge: 413,
     errors.ForeignHost: 421,
+    errors.TooManyAttempts: 429,
     errors.Unavailable: 503,
 }
 """A class that is not here takes its nearest base's status."""
+
+JSON_HEADERS = {"content-type": "application/json", "x-content-type-options": "nosniff"}
 
 _OWN_CODES = {
     400: "bad_input",
@@ -65,9 +69,17 @@ def refusal(error: Exception) -> Refusal:
     for cls in type(error).__mro__:
         if status := STATUS.get(cls):
             assert isinstance(error, errors.LongboatError)
-            headers = {"www-authenticate": "Bearer"} if status == 401 else {}
-            return Refusal(status=status, code=error.code, message=error.message, headers=headers)
+            return Refusal(status=status, code=error.code, message=error.message, headers=_headers(error))
     return _INTERNAL
+
+
+def _headers(error: errors.LongboatError) -> dict[str, str]:
+    match error:
+        case errors.Unauthorized():
+            return {"www-authenticate": "Bearer"}
+        case errors.TooManyAttempts():
+            return {"retry-after": str(error.retry_after_s)}
+    return {}
 
 
 def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorBody]:
