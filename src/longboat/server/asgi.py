@@ -43,6 +43,7 @@ def build_asgi(app: "App") -> tuple[Gate, State]:
         state=State({"app": app, "policy": policy, "wrong_tokens": wrong_tokens}, deep_copy=False),
         exception_handlers={Exception: answer_error},
         request_max_body_size=settings.server.max_body_mb << 20,
+        response_headers={"x-content-type-options": "nosniff"},
         openapi_config=None,
         logging_config=None,
     )

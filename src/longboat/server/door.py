@@ -1,8 +1,8 @@
 """How many TCP connections there may be, and how much memory those without a token may hold together.
 
 The unix socket is the owner's: nobody is turned away there. Over TCP a connection is a stranger's until a request on it
-has shown the token. Strangers have at most half of the room, and the oldest of them goes when there is none left; when they
-hold too much memory together, the one that holds the most goes. Must not know HTTP, nor what a token is.
+has shown the token. Strangers have at most half of the room, and the oldest of them goes when there is none left; when
+they hold too much memory together, the one that holds the most goes. Must not know HTTP, nor what a token is.
 """
 
 import logging

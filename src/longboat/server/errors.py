@@ -87,7 +87,8 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     found = _http_refusal(request, error) if isinstance(error, HTTPException) else refusal(error)
     if found.status >= 500 and not isinstance(error, errors.Unavailable):
         log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return Response(found.body, status_code=found.status, headers=found.headers, media_type="application/json")
+    headers = {"x-content-type-options": "nosniff", **found.headers}
+    return Response(found.body, status_code=found.status, headers=headers, media_type="application/json")
 
 
 def _http_refusal(request: Request[Any, Any, Any], error: HTTPException) -> Refusal:

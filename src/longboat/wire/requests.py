@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from longboat.wire.asks import PermissionAnswer
+from longboat.wire.ids import OwnId, OwnSessionId
 from longboat.wire.models import Attachment, Delivery
 
 
@@ -18,7 +19,7 @@ Title = Annotated[str, msgspec.Meta(max_length=500)]
 
 class CreateWorkspace(_Request, frozen=True, kw_only=True):
     path: str
-    client_id: str | None = None
+    client_id: OwnId | None = None
     env: dict[str, str] | None = None
     """The client's environment, for the commands of its runs: at most 2,000 variables and 256 KB. Kept in memory only,
     until the workspace closes, and never told."""
@@ -28,7 +29,7 @@ class CreateSession(_Request, frozen=True, kw_only=True):
     """With a session_id of your own the request is safe to repeat."""
 
     title: Title = ""
-    session_id: str | None = None
+    session_id: OwnSessionId | None = None
 
 
 class UpdateSession(_Request, frozen=True, kw_only=True):
@@ -43,17 +44,17 @@ class ForkSession(_Request, frozen=True, kw_only=True):
 class Summarize(_Request, frozen=True, kw_only=True):
     """With a run_id of your own the request is safe to repeat."""
 
-    run_id: str | None = None
+    run_id: OwnId | None = None
     model: str | None = None
-    client_id: str | None = None
+    client_id: OwnId | None = None
 
 
 class RunShell(_Request, frozen=True, kw_only=True):
     """A command for the workspace's shell, from a person. With a run_id of your own it is safe to repeat."""
 
     command: Annotated[str, msgspec.Meta(min_length=1, max_length=100_000)]
-    run_id: str | None = None
-    client_id: str | None = None
+    run_id: OwnId | None = None
+    client_id: OwnId | None = None
 
 
 class Approve(StrEnum):
@@ -72,7 +73,7 @@ class Submit(_Request, frozen=True, kw_only=True):
 
     session_id: str = ""
     prompt: str = ""
-    run_id: str | None = None
+    run_id: OwnId | None = None
     delivery: Delivery | None = None
     attachments: tuple[Attachment, ...] = ()
     model: str | None = None
@@ -80,7 +81,7 @@ class Submit(_Request, frozen=True, kw_only=True):
     effort: Effort | None = None
     schema: dict[str, Any] | None = None
     """A JSON Schema: the answer is JSON that fits it, or the run ends in an error. Such a prompt is never folded."""
-    client_id: str | None = None
+    client_id: OwnId | None = None
 
 
 class EditRun(_Request, frozen=True, kw_only=True):
@@ -93,12 +94,12 @@ class AnswerPermission(_Request, frozen=True, kw_only=True):
     wide: bool = False
     """session and always: add the wider rules that were offered."""
     reason: Annotated[str, msgspec.Meta(max_length=10_000)] = ""
-    client_id: str | None = None
+    client_id: OwnId | None = None
 
 
 class AnswerQuestion(_Request, frozen=True, kw_only=True):
     answer: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=10_000)], ...], msgspec.Meta(max_length=100)]
-    client_id: str | None = None
+    client_id: OwnId | None = None
 
 
 class Control(_Request, frozen=True, kw_only=True):

@@ -61,7 +61,7 @@ async def login(request: HttpRequest, token: FromQuery[str] = "", to: To = "/") 
     return _welcome(request, to)
 
 
-@post("/login", status_code=303, media_type="text/html")
+@post("/login", status_code=303, media_type="text/html", opt={"form": ("token",), "refused_as": "text/html"})
 async def login_by_form(request: HttpRequest) -> Response[bytes]:
     """The same from the form of the page, which keeps the token out of the address."""
     from longboat.server.page import LOGIN_HEADERS, login_page
