@@ -159,11 +159,14 @@ def _body(operation: _Operation, schemas: dict[Any, dict[str, Any]]) -> dict[str
 
 def _query(operation: _Operation, name: str, schema: dict[str, Any]) -> dict[str, Any]:
     definition = operation.handler.parsed_fn_signature.parameters[name]
+    extra = getattr(definition.kwarg_definition, "schema_extra", None) or {}
     described = {
         "name": getattr(definition.kwarg_definition, "name", None) or name,
         "in": "query",
         "required": name in operation.handler.opt.get("needs", ()),
-        "schema": {**_without_null(schema), **_NAMED.get(name, {})},
+        "schema": _without_null(schema)
+        | _NAMED.get(name, {})
+        | (getattr(definition.kwarg_definition, "schema_extra", None) or {}),
     }
     if text := getattr(definition.kwarg_definition, "description", None):
         described["description"] = text

@@ -14,11 +14,16 @@ class _Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Base of all request bodies."""
 
 
+# For the API description. What does not fit is refused with a code of its own.
+AbsolutePath = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^/"})]
+ModelName = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "/"})]
+NotEmpty = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1})]
+
 Title = Annotated[str, msgspec.Meta(max_length=500)]
 
 
 class CreateWorkspace(_Request, frozen=True, kw_only=True):
-    path: str
+    path: AbsolutePath
     client_id: OwnId | None = None
     env: dict[str, str] | None = None
     """The client's environment, for the commands of its runs: at most 2,000 variables and 256 KB. Kept in memory only,
@@ -45,7 +50,7 @@ class Summarize(_Request, frozen=True, kw_only=True):
     """With a run_id of your own the request is safe to repeat."""
 
     run_id: OwnId | None = None
-    model: str | None = None
+    model: ModelName | None = None
     client_id: OwnId | None = None
 
 
@@ -71,12 +76,12 @@ Effort = Literal["low", "medium", "high"]
 class Submit(_Request, frozen=True, kw_only=True):
     """A prompt. Without run_id one is minted and `delivery` defaults to steer; with one, to queue."""
 
-    session_id: str = ""
+    session_id: NotEmpty = ""
     prompt: str = ""
     run_id: OwnId | None = None
     delivery: Delivery | None = None
     attachments: tuple[Attachment, ...] = ()
-    model: str | None = None
+    model: ModelName | None = None
     approve: Approve = Approve.ASK
     effort: Effort | None = None
     schema: dict[str, Any] | None = None

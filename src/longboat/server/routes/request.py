@@ -21,7 +21,9 @@ S = W + "/agent/sessions/{session_id:str}"
 
 Limit = Annotated[int, QueryParameter(ge=1, le=500, description="How many items at most.")]
 ClientId = Annotated[str | None, QueryParameter(description="The client's own name, needed here.")]
-After = Annotated[str | None, QueryParameter(description="`next` of the former page.")]
+After = Annotated[
+    str | None, QueryParameter(description="`next` of the former page.", schema_extra={"pattern": "^[0-9]{1,18}$"})
+]
 
 
 def app_of(request: HttpRequest) -> "App":

@@ -19,7 +19,10 @@ Search = Annotated[str, QueryParameter(name="q", max_length=200, description="Wo
 Top = Annotated[bool, QueryParameter(description="Without the sessions of sub-agents.")]
 Before = Annotated[
     str | None,
-    QueryParameter(description="Page backwards: empty for the end of the transcript, then `next` of the former page."),
+    QueryParameter(
+        description="Page backwards: empty for the end of the transcript, then `next` of the former page.",
+        schema_extra={"pattern": "^[0-9]{0,18}$"},
+    ),
 ]
 
 
