@@ -164,9 +164,7 @@ def _query(operation: _Operation, name: str, schema: dict[str, Any]) -> dict[str
         "name": getattr(definition.kwarg_definition, "name", None) or name,
         "in": "query",
         "required": name in operation.handler.opt.get("needs", ()),
-        "schema": _without_null(schema)
-        | _NAMED.get(name, {})
-        | (getattr(definition.kwarg_definition, "schema_extra", None) or {}),
+        "schema": _without_null(schema) | _NAMED.get(name, {}) | extra,
     }
     if text := getattr(definition.kwarg_definition, "description", None):
         described["description"] = text
