@@ -101,3 +101,11 @@ async def test_an_unknown_method_is_bad_http(served: Served) -> None:
     async with connected(served) as (reader, writer):
         writer.write(b"SHOUT /v1/health HTTP/1.1\r\n" + HOST + b"\r\n")
         assert b"400 Bad Request" in await answer_of(reader)
+
+
+async def test_a_transcript_is_paged_one_way_at_a_time(served: Served, tmp_path: Path) -> None:
+    workspace = await served.workspace(tmp_path / "project")
+    messages = f"{workspace}/sessions/{await served.session(workspace)}/messages"
+    for query, status in (("after=1", 200), ("before=", 200), ("after=&before=1", 400), ("after=1&before=1", 400)):
+        answer = await served.unix.get(f"{messages}?{query}")
+        assert answer.status_code == status, query

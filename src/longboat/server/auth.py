@@ -228,7 +228,7 @@ class Gate:
         try:
             known = self._policy.check(local=local, path=scope["path"], headers=scope["headers"])
             if not known and (scope["method"], scope["path"]) == LOGIN_FORM:
-                check_form(scope["headers"])
+                _check_form(scope["headers"])
                 return Verdict(known=False, takes_body=True)
         except Unauthorized as error:
             shown = self._policy.shows_token(local_port=local[1], headers=scope["headers"])
@@ -250,12 +250,16 @@ class Gate:
             await _refuse(error, send)
 
 
-def check_form(headers: Iterable[tuple[bytes, bytes]]) -> None:
+def _check_form(headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Raise unless the body is short enough for a login form, and says so beforehand."""
     found = dict(headers)
     if b"transfer-encoding" in found:
         raise LengthRequired("Send the login form with a Content-Length.")
-    if int(found.get(b"content-length", b"0")) > MAX_FORM:
+    check_form_size(int(found.get(b"content-length", b"0")))
+
+
+def check_form_size(size: int) -> None:
+    if size > MAX_FORM:
         raise BodyTooLarge(f"A login form may have {MAX_FORM >> 10} KB.")
 
 

@@ -152,7 +152,8 @@ def _body(operation: _Operation, schemas: dict[Any, dict[str, Any]]) -> dict[str
         content = {"application/json": {"schema": schemas[operation.body]}}
         return {"required": not opt["body_optional"], "content": content}
     if fields := opt.get("form"):
-        form = {"type": "object", "properties": {name: {"type": "string"} for name in fields}}
+        properties = {name: {"type": "string"} for name in fields}
+        form = {"type": "object", "properties": properties, "additionalProperties": False}
         return {"required": False, "content": {"application/x-www-form-urlencoded": {"schema": form}}}
     return None
 

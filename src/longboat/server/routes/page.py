@@ -8,7 +8,7 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 
 from longboat.errors import BadInput, BodyTooLarge, LongboatError, NotFound, Unauthorized
 from longboat.server.attempts import WrongTokens
-from longboat.server.auth import Policy, address_of, check_form
+from longboat.server.auth import Policy, address_of, check_form_size
 from longboat.server.bodies import read_body, read_bytes
 from longboat.server.errors import refusal
 from longboat.server.routes.request import HttpRequest, takes
@@ -66,9 +66,9 @@ async def login_by_form(request: HttpRequest) -> Response[bytes]:
     """The same from the form of the page, which keeps the token out of the address."""
     from longboat.server.page import LOGIN_HEADERS, login_page
 
-    check_form(request.scope["headers"])
+    body = await read_bytes(request)
+    check_form_size(len(body))
     try:
-        body = await read_bytes(request)
         given = parse_qs(body.decode("ascii"), max_num_fields=10).get("token", [""])[0].strip()
     except ValueError:
         raise BadInput("This is no login form: send token=….") from None
