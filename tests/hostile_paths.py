@@ -10,7 +10,7 @@ PATHS = {
     "4,096 characters": "a/" * 2_048,
     "5,000 characters": "/" + "b/" * 2_500,
     "2,000 levels": "a/" * 2_000,
-    "2,000 levels up": "../" * 2_000 + "etc",
+    "2,000 levels up": "../" * 2_000 + "no-such-place",
     "NUL": "a\0b",
     "half a surrogate pair": "a\ud800b",
     "an undecodable byte": "a\udcffb",
