@@ -30,8 +30,10 @@ LongboatError
 │   ├── SessionDamaged        a row of the session cannot be read; other sessions are not affected
 │   ├── NoLoginPending        no MCP server waits for this login, or no longer
 │   └── ServerBusy            asked to stop only if idle, and it is not
+├── LengthRequired            a body whose length was not announced                    411
 ├── BodyTooLarge              more than the server takes in one request                413
 ├── ForeignHost               a Host header that this server does not answer to        421
+├── TooManyAttempts           wrong tokens, too often                                  429
 ├── Unavailable               try again later                                          503
 │   ├── ServerLeaving
 │   └── StoreUnavailable      the disk is full, locked or read-only; nothing was half-accepted
@@ -237,12 +239,25 @@ class ServerBusy(Conflict):
     code = "server_busy"
 
 
+class LengthRequired(LongboatError):
+    code = "length_required"
+
+
 class BodyTooLarge(LongboatError):
     code = "body_too_large"
 
 
 class ForeignHost(LongboatError):
     code = "foreign_host"
+
+
+class TooManyAttempts(LongboatError):
+    code = "too_many_attempts"
+    retry_after_s = 1
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(f"Too many wrong tokens: try again in {retry_after_s} s. The right one works at once.")
+        self.retry_after_s = retry_after_s
 
 
 class Unavailable(LongboatError):

@@ -3,19 +3,15 @@
 import asyncio
 import resource
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
-from server_harness import TOKEN, Served, serve_in
+from raw_http import HEALTH, HOST, TOKEN_SHOWN, WORKSPACES, answer_of, connected, rest_of
+from server_harness import Served, serve_in
 
-from longboat.server import door
+from longboat.server import connection, door
 from longboat.wire.sse import Decoder, Frame
-
-HOST = b"Host: 127.0.0.1\r\n"
-HEALTH = b"GET /v1/health HTTP/1.1\r\n" + HOST
-TOKEN_SHOWN = b"Authorization: Bearer " + TOKEN.encode() + b"\r\n"
-WORKSPACES = b"GET /v1/workspaces HTTP/1.1\r\n" + HOST + TOKEN_SHOWN + b"\r\n"
 
 
 @pytest.fixture
@@ -26,41 +22,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "HEAD_S", 0.2)
-
-
-@asynccontextmanager
-async def connected(
-    served: Served, *, unix: bool = False
-) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    if unix:
-        reader, writer = await asyncio.open_unix_connection(served.socket)
-    else:
-        assert served.serving.discovery.url is not None
-        port = int(served.serving.discovery.url.rpartition(":")[2])
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
-
-
-async def rest_of(reader: asyncio.StreamReader) -> bytes:
-    """What comes until the server closes, by a reset too."""
-    came = b""
-    try:
-        while piece := await reader.read(65536):
-            came += piece
-    except ConnectionError:
-        pass
-    return came
-
-
-async def answer_of(reader: asyncio.StreamReader) -> bytes:
-    head = await reader.readuntil(b"\r\n\r\n")
-    length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-    await reader.readexactly(int(length.partition(b":")[2]))
-    return head
+    monkeypatch.setattr(connection, "HEAD_S", 0.2)
 
 
 # Time
@@ -144,7 +106,7 @@ async def _frames(pieces: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
 @pytest.mark.parametrize("size", [1000, 100_000], ids=["in pieces", "at once"])
 async def test_a_head_without_end_is_refused(served: Served, size: int, unix: bool) -> None:
     async with connected(served, unix=unix) as (reader, writer):
-        head = (HEALTH + b"X: ").ljust(door.MAX_HEAD + 1, b"a")
+        head = (HEALTH + b"X: ").ljust(connection.MAX_HEAD + 1, b"a")
         for at in range(0, len(head), size):
             writer.write(head[at : at + size])
             await writer.drain()
@@ -162,7 +124,7 @@ async def test_a_whole_head_that_is_too_large_is_refused(served: Served, line: b
 
 
 async def test_a_url_that_is_too_long_is_refused(served: Served) -> None:
-    answer = await served.unix.get("/v1/health?" + "a" * (door.MAX_HEAD - 10_000))
+    answer = await served.unix.get("/v1/health?" + "a" * (connection.MAX_HEAD - 10_000))
     assert answer.status_code == 200
     async with connected(served) as (reader, writer):
         writer.write(b"GET /v1/health?" + b"a" * 70_000 + b" HTTP/1.1\r\n" + HOST + b"\r\n")
@@ -170,7 +132,7 @@ async def test_a_url_that_is_too_long_is_refused(served: Served) -> None:
 
 
 async def test_a_head_of_nearly_the_limit_is_taken(served: Served) -> None:
-    answer = await served.tcp.get("/v1/health", headers={"x-long": "a" * (door.MAX_HEAD - 1000)})
+    answer = await served.tcp.get("/v1/health", headers={"x-long": "a" * (connection.MAX_HEAD - 1000)})
     assert answer.status_code == 200
 
 
@@ -188,8 +150,9 @@ async def test_a_body_is_no_head(served: Served, tmp_path: Path) -> None:
 @pytest.mark.parametrize("endless", [b"0\r\nX: ", b"5;ext="], ids=["trailers", "extensions"])
 async def test_what_surrounds_a_body_is_bounded_too(served: Served, endless: bytes) -> None:
     async with connected(served) as (reader, writer):
-        writer.write(b"POST /v1/workspaces HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n")
-        assert b"401 Unauthorized" in await answer_of(reader)
+        head = HOST + TOKEN_SHOWN + b"Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"
+        writer.write(b"POST /v1/workspaces HTTP/1.1\r\n" + head)
+        assert b"100 Continue" in await reader.readuntil(b"\r\n\r\n")
         writer.write(endless + b"a" * 70_000)
         assert b" 431 " in await rest_of(reader)
 
@@ -266,7 +229,7 @@ async def test_a_stranger_that_reads_no_answers_makes_room_too(tmp_path: Path, m
 async def test_a_connection_without_a_token_may_rest_only_for_a_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "STRANGER_REST_S", 0.1)
+    monkeypatch.setattr(connection, "STRANGER_REST_S", 0.1)
     async with (
         serve_in(tmp_path) as served,
         connected(served) as (stranger, asking),

@@ -16,8 +16,10 @@ FAMILIES: dict[int, type[errors.LongboatError]] = {
     403: errors.ForeignOrigin,
     404: errors.NotFound,
     409: errors.Conflict,
+    411: errors.LengthRequired,
     413: errors.BodyTooLarge,
     421: errors.ForeignHost,
+    429: errors.TooManyAttempts,
     503: errors.Unavailable,
 }
 """The class for a status; its subclasses are told apart by their codes."""

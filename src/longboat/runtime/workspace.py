@@ -13,6 +13,7 @@ from functools import partial
 from longboat.config.settings import OnRestart, Settings
 from longboat.context.hooks import read_hooks
 from longboat.errors import (
+    BadInput,
     ConfigInvalid,
     LongboatError,
     RunIdTaken,
@@ -236,6 +237,8 @@ class Workspace(Household):
         self, session_id: str, *, limit: int, after: str | None = None, before: str | None = None
     ) -> MessagePage:
         await self.sessions.get(session_id)
+        if before is not None and after is not None:
+            raise BadInput("Page forwards or backwards: give after or before, not both.", code="bad_page")
         if before is not None:
             return await self.ledger.messages_before(session_id, limit=limit, before=before)
         return await self.ledger.messages(session_id, limit=limit, after=after)

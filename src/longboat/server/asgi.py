@@ -7,8 +7,8 @@ from litestar.config.app import AppConfig
 from litestar.datastructures import State
 from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
-from litestar.types import ASGIApp
 
+from longboat.server.attempts import WrongTokens
 from longboat.server.auth import Gate, Policy
 from longboat.server.errors import answer_error
 from longboat.server.routes import HANDLERS
@@ -33,16 +33,18 @@ class _Router(Litestar):
         return config
 
 
-def build_asgi(app: "App") -> tuple[ASGIApp, State]:
+def build_asgi(app: "App") -> tuple[Gate, State]:
     """What the HTTP server calls, and what its routes find there."""
     settings = app.settings
     policy = Policy(token=settings.token, listen_host=settings.host, allowed_hosts=settings.server.allowed_hosts)
+    wrong_tokens = WrongTokens()
     router = _Router(
         HANDLERS,
-        state=State({"app": app, "policy": policy}, deep_copy=False),
+        state=State({"app": app, "policy": policy, "wrong_tokens": wrong_tokens}, deep_copy=False),
         exception_handlers={Exception: answer_error},
         request_max_body_size=settings.server.max_body_mb << 20,
+        response_headers={"x-content-type-options": "nosniff"},
         openapi_config=None,
         logging_config=None,
     )
-    return Gate(router, policy), router.state
+    return Gate(router, policy, wrong_tokens), router.state

@@ -17,15 +17,28 @@ import msgspec
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from longboat.errors import ForeignHost, ForeignOrigin, LongboatError, Unauthorized
-from longboat.server.door import WELCOME
-from longboat.server.errors import refusal
+from longboat.errors import (
+    BodyTooLarge,
+    ForeignHost,
+    ForeignOrigin,
+    LengthRequired,
+    LongboatError,
+    TooManyAttempts,
+    Unauthorized,
+)
+from longboat.server.attempts import WrongTokens
+from longboat.server.connection import VERDICT, Verdict
+from longboat.server.errors import JSON_HEADERS, refusal
 
 PUBLIC_PATHS = frozenset({"/v1/health", "/login"})
 """What needs no token: one tells nothing, the other is where a browser brings it."""
 
 PAGE_PATHS = frozenset({"/", "/stats"})
 """What a person opens in a browser: without the token, it asks for it."""
+
+LOGIN_FORM = ("POST", "/login")
+"""The only request whose body is read from somebody who has not shown the token."""
+MAX_FORM = 4_096
 
 _LOOKED_AT = frozenset({b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site", b"x-forwarded-proto"})
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -158,6 +171,11 @@ class Policy:
             given.encode("latin-1"), self._cookie_value().encode()
         )
 
+    def shows_token(self, *, local_port: int, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Whether the caller shows any token or cookie for this server, right or wrong."""
+        found = _pick(headers)
+        return bool(found.get("authorization") or _cookie(found.get("cookie", []), _cookie_name(local_port)))
+
     def _is_listening(self, host: str, local: str) -> bool:
         if host == local or (self.listen_host is not None and host == _plain(self.listen_host)):
             return True
@@ -197,26 +215,58 @@ def _cookie(values: list[str], name: str) -> str:
 class Gate:
     """The ASGI layer in front of all routes."""
 
-    def __init__(self, app: ASGIApp, policy: Policy) -> None:
+    def __init__(self, app: ASGIApp, policy: Policy, wrong_tokens: WrongTokens) -> None:
         self._app = app
         self._policy = policy
+        self._wrong_tokens = wrong_tokens
+
+    def judge(self, scope: Any) -> Verdict:
+        """Decide about a request by its head alone. Called once per request, before its body is read."""
+        if _is_unix(scope.get("server")):
+            return Verdict(known=True, takes_body=True)
+        local = _local(scope.get("server"))
+        try:
+            known = self._policy.check(local=local, path=scope["path"], headers=scope["headers"])
+            if not known and (scope["method"], scope["path"]) == LOGIN_FORM:
+                _check_form(scope["headers"])
+                return Verdict(known=False, takes_body=True)
+        except Unauthorized as error:
+            shown = self._policy.shows_token(local_port=local[1], headers=scope["headers"])
+            too_many = self._wrong_tokens.count(address_of(scope)) if shown else None
+            return Verdict(known=False, takes_body=False, refusal=too_many or error)
+        except LongboatError as error:
+            return Verdict(known=False, takes_body=False, refusal=error)
+        return Verdict(known=known, takes_body=known)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
             return
-        if not _is_unix(scope.get("server")):
-            local = _local(scope.get("server"))
-            try:
-                known = self._policy.check(local=local, path=scope["path"], headers=scope["headers"])
-            except LongboatError as error:
-                if isinstance(error, Unauthorized) and _is_page(scope):
-                    await _ask_for_token(send)
-                else:
-                    await _refuse(error, send)
-                return
-            if known and (welcome := scope.get("state", {}).get(WELCOME)):
-                welcome()
-        await self._app(scope, receive, send)
+        error = scope["state"][VERDICT].refusal
+        if error is None:
+            await self._app(scope, receive, send)
+        elif isinstance(error, Unauthorized | TooManyAttempts) and _is_page(scope):
+            await _ask_for_token(error, send)
+        else:
+            await _refuse(error, send)
+
+
+def _check_form(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raise unless the body is short enough for a login form, and says so beforehand."""
+    found = dict(headers)
+    if b"transfer-encoding" in found:
+        raise LengthRequired("Send the login form with a Content-Length.")
+    check_form_size(int(found.get(b"content-length", b"0")))
+
+
+def check_form_size(size: int) -> None:
+    if size > MAX_FORM:
+        raise BodyTooLarge(f"A login form may have {MAX_FORM >> 10} KB.")
+
+
+def address_of(scope: Any) -> str:
+    """The caller's address; of a reverse proxy, if there is one."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _is_unix(server: Any) -> bool:
@@ -233,16 +283,18 @@ def _is_page(scope: Any) -> bool:
     return scope["path"] in PAGE_PATHS and scope["method"] == "GET"
 
 
-async def _ask_for_token(send: Send) -> None:
+async def _ask_for_token(error: LongboatError, send: Send) -> None:
     from longboat.server.page import LOGIN_HEADERS, login_page
 
-    await _send(send, 401, login_page().encode(), LOGIN_HEADERS)
+    answer = refusal(error)
+    told = answer.message if isinstance(error, TooManyAttempts) else ""
+    await _send(send, answer.status, login_page(told).encode(), {**LOGIN_HEADERS, **answer.headers})
 
 
 async def _refuse(error: LongboatError, send: Send) -> None:
     answer = refusal(error)
     body = msgspec.json.encode(answer.body)
-    await _send(send, answer.status, body, {"content-type": "application/json", **answer.headers})
+    await _send(send, answer.status, body, {**JSON_HEADERS, **answer.headers})
 
 
 async def _send(send: Send, status: int, body: bytes, headers: Mapping[str, str]) -> None:

@@ -18,10 +18,12 @@ Shape = TypeVar("Shape", bound=msgspec.Struct)
 _decoder = cache(msgspec.json.Decoder)
 
 
-async def read_body(request: Request[Any, Any, Any], shape: type[Shape], *, empty: bytes = b"") -> Shape:
-    """The body as `shape`. `empty` is what no body at all stands for."""
+async def read_body(request: Request[Any, Any, Any], shape: type[Shape]) -> Shape:
+    """The body as `shape`. No body at all stands for `{}` where the route takes that."""
     _check_type(request.headers.get("content-type", ""))
-    raw = await _read(request) or empty
+    raw = await read_bytes(request)
+    if not raw and request.route_handler.opt["body_optional"]:
+        raw = b"{}"
     if not raw:
         raise BadInput("The body is empty: send a JSON object.", code="bad_json")
     try:
@@ -50,7 +52,8 @@ def _check_size(size: int, limit_mb: int) -> None:
         raise BodyTooLarge(f"The document is over {limit_mb} MB, the limit: server.max_import_mb in longboat.json.")
 
 
-async def _read(request: Request[Any, Any, Any]) -> bytes:
+async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
+    """The body as it came, at most `server.max_body_mb`."""
     try:
         with _hung_up():
             return await request.body()

@@ -63,7 +63,9 @@ def _routes(paths: dict[str, Any]) -> Iterator[str]:
                     text = escape(parameter.get("description", ""))
                     yield f"<p><code>?{escape(parameter['name'])}={_kind(parameter['schema'])}</code> {text}</p>"
             if body := operation.get("requestBody"):
-                yield f"<p>Takes <code>{_kind(body['content']['application/json']['schema'])}</code>.</p>"
+                ((media_type, taken),) = body["content"].items()
+                left_out = "" if body["required"] else ", or no body"
+                yield f"<p>Takes <code>{_content(media_type, taken['schema'])}</code>{left_out}.</p>"
             yield f"<p>Answers {_answers(operation['responses'])}.</p></section>"
 
 

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any
 
 import uvicorn
-from litestar.types import ASGIApp
 
+from longboat.server.auth import Gate
+from longboat.server.connection import Connection
 from longboat.server.door import open_door
 
 _FINISH_S = 0.5
@@ -77,12 +78,12 @@ class Http:
 
 
 @asynccontextmanager
-async def open_http(app: ASGIApp, sockets: tuple[socket.socket, ...]) -> AsyncIterator[Http]:
+async def open_http(gate: Gate, sockets: tuple[socket.socket, ...]) -> AsyncIterator[Http]:
     """Answer HTTP on these sockets."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         try:
-            await app(scope, receive, send)
+            await gate(scope, receive, send)
         except asyncio.CancelledError:
             # Only our own stop cancels a request, after its connection was cut: nobody is left to tell.
             if not server.should_exit:
@@ -90,7 +91,7 @@ async def open_http(app: ASGIApp, sockets: tuple[socket.socket, ...]) -> AsyncIt
 
     config = uvicorn.Config(
         answer,
-        http=open_door().protocol,  # type: ignore[arg-type]  # uvicorn only calls it
+        http=partial(Connection, open_door(), gate.judge),  # type: ignore[arg-type]  # uvicorn only calls it
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -26,11 +26,15 @@ STATUS: dict[type[errors.LongboatError], int] = {
     errors.ForeignOrigin: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.LengthRequired: 411,
     errors.BodyTooLarge: 413,
     errors.ForeignHost: 421,
+    errors.TooManyAttempts: 429,
     errors.Unavailable: 503,
 }
 """A class that is not here takes its nearest base's status."""
+
+JSON_HEADERS = {"content-type": "application/json", "x-content-type-options": "nosniff"}
 
 _OWN_CODES = {
     400: "bad_input",
@@ -65,9 +69,17 @@ def refusal(error: Exception) -> Refusal:
     for cls in type(error).__mro__:
         if status := STATUS.get(cls):
             assert isinstance(error, errors.LongboatError)
-            headers = {"www-authenticate": "Bearer"} if status == 401 else {}
-            return Refusal(status=status, code=error.code, message=error.message, headers=headers)
+            return Refusal(status=status, code=error.code, message=error.message, headers=_headers(error))
     return _INTERNAL
+
+
+def _headers(error: errors.LongboatError) -> dict[str, str]:
+    match error:
+        case errors.Unauthorized():
+            return {"www-authenticate": "Bearer"}
+        case errors.TooManyAttempts():
+            return {"retry-after": str(error.retry_after_s)}
+    return {}
 
 
 def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorBody]:
@@ -75,7 +87,8 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     found = _http_refusal(request, error) if isinstance(error, HTTPException) else refusal(error)
     if found.status >= 500 and not isinstance(error, errors.Unavailable):
         log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return Response(found.body, status_code=found.status, headers=found.headers, media_type="application/json")
+    headers = {"x-content-type-options": "nosniff", **found.headers}
+    return Response(found.body, status_code=found.status, headers=headers, media_type="application/json")
 
 
 def _http_refusal(request: Request[Any, Any, Any], error: HTTPException) -> Refusal:

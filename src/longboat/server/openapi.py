@@ -15,9 +15,12 @@ from litestar.routes import HTTPRoute
 import longboat
 from longboat.server.auth import PAGE_PATHS, PUBLIC_PATHS
 from longboat.wire.events import EVENTS, UNLOGGED
+from longboat.wire.ids import OWN_ID_SCHEMA
 from longboat.wire.models import ErrorBody
 
 _REF = "#/components/schemas/{name}"
+_NAMED = {"client_id": OWN_ID_SCHEMA}
+"""What is known of a parameter of this name, in a path or a query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,32 +127,45 @@ def _describe(operation: _Operation, schemas: dict[Any, dict[str, Any]]) -> dict
         "summary": text,
         "tags": [handler.fn.__module__.rpartition(".")[2]],
         "parameters": [
-            *(
-                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-                for name in operation.path_names
-            ),
+            *(_in_path(name) for name in operation.path_names),
             *(_query(operation, name, schemas[annotation]) for name, annotation in operation.query.items()),
         ],
         "responses": {
-            **{str(status): _reply(operation, schemas) for status in operation.statuses},
-            "default": _json("Refused: a stable code and a message for people.", schemas[ErrorBody]),
+            **{str(status): _answer(operation, status, schemas) for status in operation.statuses},
+            "default": _refused(operation, schemas),
         },
     }
-    if operation.body is not None:
-        described["requestBody"] = {"required": True, **_json("", schemas[operation.body])}
-        del described["requestBody"]["description"]
+    if body := _body(operation, schemas):
+        described["requestBody"] = body
     if operation.path in PUBLIC_PATHS:
         described["security"] = []
     return described
 
 
+def _in_path(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", **_NAMED.get(name, {})}}
+
+
+def _body(operation: _Operation, schemas: dict[Any, dict[str, Any]]) -> dict[str, Any] | None:
+    opt = operation.handler.opt
+    if operation.body is not None:
+        content = {"application/json": {"schema": schemas[operation.body]}}
+        return {"required": not opt["body_optional"], "content": content}
+    if fields := opt.get("form"):
+        properties = {name: {"type": "string"} for name in fields}
+        form = {"type": "object", "properties": properties, "additionalProperties": False}
+        return {"required": False, "content": {"application/x-www-form-urlencoded": {"schema": form}}}
+    return None
+
+
 def _query(operation: _Operation, name: str, schema: dict[str, Any]) -> dict[str, Any]:
     definition = operation.handler.parsed_fn_signature.parameters[name]
+    extra = getattr(definition.kwarg_definition, "schema_extra", None) or {}
     described = {
         "name": getattr(definition.kwarg_definition, "name", None) or name,
         "in": "query",
-        "required": False,
-        "schema": _without_null(schema),
+        "required": name in operation.handler.opt.get("needs", ()),
+        "schema": _without_null(schema) | _NAMED.get(name, {}) | extra,
     }
     if text := getattr(definition.kwarg_definition, "description", None):
         described["description"] = text
@@ -162,13 +178,28 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     return kept[0] if len(kept) == 1 else schema
 
 
-def _reply(operation: _Operation, schemas: dict[Any, dict[str, Any]]) -> dict[str, Any]:
-    if operation.reply is not None:
-        return _json("Done.", schemas[operation.reply])
-    if operation.handler.status_code == 204:
+def _answer(operation: _Operation, status: int, schemas: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    if status >= 400:
+        return _refused(operation, schemas)
+    if status == 204:
         return {"description": "Done."}
-    media_type = str(getattr(operation.handler.media_type, "value", operation.handler.media_type) or "application/json")
-    return {"description": "Done.", "content": {media_type: {"schema": {"type": "string"}}}}
+    content = {
+        media_type: {"schema": {"type": "string"}} for media_type in operation.handler.opt.get("media_types", ())
+    }
+    if operation.reply is not None:
+        content = {"application/json": {"schema": schemas[operation.reply]}, **content}
+    else:
+        declared = operation.handler.media_type
+        media_type = str(getattr(declared, "value", declared) or "application/json")
+        content = {media_type: {"schema": {"type": "string"}}, **content}
+    return {"description": "Done.", "content": content}
+
+
+def _refused(operation: _Operation, schemas: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    described = _json("Refused: a stable code and a message for people.", schemas[ErrorBody])
+    if page := operation.handler.opt.get("refused_as"):
+        described["content"][page] = {"schema": {"type": "string"}}
+    return described
 
 
 def _json(text: str, schema: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from longboat.tools.job import Job, JobState, Launch, ending
 from longboat.tools.jobs import Jobs
 from longboat.tools.kit import Kit, ToolError, parse
 from longboat.tools.live import Live
+from longboat.tools.paths import resolve
 from longboat.tools.sandbox import Boxed, SandboxPolicy, wrap
 from longboat.tools.schema import spec_of
 from longboat.tools.seam import ToolCall, ToolResult
@@ -78,14 +79,14 @@ class BashTool:
             raise ToolError("The command is empty.")
         if asked.run_in_background and not self._jobs.has_room:
             raise ToolError("Too many jobs are running: end one with job_kill first.")
-        directory = _below(kit.directory, asked.cwd)
+        directory = await asyncio.to_thread(_below, kit.directory, asked.cwd)
         wall = await self._find_wall(kit.directory)
         boxed = await self._box(asked.command, kit.environ, NONE_DENIED)
         plain = _need(asked, directory, kit.directory, boxed, has_wall=wall is not None)
         need = await asyncio.to_thread(look_up, plain, directory, kit.directory)
         allowed = await kit.permit(need)
         _check_unchanged(need, await asyncio.to_thread(look_up, plain, directory, kit.directory))
-        if _below(kit.directory, asked.cwd) != directory:
+        if await asyncio.to_thread(_below, kit.directory, asked.cwd) != directory:
             raise ToolError(_REPLACED)
         denied = await _denied(kit)
         if allowed.harmless:
@@ -230,8 +231,9 @@ def _git_settings(environ: Mapping[str, str]) -> dict[str, str]:
 def _below(workspace: Path, cwd: str | None) -> Path:
     if cwd is None:
         return workspace
-    directory = (workspace / cwd).resolve()
-    if not directory.is_relative_to(workspace):
+    target = resolve(workspace, cwd)
+    directory = target.path
+    if not target.inside:
         raise ToolError(f"cwd {cwd!r} lies outside the workspace {workspace}: use a directory below it.")
     if not directory.is_dir():
         raise ToolError(f"cwd {cwd!r} is not a directory of the workspace: ls shows what is there.")

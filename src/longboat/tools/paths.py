@@ -4,13 +4,19 @@ The resolved path is what permissions see and what is opened, so a symlink out o
 """
 
 import difflib
+import errno
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from longboat.tools.kit import ToolError
 
+MAX_LEVELS = 256
+"""Directories are made and walked by recursion, here and in the tools of others."""
+MAX_NAME = 255
+"""Bytes of one name, as all common file systems have it."""
 LOOK_AT = 5_000
 """Names of a directory that are compared with a name that is not there."""
 
@@ -34,10 +40,29 @@ def resolve(directory: Path, given: str) -> Target:
     try:
         os.fsencode(given)
         path = Path(os.path.realpath(directory / _without_tilde(given)))
-    except (UnicodeEncodeError, OSError):
-        raise ToolError(f"{printable(given)!r} cannot be the name of a file.") from None
+        _check_possible(path)
+    except UnicodeEncodeError:
+        raise ToolError(f"{_brief(given)} cannot be the name of a file.") from None
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ToolError(f"{_brief(given)} cannot be the name of a file: {reason}.") from None
     inside = path.is_relative_to(directory)
     return Target(given=given, path=path, shown=shown(directory, path), inside=inside)
+
+
+def _check_possible(path: Path) -> None:
+    """Raise OSError if no file can be there: then nobody need handle that who looks at the path later."""
+    if len(path.parts) > MAX_LEVELS:
+        raise OSError(f"It has more than {MAX_LEVELS} levels")
+    if any(len(os.fsencode(name)) > MAX_NAME for name in path.parts):
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        path.lstat()
+
+
+def _brief(given: str) -> str:
+    shown = printable(given)
+    return repr(shown if len(shown) <= 200 else f"{shown[:200]}…")
 
 
 def _without_tilde(given: str) -> Path:

@@ -2,13 +2,20 @@
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
 
+import msgspec
 import uuid_utils
 
 from longboat.errors import BadInput
 
 _OWN_ID = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._:-]{1,128}")
 """`.` and `..` are no names in a URL: proxies and clients fold them away."""
+
+# The same for the API description. `check_own_id` refuses what does not fit, with a code that names the field.
+OWN_ID_SCHEMA = {"pattern": f"^{_OWN_ID.pattern}$"}
+OwnId = Annotated[str, msgspec.Meta(extra_json_schema=OWN_ID_SCHEMA)]
+OwnSessionId = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^(?!import$){_OWN_ID.pattern}$"})]
 
 
 def new_id() -> str:

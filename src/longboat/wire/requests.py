@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from longboat.wire.asks import PermissionAnswer
+from longboat.wire.ids import OwnId, OwnSessionId
 from longboat.wire.models import Attachment, Delivery
 
 
@@ -13,12 +14,17 @@ class _Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Base of all request bodies."""
 
 
+# For the API description. What does not fit is refused with a code of its own.
+AbsolutePath = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^/"})]
+ModelName = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "/"})]
+NotEmpty = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1})]
+
 Title = Annotated[str, msgspec.Meta(max_length=500)]
 
 
 class CreateWorkspace(_Request, frozen=True, kw_only=True):
-    path: str
-    client_id: str | None = None
+    path: AbsolutePath
+    client_id: OwnId | None = None
     env: dict[str, str] | None = None
     """The client's environment, for the commands of its runs: at most 2,000 variables and 256 KB. Kept in memory only,
     until the workspace closes, and never told."""
@@ -28,7 +34,7 @@ class CreateSession(_Request, frozen=True, kw_only=True):
     """With a session_id of your own the request is safe to repeat."""
 
     title: Title = ""
-    session_id: str | None = None
+    session_id: OwnSessionId | None = None
 
 
 class UpdateSession(_Request, frozen=True, kw_only=True):
@@ -43,17 +49,17 @@ class ForkSession(_Request, frozen=True, kw_only=True):
 class Summarize(_Request, frozen=True, kw_only=True):
     """With a run_id of your own the request is safe to repeat."""
 
-    run_id: str | None = None
-    model: str | None = None
-    client_id: str | None = None
+    run_id: OwnId | None = None
+    model: ModelName | None = None
+    client_id: OwnId | None = None
 
 
 class RunShell(_Request, frozen=True, kw_only=True):
     """A command for the workspace's shell, from a person. With a run_id of your own it is safe to repeat."""
 
     command: Annotated[str, msgspec.Meta(min_length=1, max_length=100_000)]
-    run_id: str | None = None
-    client_id: str | None = None
+    run_id: OwnId | None = None
+    client_id: OwnId | None = None
 
 
 class Approve(StrEnum):
@@ -70,17 +76,17 @@ Effort = Literal["low", "medium", "high"]
 class Submit(_Request, frozen=True, kw_only=True):
     """A prompt. Without run_id one is minted and `delivery` defaults to steer; with one, to queue."""
 
-    session_id: str = ""
+    session_id: NotEmpty = ""
     prompt: str = ""
-    run_id: str | None = None
+    run_id: OwnId | None = None
     delivery: Delivery | None = None
     attachments: tuple[Attachment, ...] = ()
-    model: str | None = None
+    model: ModelName | None = None
     approve: Approve = Approve.ASK
     effort: Effort | None = None
     schema: dict[str, Any] | None = None
     """A JSON Schema: the answer is JSON that fits it, or the run ends in an error. Such a prompt is never folded."""
-    client_id: str | None = None
+    client_id: OwnId | None = None
 
 
 class EditRun(_Request, frozen=True, kw_only=True):
@@ -93,12 +99,12 @@ class AnswerPermission(_Request, frozen=True, kw_only=True):
     wide: bool = False
     """session and always: add the wider rules that were offered."""
     reason: Annotated[str, msgspec.Meta(max_length=10_000)] = ""
-    client_id: str | None = None
+    client_id: OwnId | None = None
 
 
 class AnswerQuestion(_Request, frozen=True, kw_only=True):
     answer: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=10_000)], ...], msgspec.Meta(max_length=100)]
-    client_id: str | None = None
+    client_id: OwnId | None = None
 
 
 class Control(_Request, frozen=True, kw_only=True):

@@ -1,5 +1,8 @@
 """All routes of http.md that exist so far. Each handler parses, calls the runtime and replies; no more."""
 
+from collections.abc import Iterable
+
+from litestar import Response, route
 from litestar.handlers import HTTPRouteHandler
 
 from longboat.server.routes import (
@@ -16,7 +19,19 @@ from longboat.server.routes import (
     workspaces,
 )
 
-HANDLERS: list[HTTPRouteHandler] = [
+
+def _allow(path: str, methods: Iterable[str]) -> HTTPRouteHandler:
+    """Answers OPTIONS. Litestar's own answer names the methods of a path's first handler alone."""
+    allowed = ", ".join(sorted({*methods, "OPTIONS"}))
+
+    @route(path, http_method="OPTIONS", status_code=204)
+    async def options() -> Response[None]:
+        return Response(None, headers={"allow": allowed})
+
+    return options
+
+
+_ROUTES: list[HTTPRouteHandler] = [
     *service.HANDLERS,
     *workspaces.HANDLERS,
     *sessions.HANDLERS,
@@ -29,3 +44,11 @@ HANDLERS: list[HTTPRouteHandler] = [
     *stats.HANDLERS,
     *page.HANDLERS,
 ]
+
+_METHODS = {
+    path: {str(method) for handler in _ROUTES if path in handler.paths for method in handler.http_methods}
+    for path in dict.fromkeys(path for handler in _ROUTES for path in handler.paths)
+}
+
+# OPTIONS first: for a path that has one, Litestar makes none.
+HANDLERS: list[HTTPRouteHandler] = [*(_allow(path, methods) for path, methods in _METHODS.items()), *_ROUTES]

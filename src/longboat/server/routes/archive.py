@@ -15,15 +15,15 @@ from longboat.wire.requests import ForkSession, Summarize
 Style = Annotated[Literal["json", "markdown"], QueryParameter(name="format", description="json can be imported again.")]
 
 
-@post(ONE + "/fork", status_code=202, opt=takes(ForkSession))
+@post(ONE + "/fork", status_code=202, opt=takes(ForkSession, optional=True))
 async def fork_session(request: HttpRequest, session_id: FromPath[str]) -> Session:
     """A new session with the same transcript, plan and read files; up to `message_id` if one is given. What people
     granted is not taken along, and neither is a turn that is under way: only what is finished."""
-    wanted = await read_body(request, ForkSession, empty=b"{}")
+    wanted = await read_body(request, ForkSession)
     return await (await workspace_of(request)).archive.fork(session_id, wanted.message_id)
 
 
-@get(ONE + "/export")
+@get(ONE + "/export", opt={"media_types": ("text/markdown",)})
 async def export_session(
     request: HttpRequest, session_id: FromPath[str], style: Style = "json"
 ) -> Response[SessionExport]:
@@ -44,11 +44,11 @@ async def import_session(request: HttpRequest) -> Session:
     return await workspace.archive.take(await read_document(request, app_of(request).settings.server.max_import_mb))
 
 
-@post(ONE + "/summarize", status_code=202, opt=takes(Summarize))
+@post(ONE + "/summarize", status_code=202, opt=takes(Summarize, optional=True))
 async def summarize_session(request: HttpRequest, session_id: FromPath[str]) -> Response[Accepted]:
     """Ask for a summary, from which the model then goes on. It is a run like any other: queued, canceled and ended
     with one terminal event, whose text is the summary. It cannot be edited."""
-    wanted = await read_body(request, Summarize, empty=b"{}")
+    wanted = await read_body(request, Summarize)
     workspace = await workspace_of(request)
     return accepted(workspace.id, await workspace.summarize_session(session_id, wanted))
 

@@ -6,9 +6,11 @@ from urllib.parse import parse_qs
 from litestar import Response, get, post
 from litestar.params import FromPath, FromQuery, QueryParameter
 
-from longboat.errors import BadInput, BodyTooLarge, NotFound, Unauthorized
-from longboat.server.auth import Policy
-from longboat.server.bodies import read_body
+from longboat.errors import BadInput, BodyTooLarge, LongboatError, NotFound, Unauthorized
+from longboat.server.attempts import WrongTokens
+from longboat.server.auth import Policy, address_of, check_form_size
+from longboat.server.bodies import read_body, read_bytes
+from longboat.server.errors import refusal
 from longboat.server.routes.request import HttpRequest, takes
 from longboat.server.routes.service import own_page
 from longboat.wire.requests import Render
@@ -18,7 +20,7 @@ To = Annotated[str, QueryParameter(max_length=2_048, description="Where to go th
 
 MAX_TEXT = 2_000_000
 """Characters of all items of a request."""
-MAX_FORM = 4_096
+WRONG = "This token is not the server's: its discovery file has the right one."
 
 
 def _file(request: HttpRequest, name: str) -> Response[bytes]:
@@ -55,26 +57,34 @@ async def page_file(request: HttpRequest, name: FromPath[str]) -> Response[bytes
 async def login(request: HttpRequest, token: FromQuery[str] = "", to: To = "/") -> Response[bytes]:
     """Trade the token for a browser's cookie, and go on to a page of this server."""
     if not _policy(request).is_token(token.encode("utf-8", "surrogateescape")):
-        raise Unauthorized("This token is not the server's: its discovery file has the right one.")
+        raise _wrong(request)
     return _welcome(request, to)
 
 
-@post("/login", status_code=303, media_type="text/html")
+@post("/login", status_code=303, media_type="text/html", opt={"form": ("token",), "refused_as": "text/html"})
 async def login_by_form(request: HttpRequest) -> Response[bytes]:
     """The same from the form of the page, which keeps the token out of the address."""
     from longboat.server.page import LOGIN_HEADERS, login_page
 
-    body = await request.body()
-    if len(body) > MAX_FORM:
-        raise BodyTooLarge("This is no login form: it is too long.")
+    body = await read_bytes(request)
+    check_form_size(len(body))
     try:
         given = parse_qs(body.decode("ascii"), max_num_fields=10).get("token", [""])[0].strip()
     except ValueError:
         raise BadInput("This is no login form: send token=….") from None
     if _policy(request).is_token(given.encode("utf-8", "surrogateescape")):
         return _welcome(request)
-    wrong = login_page("This token is not the server's: its discovery file has the right one.")
-    return Response(wrong.encode(), status_code=401, headers=LOGIN_HEADERS, media_type="text/html")
+    answer = refusal(_wrong(request))
+    headers = {**LOGIN_HEADERS, **answer.headers}
+    return Response(
+        login_page(answer.message).encode(), status_code=answer.status, headers=headers, media_type="text/html"
+    )
+
+
+def _wrong(request: HttpRequest) -> LongboatError:
+    """What to answer to a wrong token."""
+    wrong_tokens: WrongTokens = request.app.state["wrong_tokens"]
+    return wrong_tokens.count(address_of(request.scope)) or Unauthorized(WRONG)
 
 
 def _policy(request: HttpRequest) -> Policy:

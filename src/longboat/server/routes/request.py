@@ -21,7 +21,9 @@ S = W + "/agent/sessions/{session_id:str}"
 
 Limit = Annotated[int, QueryParameter(ge=1, le=500, description="How many items at most.")]
 ClientId = Annotated[str | None, QueryParameter(description="The client's own name, needed here.")]
-After = Annotated[str | None, QueryParameter(description="`next` of the former page.")]
+After = Annotated[
+    str | None, QueryParameter(description="`next` of the former page.", schema_extra={"pattern": "^[0-9]{1,18}$"})
+]
 
 
 def app_of(request: HttpRequest) -> "App":
@@ -51,6 +53,12 @@ def accepted(workspace_id: str, answer: Accepted) -> Response[Accepted]:
     return Response(answer, status_code=202, headers={"location": place})
 
 
-def takes(shape: type[msgspec.Struct], *, also: tuple[int, ...] = ()) -> dict[str, Any]:
-    """For a handler's `opt`, told to the API description: the shape of the body, and what statuses it has besides."""
-    return {"body": shape, "also": also}
+def takes(shape: type[msgspec.Struct], *, also: tuple[int, ...] = (), optional: bool = False) -> dict[str, Any]:
+    """For a handler's `opt`: the shape of the body and whether it may be left out, which stands for `{}`. `also`: what
+    statuses the API description names besides."""
+    return {"body": shape, "body_optional": optional, "also": also}
+
+
+def needs(*names: str) -> dict[str, Any]:
+    """For a handler's `opt`: query parameters that it refuses to do without."""
+    return {"needs": names}

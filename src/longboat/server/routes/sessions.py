@@ -19,7 +19,10 @@ Search = Annotated[str, QueryParameter(name="q", max_length=200, description="Wo
 Top = Annotated[bool, QueryParameter(description="Without the sessions of sub-agents.")]
 Before = Annotated[
     str | None,
-    QueryParameter(description="Page backwards: empty for the end of the transcript, then `next` of the former page."),
+    QueryParameter(
+        description="Page backwards: empty for the end of the transcript, then `next` of the former page.",
+        schema_extra={"pattern": "^[0-9]{0,18}$"},
+    ),
 ]
 
 
@@ -31,11 +34,11 @@ async def list_sessions(
     return await (await workspace_of(request)).ledger.sessions(limit=limit, after=after, search=search, top=top)
 
 
-@post(W + "/sessions", opt=takes(CreateSession, also=(200, 409)))
+@post(W + "/sessions", opt=takes(CreateSession, also=(200, 409), optional=True))
 async def create_session(request: HttpRequest) -> Response[Session]:
     """Create a session. No body means no title. With a `session_id` of your own it is safe to repeat: 201 if the
     session is new, 200 with the session as it is now if it is there already, whatever its title has become."""
-    wanted = await read_body(request, CreateSession, empty=b"{}")
+    wanted = await read_body(request, CreateSession)
     session, new = await found(await workspace_of(request), wanted)
     return Response(session, status_code=201 if new else 200)
 

@@ -7,7 +7,7 @@ from litestar.types import ASGIApp
 from longboat.runtime.environs import check_environ
 from longboat.server.bodies import read_body
 from longboat.server.events import EventStream
-from longboat.server.routes.request import ClientId, HttpRequest, W, app_of, client_id_of, takes, workspace_of
+from longboat.server.routes.request import ClientId, HttpRequest, W, app_of, client_id_of, needs, takes, workspace_of
 from longboat.wire.ids import check_own_id
 from longboat.wire.models import Workspace, WorkspacePage
 from longboat.wire.requests import CreateWorkspace
@@ -38,7 +38,7 @@ async def get_workspace(request: HttpRequest) -> Workspace:
     return await (await workspace_of(request)).describe()
 
 
-@delete(W, status_code=200)
+@delete(W, status_code=200, opt=needs("client_id"))
 async def release_workspace(request: HttpRequest, client_id: ClientId = None) -> Workspace:
     """Release this client's claim. The workspace closes when no claim and no unfinished run is left."""
     name = client_id_of(client_id)
@@ -53,7 +53,7 @@ async def drop_client(request: HttpRequest, client_id: FromPath[str]) -> None:
     await app_of(request).drop_client(client_id_of(client_id))
 
 
-@get(W + "/events", media_type="text/event-stream")
+@get(W + "/events", media_type="text/event-stream", opt=needs("client_id"))
 async def stream_events(
     request: HttpRequest,
     client_id: ClientId = None,

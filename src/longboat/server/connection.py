@@ -1,0 +1,287 @@
+"""One HTTP connection: uvicorn's, with limits of size and time for which uvicorn has no settings.
+
+Owns how large the head of a request may be, how many requests may wait in line, and how slowly heads and bodies may
+come. Who calls is decided as soon as the head is there, before a byte of the body is kept: what a stranger sends
+beyond that is thrown away as it arrives. Must not know routes, nor what a token is.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from uvicorn._types import ASGI3Application, HTTPScope
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from longboat.errors import LongboatError
+from longboat.server.door import Door
+
+HEAD_S = 15.0
+"""How long the head of a request may take, from the connection or from its first byte; a stranger's whole request."""
+BODY_S = 30.0
+BODY_RATE = 1_000
+"""A body has to bring so many bytes per second, measured over each BODY_S seconds."""
+STRANGER_REST_S = 5.0
+"""How long a stranger's connection may rest between requests."""
+LINGER_S = 5.0
+"""How long we read on, and throw away, after an answer to a request whose body we did not take. A connection that is
+closed with unread data is reset, and the client may lose the answer."""
+MAX_HEAD = 64 * 1024
+MAX_HEADERS = 256
+"""In the head and after a chunked body."""
+MAX_PIPELINED = 16
+"""Requests that wait for the answer to an earlier one on the same connection."""
+VERDICT = "longboat_verdict"
+"""Under this name in the state of an ASGI scope: the Verdict."""
+
+_HEADER_COST = 200
+"""Bytes of memory that a header takes besides its text."""
+_REQUEST_COST = 4_096
+"""The same of a request that waits in line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What is decided about a request when its head is there."""
+
+    known: bool
+    """The caller has shown the token, or came over the unix socket."""
+    takes_body: bool
+    """Otherwise the body is thrown away, and the connection is closed after the answer."""
+    refusal: LongboatError | None = None
+
+
+Judge = Callable[[HTTPScope], Verdict]
+
+
+class _Stopped(Exception):
+    """The parser is to read no further. It hands this on as an invalid request."""
+
+
+class Connection(HttpToolsProtocol):
+    def __init__(self, door: Door, judge: Judge, **uvicorn: Any) -> None:
+        super().__init__(**uvicorn)
+        self._door = door
+        self._judge = judge
+        self._unparsed = 0
+        """Bytes since the parser had anything whole to tell: of a head, or of what surrounds a body."""
+        self._head_size = 0
+        self._body_size = 0
+        """Of the newest request, since its clock was last looked at."""
+        self._takes_body = True
+        self._is_whole = True
+        """The newest request has come to its end."""
+        self._refusal: tuple[int, str, str] | None = None
+        """Why the parser was stopped: status, code, message. None: because enough requests wait."""
+        self._is_deaf = False
+        """What still comes is thrown away."""
+        self._answering: RequestResponseCycle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    # From the transport
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        if transport.get_extra_info("socket").family != socket.AF_UNIX:
+            if not self._door.let_in(self, self.loop.time()):
+                self._refuse_connection()
+                return
+            self.timeout_keep_alive = STRANGER_REST_S  # type: ignore[assignment]  # uvicorn hands it to call_later
+        self._start_timer(HEAD_S, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        self._door.let_out(self)
+        self.pipeline.clear()
+        if self._answering is not None:  # uvicorn tells the newest request, which may be waiting behind this one
+            self._answering.disconnected = True
+            self._answering.message_event.set()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_deaf:
+            return
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self.transport.is_closing() or self._is_deaf:
+            return
+        if self._unparsed > MAX_HEAD:
+            self._refuse_head()
+        elif self._timer is None:
+            self._start_clock()
+        self._report_size()
+
+    def make_room(self) -> None:
+        """Close at once, with a word where one can be said: not into an answer, nor to somebody who does not read."""
+        if self._is_between_answers() and not self.transport.get_write_buffer_size():
+            self._refuse_connection()
+        else:
+            self.transport.abort()
+
+    # From the parser
+
+    def on_message_begin(self) -> None:
+        self._head_size = 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        if len(self.headers) > MAX_HEADERS:
+            self._stop_parsing(431, "head_too_large", f"A request may have {MAX_HEADERS} headers.")
+
+    def on_headers_complete(self) -> None:
+        self._head_size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if self._head_size > MAX_HEAD:
+            self._stop_parsing(431, "head_too_large", f"The head of a request may have {MAX_HEAD >> 10} KB.")
+        if len(self.pipeline) >= MAX_PIPELINED:
+            self._stop_after_pipeline()
+        self._unparsed = self._body_size = 0
+        self._is_whole = False
+        super().on_headers_complete()
+        self._apply(self._judge(self.scope))  # its task has been made and has not begun
+
+    def on_body(self, body: bytes) -> None:
+        self._unparsed = 0
+        self._body_size += len(body)
+        if self._takes_body:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unparsed = 0
+        self._is_whole = True
+        self._stop_timer()
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if self._refusal is not None:
+            self._refuse(*self._refusal)
+        elif not self._is_deaf:
+            self._refuse(400, "bad_http", "This is not HTTP/1.1 as it should be.")
+
+    def on_response_complete(self) -> None:
+        if not self._is_deaf or self.pipeline:
+            super().on_response_complete()
+        self._report_size()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    # Decisions
+
+    def _apply(self, verdict: Verdict) -> None:
+        self.scope["state"][VERDICT] = verdict
+        self._takes_body = verdict.takes_body
+        if not verdict.takes_body and _announces_body(self.headers):
+            self.cycle.keep_alive = False
+            self.cycle.transport = _LastAnswer(self)  # type: ignore[assignment]  # has what a cycle calls
+        if verdict.known:
+            self.timeout_keep_alive = self.config.timeout_keep_alive
+            self._door.welcome(self)
+            self._stop_timer()  # the body has a clock of its own
+
+    def _start_clock(self) -> None:
+        """For what is still to come of a request. uvicorn stops its own clock, for idle connections, at the first byte
+        of one."""
+        if not self._is_whole:
+            self._start_timer(BODY_S, self._check_body)
+        elif self.cycle.response_complete:
+            self._start_timer(HEAD_S, self.transport.abort)
+
+    def _check_body(self) -> None:
+        """Give the body more time if it came fast enough, or if we were the ones who did not read."""
+        if self.flow.read_paused or self._body_size >= BODY_S * BODY_RATE:
+            self._body_size = 0
+            self._start_timer(BODY_S, self._check_body)
+        else:
+            self._refuse(408, "body_too_slow", f"The body must come at {BODY_RATE / 1000:g} KB per second or faster.")
+
+    def _report_size(self) -> None:
+        waiting = len(self.pipeline) * _REQUEST_COST
+        headers = self._head_size + len(self.headers or ()) * _HEADER_COST
+        body = len(self.cycle.body) if self.cycle is not None else 0
+        answers = self.transport.get_write_buffer_size()
+        self._door.hold(self, self._unparsed + headers + body + waiting + answers)
+
+    def _stop_parsing(self, status: int, code: str, message: str) -> None:
+        self._refusal = (status, code, message)
+        raise _Stopped
+
+    def _stop_after_pipeline(self) -> None:
+        """Answer what waits, say with the last answer that the connection closes, and take no more."""
+        last, _ = self.pipeline[0]
+        last.keep_alive = False
+        last.transport = _LastAnswer(self)  # type: ignore[assignment]  # has what a cycle calls
+        self._is_deaf = True
+        raise _Stopped
+
+    def _is_between_answers(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    # Last words
+
+    def _refuse_connection(self) -> None:
+        self._write_refusal(503, "too_many_connections", "Too many connections are open: try again later.")
+        self.transport.close()
+
+    def _refuse_head(self) -> None:
+        self._refuse(431, "head_too_large", f"The head of a request may have {MAX_HEAD >> 10} KB.")
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        """Answer what cannot be handled, and close; without an answer where another one is under way."""
+        if not self._is_between_answers() and (self.cycle.response_started or self.pipeline):
+            self.transport.abort()
+            return
+        self._write_refusal(status, code, message)
+        if not self._is_between_answers():
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.close_gently()
+
+    def _write_refusal(self, status: int, code: str, message: str) -> None:
+        body = msgspec.json.encode({"code": code, "message": message})
+        head = (
+            b"content-type: application/json\r\nx-content-type-options: nosniff\r\n"
+            b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+        )
+        self.transport.write(STATUS_LINE[status] + head + body)
+
+    def close_gently(self) -> None:
+        """Send what is written and say that no more comes; then read on for a moment so that it arrives."""
+        self._is_deaf = True
+        if self.transport.is_closing():
+            return
+        self.transport.write_eof()
+        self.flow.resume_reading()
+        self._start_timer(LINGER_S, self.transport.abort)
+
+    def _start_timer(self, delay_s: float, callback: Callable[[], None]) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_later(delay_s, callback)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class _LastAnswer:
+    """The transport of the last answer on a connection, which is closed gently."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def write(self, data: bytes) -> None:
+        self._connection.transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._connection.transport.is_closing()
+
+    def close(self) -> None:
+        self._connection.close_gently()
+
+
+def _announces_body(headers: list[tuple[bytes, bytes]]) -> bool:
+    return any(name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in headers)
