@@ -287,8 +287,8 @@ class CancelNotDurable(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "What was running is stopped, but the cancel could not be saved: the store cannot be written. Free some disk "
-            "space; the server then saves it by itself. If the server stops before that, send the cancel again."
+            "What was running is stopped, but the cancel could not be saved: the store cannot be written. Free some "
+            "disk space; the server then saves it by itself. If the server stops before that, send the cancel again."
         )
 
 

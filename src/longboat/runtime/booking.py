@@ -47,17 +47,6 @@ from longboat.wire.models import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withdrawn:
-    """What a run still asked when it ended, taken back."""
-
-    writes: Sequence[Write] = ()
-    entries: Sequence[Entry] = ()
-
-
-NOTHING_ASKED = Withdrawn()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """What a turn leaves for the terminal events of its runs, and what of its words is not on disk yet."""
 
@@ -66,8 +55,9 @@ class Ending:
     error: str
     writes: Sequence[Write] = ()
     entries: Sequence[Entry] = ()
-    withdrawn: Withdrawn = NOTHING_ASKED
-    """Kept apart: if the store will never take the turn's words, what its run asked is withdrawn all the same (A2)."""
+    withdrawn: Sequence[Entry] = ()
+    """What the run still asked, taken back. Kept apart: if the store will never take the turn's words, it is withdrawn
+    all the same (A2)."""
 
 
 NO_TURN = Ending(message_id=None, text="", error="")
@@ -98,8 +88,8 @@ class Booking:
         self._ending = ending
         self._prompt = prompt
         self._by = by
-        self._writes = [*ending.writes, *ending.withdrawn.writes]
-        self._entries = [*ending.entries, *ending.withdrawn.entries]
+        self._writes = [*ending.writes]
+        self._entries = [*ending.entries, *ending.withdrawn]
         self._bodies: list[bytes] = []
         self.at = now()
         self._records = records

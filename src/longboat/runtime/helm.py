@@ -39,7 +39,7 @@ from longboat.core.state import SessionState, is_covered, place_of
 from longboat.errors import CancelNotDurable, SessionNotFound, StoreUnavailable
 from longboat.runtime import insistence
 from longboat.runtime.account import enter, title_write
-from longboat.runtime.booking import NO_TURN, NOTHING_ASKED, Booking, Ending
+from longboat.runtime.booking import NO_TURN, Booking, Ending
 from longboat.runtime.ends import Stop
 from longboat.runtime.home import Home
 from longboat.runtime.insistence import insist
@@ -354,8 +354,8 @@ class Helm:
                 logger.exception("the end of a turn was refused", extra={"run_id": turn.run_id})
                 if ending.writes or ending.entries:
                     ending, self._used = replace(ending, writes=(), entries=()), NOTHING
-                elif ending.withdrawn.entries:
-                    ending = replace(ending, withdrawn=NOTHING_ASKED)
+                elif ending.withdrawn:
+                    ending = replace(ending, withdrawn=())
                 elif queued := self._state.queued:
                     fail = partial(self._apply, FailRun(run_id=queued[0].run_id))
                     await insist(partial(self._mailbox.do, fail))
