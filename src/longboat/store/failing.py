@@ -1,4 +1,4 @@
-"""What the log says of a store that cannot be written: when it begins, now and then while it lasts, and when it is over.
+"""What the log says of a store that cannot be written: that it fails, now and then while it lasts, and that it is over.
 
 Owns how often that is. Must not know why the store fails.
 """
@@ -11,6 +11,8 @@ logger = logging.getLogger(__name__)
 
 REPEAT_S = 300.0
 """While the store fails, one line in so many seconds."""
+FLAPPING_S = 10.0
+"""A store that fails again right after it could be written is not worth a line each time."""
 
 
 class FailureLog:
@@ -34,7 +36,7 @@ class FailureLog:
         if self._since is None:
             self._since = now
         self._refused += 1
-        if now - self._logged_at >= REPEAT_S:
+        if now - self._logged_at >= (REPEAT_S if self._told else FLAPPING_S):
             self._logged_at, self._told = now, True
             lasting = now - self._since
             logger.error("%s Failing for %.0f s; %d writes refused so far.", problem, lasting, self._refused)
@@ -44,5 +46,7 @@ class FailureLog:
             return
         if self._told:
             lasted = self._clock() - self._since
-            logger.warning("The store can be written again after %.0f s; %d writes were refused.", lasted, self._refused)
+            logger.warning(
+                "The store can be written again after %.0f s; %d writes were refused.", lasted, self._refused
+            )
         self._since, self._refused, self._told = None, 0, False
