@@ -218,6 +218,10 @@ class Helm:
         self._records |= changed
         for effect in effects:
             self._act(effect, by)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """After a decision: finish what a cancel covers, and wake those who wait for a state of the session."""
         if self._state.covered and not self._finishing:
             self._finishing = True
             self._finish_next_batch()
