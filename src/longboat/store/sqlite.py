@@ -176,7 +176,8 @@ class SqliteStore:
             if pending.published and listener is not None:
                 listener(pending.published)
             self._problem = pending.error.message if isinstance(pending.error, StoreUnavailable) else None
-            self._failures.note(self._problem)
+            if not isinstance(pending.error, DataDirGone):  # that was logged when it was noticed, and does not pass
+                self._failures.note(self._problem)
             if not pending.future.cancelled():
                 _answer(pending)
 
