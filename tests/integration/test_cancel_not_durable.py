@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -252,10 +252,11 @@ async def test_d7_b6_a_cancel_that_a_kill_kept_from_being_written_is_not_promise
 async def test_d7_a_server_that_stops_before_the_cancel_could_be_written_does_not_wait_for_it(tmp_path: Path) -> None:
     """B5: it leaves in time; the next start settles the run."""
     tool = Endless()
-    async with launch(tmp_path, ScriptedModel([[CallTool("work")]]), tools=[tool]) as boat:
-        await boat.submit("go", "r1")
-        await tool.started.wait()
-        with locked_store(boat):
+    with ExitStack() as until_it_is_gone:
+        async with launch(tmp_path, ScriptedModel([[CallTool("work")]]), tools=[tool]) as boat:
+            await boat.submit("go", "r1")
+            await tool.started.wait()
+            until_it_is_gone.enter_context(locked_store(boat))
             await cancel_refused(boat)
             await boat.app.leave(drain_s=0, hurry=asyncio.Event())
     async with launch(tmp_path, ScriptedModel.echo(), session_id=boat.session_id) as again:
