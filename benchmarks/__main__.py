@@ -21,6 +21,7 @@ ROWS = (
     "rate",
     "fanout",
     "cancel",
+    "queue",
     "concurrent",
     "start",
     "memory",

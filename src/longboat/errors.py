@@ -36,9 +36,10 @@ LongboatError
 ├── TooManyAttempts           wrong tokens, too often                                  429
 ├── Unavailable               try again later                                          503
 │   ├── ServerLeaving
-│   └── StoreUnavailable      the disk is full, locked or read-only; nothing was half-accepted
-│       ├── DataDirGone       the data directory was deleted or replaced while the server runs
-│       └── StoreDamaged      the database file is damaged where it was read or written
+│   ├── StoreUnavailable      the disk is full, locked or read-only; nothing was half-accepted
+│   │   ├── DataDirGone       the data directory was deleted or replaced while the server runs
+│   │   └── StoreDamaged      the database file is damaged where it was read or written
+│   └── CancelNotDurable      the run was stopped, but the cancel is not on disk yet
 ├── DataDirError              the server cannot start on this data directory
 ├── ListenError               the server cannot listen where it was told to
 ├── ModelError                a model request failed: `retryable` tells whether to try again
@@ -293,6 +294,16 @@ class StoreDamaged(StoreUnavailable):
         super().__init__(
             f"The database is damaged: {detail}. `longboat store check` shows what is affected; "
             "`longboat store restore` puts a backup in its place."
+        )
+
+
+class CancelNotDurable(Unavailable):
+    code = "cancel_not_durable"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "What was running is stopped, but the cancel could not be saved: the store cannot be written. Free some "
+            "disk space; the server then saves it by itself. If the server stops before that, send the cancel again."
         )
 
 

@@ -292,7 +292,7 @@ def rebuild(events: Iterable[Event]) -> dict[str, dict[str, Any]]:
                 messages[event.payload.id] = msgspec.to_builtins(event.payload)
             case "message_delta":
                 part = messages[event.payload.message_id]["parts"][event.payload.part]
-                name = "input" if part["type"] == "tool_call" else "text"
+                name = {"tool_call": "input", "tool_result": "content"}.get(part["type"], "text")
                 assert event.payload.offset == len(part[name]), "a gap or a repeat"
                 part[name] += event.payload.text
     return messages

@@ -1,12 +1,14 @@
 """kill -9 at every place that matters, then a restart: nothing accepted is lost, nothing ends twice (E2, B6, L15)."""
 
 import asyncio
+from contextlib import suppress
 
 import httpx2
 import pytest
 from processes import BOTH_DOORS, Site, open_site
 from sessions import SessionClient, check_request, shared, terminal_events
 
+from longboat.core.commands import CANCEL_BATCH
 from longboat.core.prompts import GO_ON
 from longboat.testing import CallTool, Hang, Pause, Say, words
 
@@ -316,3 +318,31 @@ async def test_t8_killed_right_after_the_summary_was_committed_the_next_request_
         assert "the summary" in request[0][1]
         assert not any("much much" in text for _, text in request)
         await session.check_books()
+
+
+# Between the batches of a large cancel
+
+
+@pytest.mark.parametrize("place", ["--committed", "--uncommitted"])
+@pytest.mark.parametrize("policy", ["interrupt", "resume"])
+async def test_b6_l9_d11_killed_after_the_first_commit_of_a_large_cancel_nothing_that_it_covers_runs(
+    policy: str, place: str
+) -> None:
+    async with open_site() as site:
+        await site.serve(place, '"outcome":"canceled"', "--nth", "2")
+        site.model.add([Say("busy"), Hang()], name="hang")
+        session = await site.session(site.project(on_restart=policy))
+        queued = [f"q{number}" for number in range(3 * CANCEL_BATCH)]
+        await session.submit("[[hang]]", "active")
+        for run_id in queued:
+            await session.submit("never", run_id)
+        with suppress(httpx2.TransportError):  # the second commit may come before the answer is out
+            assert await session.cancel() == ["active", *queued]
+        await site.died()
+        asked = len(site.model.requests)
+        session = await _restart(site, session)
+        assert await session.outcome(queued[-1]) == "canceled"
+        assert await session.check_books() == dict.fromkeys(("active", *queued), "canceled")
+        await session.submit("hello", "later")
+        assert await session.outcome("later") == "end_turn"
+        assert len(site.model.requests) == asked + 1

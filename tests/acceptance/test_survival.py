@@ -1,7 +1,9 @@
 """Runs outlive their clients; the server outlives its disk (B2, B3, E2, E5, L15)."""
 
 import asyncio
+import json
 import os
+import re
 import resource
 import socket
 import struct
@@ -10,11 +12,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from processes import BOTH_DOORS, Site, open_site
 from sessions import SessionClient
 
-from longboat.testing import Pause, Say
+from longboat.testing import CallTool, Pause, Say
 
 pytestmark = pytest.mark.acceptance
 
@@ -241,3 +244,42 @@ async def test_several_runs_at_once_survive_a_disk_that_fails_and_comes_back() -
             for n, session in enumerate(sessions):
                 assert await session.outcome(f"r{n}") == "end_turn"
                 await session.check_books()
+
+
+@pytest.mark.parametrize("scope", ["session", "run"])
+@pytest.mark.parametrize("trouble", [full_disk, _FileLimit])
+async def test_d7_l15_on_a_full_disk_a_cancel_ends_the_command_at_once_and_is_saved_when_there_is_room(
+    trouble: Callable[[Site], _FullDisk | _FileLimit], scope: str
+) -> None:
+    async with open_site() as site:
+        disk = trouble(site)
+        await site.serve(under=disk.under)
+        command = json.dumps({"command": "echo pid=$$=; exec sleep 7776"})
+        site.model.add([CallTool("bash", command)], name="busy")
+        session = await site.session(site.project())
+        async with session.watch() as watch:
+            await session.submit("[[busy]]", "active", approve="all")
+            await session.submit("behind", "queued")
+            await watch.state("queued", "queued")
+            shown = await watch.until(lambda event: event.type == "message_delta" and bool(_pid(event.payload.text)))
+            process = psutil.Process(_pid(shown.payload.text))
+            disk.fill()
+            what = "runs/active" if scope == "run" else f"agent/sessions/{session.session_id}"
+            refused = await session.http.post(f"{session.workspace}/{what}/cancel")
+            assert (refused.status_code, refused.json()["code"]) == (503, "cancel_not_durable")
+            await asyncio.to_thread(process.wait, 60)
+            assert (await session.run("active"))["state"] == "active", "its end cannot be written yet"
+            disk.mend()
+            assert (await watch.complete("active")).outcome == "canceled"
+            behind = "canceled" if scope == "session" else "end_turn"
+            assert (await watch.complete("queued")).outcome == behind
+        assert await session.check_books() == {"active": "canceled", "queued": behind}
+        log = site.log.read_text()
+        assert log.count("The store cannot be written") == 1
+        assert log.count("The store can be written again") == 1
+
+
+def _pid(shown: str) -> int:
+    """What the command has printed of itself; 0 if this is not it."""
+    found = re.search(r"pid=(\d+)=", shown)
+    return int(found[1]) if found else 0

@@ -300,23 +300,6 @@ async def test_an_accepted_run_enters_when_the_store_is_back_and_keeps_its_place
         await check_ends(boat)
 
 
-async def test_a_cancel_that_cannot_be_recorded_is_refused_and_stops_nothing(tmp_path: Path) -> None:
-    """L15: stops follow the commit."""
-    gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("untouched")]])) as boat:
-        await boat.submit("go", "r1")
-        await gate.reached()
-        with locked_store(boat):
-            with pytest.raises(StoreUnavailable):
-                await boat.workspace.cancel_session(boat.session_id)
-            with pytest.raises(StoreUnavailable):
-                await boat.workspace.cancel_run("r1")
-        gate.open()
-        complete = await boat.completed("r1")
-        assert (complete.outcome, complete.text) == (Outcome.END_TURN, "untouched")
-        await check_ends(boat)
-
-
 async def test_a_run_id_is_free_again_once_its_session_is_deleted(tmp_path: Path) -> None:
     """E1: the second run of that name has a terminal event of its own."""
     async with launch(tmp_path, ScriptedModel.echo()) as boat:

@@ -26,15 +26,25 @@ from longboat.core.commands import (
     DrainStep,
     EndTurn,
     Enter,
+    FinishCovered,
     Leave,
     Restore,
     SendStep,
 )
-from longboat.core.effects import Effect, RunFinished, RunFolded, RunQueued, RunResumed, RunStarted
+from longboat.core.effects import (
+    CoverSettled,
+    Effect,
+    QueueCovered,
+    RunFinished,
+    RunFolded,
+    RunQueued,
+    RunResumed,
+    RunStarted,
+)
 from longboat.core.lifecycle import decide
 from longboat.core.state import InvalidTransition, RunView, SessionState
 from longboat.errors import TooLate, WorkspaceClosing
-from longboat.wire.models import Delivery, Outcome
+from longboat.wire.models import Delivery, Outcome, RunState
 
 ALL = "every run"
 deliveries = st.sampled_from(Delivery)
@@ -51,6 +61,8 @@ class Journal:
         self.hosts: dict[str, str] = {}
         self.reports: dict[str, Outcome] = {}
         """What the turn of a run said of itself."""
+        self.covers: list[range] = []
+        """What a disk has of cancels whose runs are not all finished: the seqs of queued runs that they cover."""
 
     def note(self, what: str, run_id: str = ALL) -> None:
         self._entries.append((what, run_id))
@@ -77,11 +89,13 @@ class Journal:
         return next(iter(under_way), None)
 
     def in_line(self) -> list[str]:
-        """The runs that were queued and have neither started nor been folded nor ended, oldest first."""
+        """The runs that were queued and have neither started nor been folded, canceled or ended, oldest first."""
         waiting = [
             run_id
             for run_id in self.unfinished()
-            if self.times("queued", run_id=run_id) and not self.times("started", "folded", run_id=run_id)
+            if self.times("queued", run_id=run_id)
+            and not self.times("started", "folded", run_id=run_id)
+            and not self.cancels_of(run_id)
         ]
         return sorted(waiting, key=self.seqs.__getitem__)
 
@@ -98,6 +112,12 @@ class Journal:
 
     def record(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
+            if isinstance(effect, QueueCovered):
+                self.covers.append(range(effect.first, effect.last + 1))
+                continue
+            if isinstance(effect, CoverSettled):
+                self.covers.clear()
+                continue
             assert effect.run_id in self.unfinished(), "promise 2: nothing happens to a run after its end"
             match effect:
                 case RunQueued(run_id=run_id):
@@ -171,10 +191,20 @@ class Promises(RuleBasedStateMachine):
     def enter(self, data: st.DataObject) -> None:
         self.do(Enter(run_id=self.some_run(data)))
 
-    @rule(whole=st.booleans())
-    def cancel_session_or_clear_queue(self, whole: bool) -> None:
+    @rule(whole=st.booleans(), at_once=st.integers(0, 3))
+    def cancel_session_or_clear_queue(self, whole: bool, at_once: int) -> None:
+        """`at_once`: so many of the queue are finished in the same transaction, the others in batches after it."""
         self.journal.note("cancel session" if whole else "clear queue")
-        self.do(CancelSession() if whole else ClearQueue())
+        self.do(CancelSession(at_once=at_once) if whole else ClearQueue(at_once=at_once))
+
+    @precondition(lambda self: self.session.covered)
+    @rule(at_once=st.integers(1, 3))
+    def finish_a_batch(self, at_once: int) -> None:
+        """What the shell does after a large cancel; other commands, and a crash, may come in between."""
+        expected = [run.run_id for run in self.session.covered[:at_once]]
+        before = len(self.journal.ends)
+        self.do(FinishCovered(at_once=at_once))
+        assert self.journal.ends[before:] == [(run_id, Outcome.CANCELED) for run_id in expected]
 
     @precondition(lambda self: self.journal.seqs)
     @rule(data=st.data())
@@ -200,7 +230,8 @@ class Promises(RuleBasedStateMachine):
     def edit(self, data: st.DataObject, delivery: Delivery) -> None:
         run_id = self.some_run(data)
         command = ChangeDelivery(run_id=run_id, delivery=delivery)
-        if run_id not in self.journal.unfinished() or self.journal.times("started", "folded", run_id=run_id):
+        begun = run_id not in self.journal.unfinished() or self.journal.times("started", "folded", run_id=run_id)
+        if begun or run_id in {run.run_id for run in self.session.covered}:
             self.refused(command, InvalidTransition)
         else:
             self.do(command)
@@ -246,7 +277,7 @@ class Promises(RuleBasedStateMachine):
                 seq=run.seq,
                 delivery=run.delivery,
                 state=run.state,
-                cancel_requested=run.cancel_requested,
+                cancel_requested=self.covered_on_disk(run) if run.state is RunState.QUEUED else run.cancel_requested,
                 tries=run.tries,
             )
             for run in reversed(self.session.runs)
@@ -255,11 +286,14 @@ class Promises(RuleBasedStateMachine):
         self.session = SessionState()
         self.do(Restore(runs=tuple(rows), resume=resume))
 
+    def covered_on_disk(self, run: RunView) -> bool:
+        return any(run.seq in cover for cover in self.journal.covers)
+
     @precondition(lambda self: self.session.runs)
     @rule(delivery=deliveries, data=st.data())
     def fail_to_commit(self, delivery: Delivery, data: st.DataObject) -> None:
         """L15: the decision is thrown away, and nothing of it may show later."""
-        commands: list[Command] = [CancelSession(), ClearQueue(), Leave()]
+        commands: list[Command] = [CancelSession(), CancelSession(at_once=0), ClearQueue(), FinishCovered(), Leave()]
         if not self.session.leaving:
             commands.append(self.accept_command(delivery, 1))
         commands += [Enter(run_id=run_id) for run_id in self.journal.seqs]
@@ -325,6 +359,15 @@ class Promises(RuleBasedStateMachine):
             (accepted,) = self.journal.times("accepted", run_id=run_id)
             assert accepted > cancel
 
+    @invariant()
+    def the_disk_knows_which_queued_runs_are_canceled(self) -> None:
+        """Promise 3 across a crash between two batches: what is covered, and nothing else that waits."""
+        covered = {
+            run.run_id for run in self.session.runs if self.covered_on_disk(run) and run.state is RunState.QUEUED
+        }
+        assert covered == {run.run_id for run in self.session.covered}
+        assert all(self.session.position(run_id) is None for run_id in covered)
+
     def teardown(self) -> None:
         """Promises 1 and 2 to the end: bring everything home and count."""
         if self.session.leaving:
@@ -333,6 +376,8 @@ class Promises(RuleBasedStateMachine):
             self.do(Enter(run_id=run_id))
         while self.session.busy:
             self.end(Outcome.END_TURN)
+        while self.session.covered:
+            self.finish_a_batch(at_once=2)
         assert self.session == SessionState()
         assert sorted(name for name, _ in self.journal.ends) == sorted(self.journal.seqs)
         self.every_run_ends_once_with_what_happened()

@@ -3,7 +3,10 @@
 import ast
 import copy
 import inspect
+import sys
+from collections.abc import Callable
 from dataclasses import replace
+from types import FrameType
 
 import pytest
 
@@ -18,14 +21,18 @@ from longboat.core.commands import (
     DrainStep,
     EndTurn,
     Enter,
+    FinishCovered,
     Leave,
+    Restore,
     SendStep,
 )
 from longboat.core.effects import (
     CancelRequested,
+    CoverSettled,
     DeliveryChanged,
     Effect,
     PromptWithdrawn,
+    QueueCovered,
     RunAccepted,
     RunFinished,
     RunFolded,
@@ -85,7 +92,7 @@ def states(state: SessionState) -> dict[str, RunState]:
 
 def test_l1_accept_reserves_and_the_second_enter_changes_nothing() -> None:
     state, effects = play(accept("a", 7))
-    assert state == SessionState(runs=(RunView(run_id="a", seq=7, delivery=QUEUE),))
+    assert state == SessionState.of(RunView(run_id="a", seq=7, delivery=QUEUE))
     assert effects == (RunAccepted(run_id="a"),)
     state, _ = decide(state, enter("a"))
     assert decide(state, enter("a")) == (state, ())
@@ -233,9 +240,98 @@ def test_l9_a_step_boundary_folds_what_steers_in_order_and_leaves_what_queues() 
 
 def test_l9_a_covered_run_in_the_queue_is_a_defect_that_shows() -> None:
     state = busy_with(("b", STEER))
-    impossible = replace(state, runs=(state.runs[0], replace(state.runs[1], cancel_requested=True)))
+    impossible = replace(state, queued=(replace(state.queued[0], cancel_requested=True),))
     with pytest.raises(AssertionError, match="L5"):
         decide(impossible, DrainStep(run_id="a"))
+
+
+def queue_of(count: int) -> SessionState:
+    """Run a is active and r2, r3 … wait behind it, all but one to steer it."""
+    return busy_with(*((f"r{seq}", QUEUE if seq == 3 else STEER) for seq in range(2, count + 2)))
+
+
+@pytest.mark.parametrize("command", [CancelSession(at_once=2), ClearQueue(at_once=2)])
+def test_l9_l12_d11_a_cancel_finishes_the_head_of_a_long_queue_and_covers_the_rest(command: Command) -> None:
+    state, effects = decide(queue_of(6), command)
+    asked = (CancelRequested(run_id="a"),) if isinstance(command, CancelSession) else ()
+    assert effects == (canceled("r2"), canceled("r3"), QueueCovered(first=4, last=7), *asked)
+    assert state.queued == ()
+    assert [run.run_id for run in state.covered] == ["r4", "r5", "r6", "r7"]
+    assert [state.position(run.run_id) for run in state.covered] == [None] * 4
+    assert decide(state, CancelRun(run_id="r5")) == (state, ()), "it is canceled already"
+    with pytest.raises(InvalidTransition):
+        decide(state, ChangeDelivery(run_id="r5", delivery=QUEUE))
+
+
+def test_l9_d11_a_covered_run_is_passed_over_by_steps_and_by_the_hand_over() -> None:
+    state, _ = play(ClearQueue(at_once=1), accept("later", 9), enter("later"), state=queue_of(3))
+    assert decide(state, DrainStep(run_id="a")) == (state, ())
+    state, effects = decide(state, end("a"))
+    assert effects[1:] == (RunStarted(run_id="later"),)
+    assert [run.run_id for run in state.covered] == ["r3", "r4"]
+    state, effects = decide(state, end("later"))
+    assert effects == (RunFinished(run_id="later", outcome=Outcome.END_TURN),)
+    assert not state.busy
+
+
+def test_l9_e1_d11_covered_runs_are_finished_in_batches_in_order_and_the_last_one_settles_the_cover() -> None:
+    state, _ = decide(queue_of(5), CancelSession(at_once=0))
+    state, first = decide(state, FinishCovered(at_once=3))
+    state, second = decide(state, FinishCovered(at_once=3))
+    assert first == (canceled("r2"), canceled("r3"), canceled("r4"))
+    assert second == (canceled("r5"), canceled("r6"), CoverSettled())
+    assert decide(state, FinishCovered(at_once=3)) == (state, ())
+
+
+def test_l12_d11_a_cover_of_the_queue_leaves_out_a_prompt_that_has_not_entered() -> None:
+    """It was accepted between two that are queued: what the disk has of the cancel must not reach it."""
+    state, _ = play(accept("slow", 4), accept("r5", 5), enter("r5"), state=queue_of(2))
+    state, effects = decide(state, ClearQueue(at_once=1))
+    assert effects == (canceled("r2"), QueueCovered(first=3, last=3), QueueCovered(first=5, last=5))
+    assert states(decide(state, enter("slow"))[0])["slow"] is RunState.QUEUED
+
+
+def test_b6_d11_a_crash_between_batches_starts_nothing_that_was_covered() -> None:
+    covered = [RunView(run_id=name, seq=seq, delivery=STEER, state=RunState.QUEUED, cancel_requested=True)
+               for seq, name in ((2, "b"), (3, "c"))]  # fmt: skip
+    later = RunView(run_id="d", seq=4, delivery=QUEUE, state=RunState.QUEUED)
+    state, effects = decide(SessionState(), Restore(runs=(later, *covered), resume=True))
+    assert effects == (RunStarted(run_id="d"),)
+    assert decide(state, FinishCovered())[1] == (canceled("b"), canceled("c"), CoverSettled())
+
+
+def work_of(state: SessionState, *commands: Command) -> int:
+    """How many bytecodes of the core some commands take: a count that no clock and no machine changes."""
+    count = 0
+    core = inspect.getsourcefile(lifecycle) or ""
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(core.removesuffix("lifecycle.py")):
+            return None
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        play(*commands, state=state)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_d11_accepting_a_prompt_takes_no_more_work_behind_a_long_queue() -> None:
+    prompt = (accept("new", 9_999), enter("new"))
+    short, long = work_of(queue_of(10), *prompt), work_of(queue_of(2_000), *prompt)
+    assert short <= long <= short * 1.2
+
+
+def test_d11_positions_and_single_cancels_do_not_look_through_the_queue() -> None:
+    queue = queue_of(2_000)
+    assert work_of(queue, CancelRun(run_id="r1000")) <= work_of(queue_of(10), CancelRun(run_id="r5")) * 1.2
+    assert queue.position("r1000") == 999
 
 
 def test_l10_a_prompt_that_finds_no_further_step_runs_as_its_own_turn() -> None:
@@ -332,7 +428,7 @@ def test_l12_clear_queue_leaves_the_active_run_and_the_reservations_alone() -> N
     before, _ = play(accept("d", 4), state=busy_with(("b", STEER), ("c", QUEUE)))
     state, effects = decide(before, ClearQueue())
     assert effects == (canceled("b"), canceled("c"))
-    assert state == SessionState(runs=(before.runs[0], before.runs[3]))
+    assert state == SessionState.of(before.runs[0], before.runs[3])
 
 
 def test_l12_cancel_of_an_accepted_run_holds_when_it_enters_and_spares_its_sibling() -> None:
@@ -401,6 +497,7 @@ def test_l15_core_has_no_clock_log_store_or_randomness_to_disagree_with() -> Non
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert modules == {
         "dataclasses",
+        "itertools",
         "typing",
         "longboat.core.commands",
         "longboat.core.effects",

@@ -20,11 +20,12 @@ from longboat.core.commands import (
     DrainStep,
     EndTurn,
     Enter,
+    FinishCovered,
     Leave,
     Restore,
     SendStep,
 )
-from longboat.core.effects import Effect, RunFinished, RunFolded, RunResumed, RunStarted
+from longboat.core.effects import CoverSettled, Effect, QueueCovered, RunFinished, RunFolded, RunResumed, RunStarted
 from longboat.core.lifecycle import decide
 from longboat.core.state import InvalidTransition, RunView, SessionState
 from longboat.errors import TooLate, WorkspaceClosing
@@ -46,6 +47,8 @@ class World:
     """Canceled before they had started: they may end in no other way."""
     asked: frozenset[str] = frozenset()
     """Asked to stop while active: they may end as they like, but not be resumed."""
+    covers: frozenset[tuple[int, int]] = frozenset()
+    """What a disk has of cancels whose runs are not all finished: first and last seq."""
 
 
 def commands(world: World, deliveries: Deliveries) -> Iterator[Command]:
@@ -56,16 +59,29 @@ def commands(world: World, deliveries: Deliveries) -> Iterator[Command]:
         yield Enter(run_id=name)
         yield CancelRun(run_id=name)
     yield from (CancelSession(), ClearQueue(), Leave())
+    yield from (CancelSession(at_once=0), ClearQueue(at_once=1), FinishCovered(at_once=1))
     if world.session.active is not None:
         active = world.session.active.run_id
         yield from (DrainStep(run_id=active), SendStep(run_id=active))
         yield from (EndTurn(run_id=active, outcome=outcome) for outcome in Outcome)
-    yield from (Restore(runs=on_disk(world.session), resume=resume) for resume in (False, True))
+    yield from (Restore(runs=on_disk(world), resume=resume) for resume in (False, True))
 
 
-def on_disk(session: SessionState) -> tuple[RunView, ...]:
-    """What a crash leaves: no mark, no leaving, no knowledge of what was sent."""
-    return tuple(replace(run, sent=False) for run in session.runs)
+def on_disk(world: World) -> tuple[RunView, ...]:
+    """What a crash leaves: no mark, no leaving, no knowledge of what was sent; queued runs are canceled by a cover."""
+
+    def read(run: RunView) -> RunView:
+        covered = any(first <= run.seq <= last for first, last in world.covers)
+        asked = covered if run.state is RunState.QUEUED else run.cancel_requested
+        return replace(run, sent=False, cancel_requested=asked)
+
+    return tuple(read(run) for run in world.session.runs)
+
+
+def covers_after(world: World, effects: tuple[Effect, ...]) -> frozenset[tuple[int, int]]:
+    if any(isinstance(effect, CoverSettled) for effect in effects):
+        return frozenset()
+    return world.covers | {(effect.first, effect.last) for effect in effects if isinstance(effect, QueueCovered)}
 
 
 def step(world: World, command: Command) -> tuple[World, tuple[Effect, ...]]:
@@ -87,13 +103,14 @@ def step(world: World, command: Command) -> tuple[World, tuple[Effect, ...]]:
         finished=world.finished | {effect.run_id for effect in effects if isinstance(effect, RunFinished)},
         doomed=world.doomed | covered(world.session, command),
         asked=world.asked | asked_to_stop(world.session, command),
+        covers=covers_after(world, effects),
     )
     return after, effects
 
 
 def covered(session: SessionState, command: Command) -> frozenset[str]:
     """Those not yet started that a cancel is about."""
-    waiting = {run.run_id: run.state for run in session.runs if run.state in (RunState.ACCEPTED, RunState.QUEUED)}
+    waiting = {run.run_id: run.state for run in (*session.accepted, *session.queued)}
     match command:
         case CancelSession():
             return frozenset(waiting)
@@ -132,13 +149,22 @@ def check_session(world: World) -> None:
     assert mark is None or any(run.seq <= mark for run in accepted), "L7: no stale mark"
     assert not any(run.cancel_requested or (mark and run.seq <= mark) for run in queued), "L5: none covered is queued"
     assert session.leaving or session.busy or not queued, "L11: never a queue without an active run"
+    assert on_disk(world) == tuple(replace(run, sent=False) for run in session.runs), (
+        "L15: the disk knows who is covered"
+    )
+    assert {run.run_id for run in session.covered} <= world.doomed, "L9: only a cancel takes a run out of the queue"
+    assert session.covered or not world.covers, "a cover goes with the last run it covers"
 
 
 def check_endings(before: World, after: World, effects: tuple[Effect, ...]) -> None:
     ends = [effect.run_id for effect in effects if isinstance(effect, RunFinished)]
     assert len(ends) == len(set(ends)), "E1: one end each"
-    assert before.finished.isdisjoint(effect.run_id for effect in effects), "nothing happens to a finished run"
+    assert before.finished.isdisjoint(runs_of(effects)), "nothing happens to a finished run"
     assert set(ends) == after.finished - before.finished
+
+
+def runs_of(effects: tuple[Effect, ...]) -> set[str]:
+    return {effect.run_id for effect in effects if not isinstance(effect, QueueCovered | CoverSettled)}
 
 
 def check_cancels(before: World, command: Command, after: World, effects: tuple[Effect, ...]) -> None:
@@ -229,9 +255,11 @@ def test_every_sequence_of_any_length_keeps_the_rules_and_can_be_run_to_its_end(
 def run_out(world: World) -> World:
     """Enter what is accepted and end what is active, until nothing is left to do."""
     if world.session.leaving:
-        world, _ = step(world, Restore(runs=on_disk(world.session), resume=True))
+        world, _ = step(world, Restore(runs=on_disk(world), resume=True))
     for run in world.session.in_state(RunState.ACCEPTED):
         world, _ = step(world, Enter(run_id=run.run_id))
+    while world.session.covered:
+        world, _ = step(world, FinishCovered(at_once=1))
     while world.session.active is not None:
         world, _ = step(world, EndTurn(run_id=world.session.active.run_id, outcome=Outcome.ERROR))
     return world

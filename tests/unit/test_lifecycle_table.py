@@ -1,6 +1,7 @@
 """The table of the lifecycle, cell by cell: on one run, through `decide()` on a session, and from disk (B6)."""
 
 import copy
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -15,6 +16,7 @@ from longboat.core.commands import (
     EndTurn,
     Enter,
     FailRun,
+    FinishCovered,
     Restore,
     SendStep,
 )
@@ -71,7 +73,8 @@ def test_every_cell_leads_where_the_spec_says_or_raises_and_changes_nothing(
 
 
 # The same through `decide()`: what one command does to run `x`, by the state it finds `x` in.
-# `-` raises, `=` changes nothing, a state is where x goes; "gone" is absent from the session because it is finished.
+# `-` raises, `=` changes nothing, a state is where x goes; "over" and "gone" are absent from the
+# session because they are finished.
 
 STEER = Delivery.STEER
 HOST = RunView(run_id="host", seq=1, delivery=STEER, state=RunState.ACTIVE)
@@ -82,22 +85,24 @@ def x(state: RunState, *, sent: bool = False) -> RunView:
 
 
 SITUATIONS = {
-    "accepted, idle": SessionState(runs=(x(RunState.ACCEPTED),)),
-    "accepted, busy": SessionState(runs=(HOST, x(RunState.ACCEPTED))),
-    "accepted, covered": SessionState(runs=(HOST, x(RunState.ACCEPTED)), mark=2),
-    "queued": SessionState(runs=(HOST, x(RunState.QUEUED))),
-    "active": SessionState(runs=(x(RunState.ACTIVE),)),
-    "folded, not sent": SessionState(runs=(HOST, x(RunState.FOLDED))),
-    "folded, sent": SessionState(runs=(HOST, x(RunState.FOLDED, sent=True))),
+    "accepted, idle": SessionState.of(x(RunState.ACCEPTED)),
+    "accepted, busy": SessionState.of(HOST, x(RunState.ACCEPTED)),
+    "accepted, covered": SessionState.of(HOST, x(RunState.ACCEPTED), mark=2),
+    "queued": SessionState.of(HOST, x(RunState.QUEUED)),
+    "queued, covered": SessionState.of(HOST, replace(x(RunState.QUEUED), cancel_requested=True)),
+    "active": SessionState.of(x(RunState.ACTIVE)),
+    "folded, not sent": SessionState.of(HOST, x(RunState.FOLDED)),
+    "folded, sent": SessionState.of(HOST, x(RunState.FOLDED, sent=True)),
     "gone": SessionState(),
 }
 
 COMMANDS: dict[str, Command] = {
     "enter": Enter(run_id="x"),
     "cancel": CancelRun(run_id="x"),
-    "cancel session": CancelSession(),
+    "cancel all": CancelSession(),
     "fail": FailRun(run_id="x"),
     "clear": ClearQueue(),
+    "finish rest": FinishCovered(),
     "edit": ChangeDelivery(run_id="x", delivery=Delivery.QUEUE),
     "drain host": DrainStep(run_id="host"),
     "drain x": DrainStep(run_id="x"),
@@ -109,20 +114,21 @@ COMMANDS: dict[str, Command] = {
 
 # fmt: off
 REACTIONS = {
-    #                  accepted:                              queued      active      folded:                 gone
-    #                  idle         busy         covered                              not sent    sent
-    "enter":          ("active",    "queued",    "finished",  "=",        "=",        "=",        "=",        "="),
-    "cancel":         ("accepted!", "accepted!", "accepted!", "finished", "active!",  "finished", "too late", "="),
-    "cancel session": ("accepted!", "accepted!", "accepted!", "finished", "active!",  "folded",   "folded>",  "="),
-    "fail":           ("finished",  "finished",  "finished",  "finished", "-",        "-",        "-",        "="),
-    "clear":          ("=",         "=",         "=",         "finished", "=",        "=",        "=",        "="),
-    "edit":           ("accepted~", "accepted~", "accepted~", "queued~",  "-",        "-",        "-",        "-"),
-    "drain host":     ("-",         "=",         "=",         "folded",   "-",        "=",        "=",        "-"),
-    "drain x":        ("-",         "-",         "-",         "-",        "=",        "-",        "-",        "-"),
-    "send host":      ("-",         "=",         "=",         "=",        "-",        "folded>",  "=",        "-"),
-    "send x":         ("-",         "-",         "-",         "-",        "=",        "-",        "-",        "-"),
-    "end host":       ("-",         "accepted",  "accepted",  "active",   "-",        "finished", "finished", "-"),
-    "end x":          ("-",         "-",         "-",         "-",        "finished", "-",        "-",        "-"),
+    #              accepted:                              queued:               active     folded:                gone
+    #              idle         busy         covered                 covered               not sent   sent
+    "enter":       ("active",    "queued",    "over",      "=",       "=",       "=",       "=",       "=",        "="),
+    "cancel":      ("accepted!", "accepted!", "accepted!", "over",    "=",       "active!", "over",    "too late", "="),
+    "cancel all":  ("accepted!", "accepted!", "accepted!", "over",    "queued!", "active!", "folded",  "folded>",  "="),
+    "fail":        ("over",      "over",      "over",      "over",    "=",       "-",       "-",       "-",        "="),
+    "clear":       ("=",         "=",         "=",         "over",    "=",       "=",       "=",       "=",        "="),
+    "finish rest": ("=",         "=",         "=",         "=",       "over",    "=",       "=",       "=",        "="),
+    "edit":        ("accepted~", "accepted~", "accepted~", "queued~", "-",       "-",       "-",       "-",        "-"),
+    "drain host":  ("-",         "=",         "=",         "folded",  "=",       "-",       "=",       "=",        "-"),
+    "drain x":     ("-",         "-",         "-",         "-",       "-",       "=",       "-",       "-",        "-"),
+    "send host":   ("-",         "=",         "=",         "=",       "=",       "-",       "folded>", "=",        "-"),
+    "send x":      ("-",         "-",         "-",         "-",       "-",       "=",       "-",       "-",        "-"),
+    "end host":    ("-",         "accepted",  "accepted",  "active",  "queued!", "-",       "over",    "over",     "-"),
+    "end x":       ("-",         "-",         "-",         "-",       "-",       "over",    "-",       "-",        "-"),
 }
 # fmt: on
 
@@ -130,7 +136,7 @@ REACTIONS = {
 def spell(run: RunView | None) -> str:
     """A run in the words of the table: `!` asked to stop, `~` edited to queue, `>` sent."""
     if run is None:
-        return "finished"
+        return "over"
     edited = run.delivery is Delivery.QUEUE
     return f"{run.state}{'!' * run.cancel_requested}{'~' * edited}{'>' * run.sent}"
 

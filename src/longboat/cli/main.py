@@ -62,6 +62,7 @@ HINTS: dict[str, str] = {
     "config_invalid": "`longboat config --schema` shows what a longboat.json may hold.",
     "store_unavailable": "`longboat doctor` shows the data directory and the free disk space.",
     "data_dir_gone": "`longboat session export ID` still saves a session; then `longboat stop --force`.",
+    "cancel_not_durable": "`longboat doctor` shows the data directory and the free disk space.",
 }
 """The next step for each error that has one at the command line."""
 

@@ -22,9 +22,15 @@ class Enter:
     run_id: str
 
 
+CANCEL_BATCH = 100
+"""How many queued runs a cancel finishes in one transaction: more would hold everybody up (L9)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelSession:
-    """Cancel all that was accepted so far."""
+    """Cancel all that was accepted so far. Of a long queue the first runs are finished now, the others are covered."""
+
+    at_once: int = CANCEL_BATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +49,16 @@ class FailRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearQueue:
-    """Cancel what is queued and leave the active run alone."""
+    """Cancel what is queued and leave the active run alone. A long queue is finished in batches, too."""
+
+    at_once: int = CANCEL_BATCH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishCovered:
+    """Finish the next runs that a cancel has covered."""
+
+    at_once: int = CANCEL_BATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +111,7 @@ Command = (
     | CancelRun
     | FailRun
     | ClearQueue
+    | FinishCovered
     | ChangeDelivery
     | DrainStep
     | SendStep

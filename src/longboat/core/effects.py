@@ -48,6 +48,19 @@ class CancelRequested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCovered:
+    """Every queued run of the session with a seq from `first` to `last` is canceled; their ends follow in batches."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverSettled:
+    """The last run that a cancel covered is finished: what was recorded of the cover can go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryChanged:
     run_id: str
 
@@ -62,7 +75,7 @@ class RunFinished:
     transcript: bool = False
 
 
-Effect = (
+RunEffect = (
     RunAccepted
     | RunQueued
     | RunStarted
@@ -73,3 +86,6 @@ Effect = (
     | DeliveryChanged
     | RunFinished
 )
+"""What happens to one run."""
+
+Effect = RunEffect | QueueCovered | CoverSettled

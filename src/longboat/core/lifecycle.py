@@ -6,6 +6,7 @@ a failed commit is undone by keeping the old state (L15). Must not know messages
 """
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import assert_never
 
 from longboat.core.commands import (
@@ -19,15 +20,18 @@ from longboat.core.commands import (
     EndTurn,
     Enter,
     FailRun,
+    FinishCovered,
     Leave,
     Restore,
     SendStep,
 )
 from longboat.core.effects import (
     CancelRequested,
+    CoverSettled,
     DeliveryChanged,
     Effect,
     PromptWithdrawn,
+    QueueCovered,
     RunAccepted,
     RunFinished,
     RunFolded,
@@ -35,7 +39,7 @@ from longboat.core.effects import (
     RunResumed,
     RunStarted,
 )
-from longboat.core.state import Happening, InvalidTransition, RunView, SessionState
+from longboat.core.state import Happening, InvalidTransition, Runs, RunView, SessionState, is_covered, place_of
 from longboat.errors import TooLate, WorkspaceClosing
 from longboat.wire.models import Delivery, Outcome, RunState
 
@@ -53,13 +57,15 @@ def decide(state: SessionState, command: Command) -> Decision:  # noqa: C901, PL
         case Enter():
             decision = _enter(state, command.run_id)
         case CancelSession():
-            decision = _cancel_session(state)
+            decision = _cancel_session(state, command.at_once)
         case CancelRun():
             decision = _cancel_run(state, command.run_id)
         case FailRun():
             decision = _fail_run(state, command.run_id)
         case ClearQueue():
-            decision = _clear_queue(state)
+            decision = _cancel_queued(state, command.at_once)
+        case FinishCovered():
+            decision = _finish_covered(state, command.at_once)
         case ChangeDelivery():
             decision = _change_delivery(state, command)
         case DrainStep():
@@ -80,10 +86,10 @@ def decide(state: SessionState, command: Command) -> Decision:  # noqa: C901, PL
 def _accept(state: SessionState, command: Accept) -> Decision:
     if state.leaving:
         raise WorkspaceClosing
-    if any(run.seq >= command.seq or run.run_id == command.run_id for run in state.runs):
+    if state.newest >= command.seq or command.run_id in state.seqs:
         raise InvalidTransition(f"seq {command.seq} or run_id {command.run_id} was handed out before")
     run = RunView(run_id=command.run_id, seq=command.seq, delivery=command.delivery)
-    return replace(state, runs=(*state.runs, run)), (RunAccepted(run_id=run.run_id),)
+    return state.put(run), (RunAccepted(run_id=run.run_id),)
 
 
 def _enter(state: SessionState, run_id: str, *, hold: bool = False) -> Decision:
@@ -93,26 +99,59 @@ def _enter(state: SessionState, run_id: str, *, hold: bool = False) -> Decision:
     if _covered(state, run):
         run.after(Happening.ENTER_COVERED)
         finished = RunFinished(run_id=run_id, outcome=Outcome.CANCELED, transcript=not state.busy)
-        return _without(state, run_id), (finished,)
+        return state.without(run_id), (finished,)
     if state.busy or state.leaving or hold:
-        return _put(state, run.after(Happening.ENTER_BUSY)), (RunQueued(run_id=run_id),)
-    return _put(state, run.after(Happening.ENTER_IDLE)), (RunStarted(run_id=run_id),)
+        return state.put(run.after(Happening.ENTER_BUSY)), (RunQueued(run_id=run_id),)
+    return state.put(run.after(Happening.ENTER_IDLE)), (RunStarted(run_id=run_id),)
 
 
 def _covered(state: SessionState, run: RunView) -> bool:
     return run.cancel_requested or (state.mark is not None and run.seq <= state.mark)
 
 
-def _cancel_session(state: SessionState) -> Decision:
-    accepted = state.in_state(RunState.ACCEPTED)
-    if accepted:
-        newest = accepted[-1].seq
-        state = replace(state, mark=newest if state.mark is None else max(state.mark, newest))
-    effects: list[Effect] = []
-    for run in (*accepted, *state.in_state(RunState.QUEUED), *state.in_state(RunState.ACTIVE)):
-        state, more = _cancel_run(state, run.run_id)
+def _cancel_session(state: SessionState, at_once: int) -> Decision:
+    asked = [run for run in state.accepted if not run.cancel_requested]
+    effects: list[Effect] = [CancelRequested(run_id=run.run_id) for run in asked]
+    if state.accepted:
+        newest = state.accepted[-1].seq
+        accepted = tuple(replace(run.after(Happening.CANCEL), cancel_requested=True) for run in state.accepted)
+        state = replace(state, accepted=accepted, mark=newest if state.mark is None else max(state.mark, newest))
+    state, more = _cancel_queued(state, at_once)
+    effects += more
+    if state.active is not None:
+        state, more = _cancel_run(state, state.active.run_id)
         effects += more
     return state, tuple(effects)
+
+
+def _cancel_queued(state: SessionState, at_once: int) -> Decision:
+    """Finish the head of the queue and cover the rest: what is covered is out of the queue from now on (L9)."""
+    head, rest = state.queued[:at_once], state.queued[at_once:]
+    covers = [QueueCovered(first=runs[0].seq, last=runs[-1].seq) for runs in _split(rest, state.accepted)]
+    covered = tuple(sorted((*state.covered, *rest), key=lambda run: run.seq))
+    state, finished = _finish_canceled(replace(state, queued=(), covered=covered), head)
+    return state, (*finished, *covers)
+
+
+def _split(queued: Runs, accepted: Runs) -> list[Runs]:
+    """Stretches of the queue. No accepted run lies inside one: it may be queued later, and is not covered then."""
+    edges = sorted({0, len(queued), *(place_of(queued, run.seq) for run in accepted)})
+    return [queued[start:end] for start, end in pairwise(edges)]
+
+
+def _finish_covered(state: SessionState, at_once: int) -> Decision:
+    finished = state.covered[:at_once]
+    if not finished:
+        return state, ()
+    state, effects = _finish_canceled(replace(state, covered=state.covered[at_once:]), finished)
+    return state, effects if state.covered else (*effects, CoverSettled())
+
+
+def _finish_canceled(state: SessionState, runs: Runs) -> Decision:
+    for run in runs:
+        run.after(Happening.CANCEL)
+    effects = tuple(RunFinished(run_id=run.run_id, outcome=Outcome.CANCELED) for run in runs)
+    return state.without(*(run.run_id for run in runs)), effects
 
 
 def _cancel_run(state: SessionState, run_id: str) -> Decision:
@@ -124,34 +163,26 @@ def _cancel_run(state: SessionState, run_id: str) -> Decision:
         raise TooLate(run_id, state.active.run_id)
     after = run.after(Happening.CANCEL)
     if after.state is not RunState.FINISHED:
-        return _put(state, replace(after, cancel_requested=True)), (CancelRequested(run_id=run_id),)
+        return state.put(replace(after, cancel_requested=True)), (CancelRequested(run_id=run_id),)
     finished = RunFinished(run_id=run_id, outcome=Outcome.CANCELED)
     if run.state is RunState.FOLDED:
-        return _without(state, run_id), (PromptWithdrawn(run_id=run_id), finished)
-    return _without(state, run_id), (finished,)
+        return state.without(run_id), (PromptWithdrawn(run_id=run_id), finished)
+    return state.without(run_id), (finished,)
 
 
 def _fail_run(state: SessionState, run_id: str) -> Decision:
     run = state.find(run_id)
-    if run is None:
+    if run is None or is_covered(run):
         return state, ()
     run.after(Happening.FAIL)
-    return _without(state, run_id), (RunFinished(run_id=run_id, outcome=Outcome.ERROR),)
-
-
-def _clear_queue(state: SessionState) -> Decision:
-    effects: list[Effect] = []
-    for run in state.in_state(RunState.QUEUED):
-        state, more = _cancel_run(state, run.run_id)
-        effects += more
-    return state, tuple(effects)
+    return state.without(run_id), (RunFinished(run_id=run_id, outcome=Outcome.ERROR),)
 
 
 def _change_delivery(state: SessionState, command: ChangeDelivery) -> Decision:
     run = state.find(command.run_id)
-    if run is None or run.state not in (RunState.ACCEPTED, RunState.QUEUED):
+    if run is None or run.state not in (RunState.ACCEPTED, RunState.QUEUED) or is_covered(run):
         raise InvalidTransition(f"{command.run_id} can no longer be edited")
-    return _put(state, replace(run, delivery=command.delivery)), (DeliveryChanged(run_id=run.run_id),)
+    return state.put(replace(run, delivery=command.delivery)), (DeliveryChanged(run_id=run.run_id),)
 
 
 def _drain_step(state: SessionState, run_id: str) -> Decision:
@@ -159,20 +190,21 @@ def _drain_step(state: SessionState, run_id: str) -> Decision:
     if host.cancel_requested or state.leaving:
         # What is queued by now was accepted after the cancel: folding it would cancel it too (L6).
         return state, ()
-    effects: list[Effect] = []
-    for run in state.in_state(RunState.QUEUED):
-        assert not _covered(state, run), "a covered run is never queued (L5, L12)"
-        if run.delivery is Delivery.STEER:
-            state = _put(state, run.after(Happening.FOLD))
-            effects.append(RunFolded(run_id=run.run_id, into=run_id))
-    return state, tuple(effects)
+    folded = [run.after(Happening.FOLD) for run in state.queued if run.delivery is Delivery.STEER]
+    if not folded:
+        return state, ()
+    assert not any(_covered(state, run) for run in folded), "a covered run is not in the queue (L5, L9, L12)"
+    state = replace(
+        state,
+        queued=tuple(run for run in state.queued if run.delivery is not Delivery.STEER),
+        folded=tuple(sorted((*state.folded, *folded), key=lambda run: run.seq)),
+    )
+    return state, tuple(RunFolded(run_id=run.run_id, into=run_id) for run in folded)
 
 
 def _send_step(state: SessionState, run_id: str) -> Decision:
     _active(state, run_id)
-    for run in state.in_state(RunState.FOLDED):
-        state = _put(state, replace(run, sent=True))
-    return state, ()
+    return replace(state, folded=tuple(replace(run, sent=True) for run in state.folded)), ()
 
 
 def _end_turn(state: SessionState, command: EndTurn) -> Decision:
@@ -183,39 +215,36 @@ def _end_turn(state: SessionState, command: EndTurn) -> Decision:
 
 
 def _finish_turn(state: SessionState, host: RunView, outcome: Outcome) -> Decision:
-    host.after(Happening.END)
     effects: list[Effect] = [RunFinished(run_id=host.run_id, outcome=outcome)]
-    for run in state.in_state(RunState.FOLDED):
+    for run in (host, *state.folded):
         run.after(Happening.END)
+    for run in state.folded:
         effects.append(RunFinished(run_id=run.run_id, outcome=outcome, folded_into=host.run_id))
-        state = _without(state, run.run_id)
-    return _without(state, host.run_id), tuple(effects)
+    over = [run.run_id for run in (host, *state.folded)]
+    return replace(state, folded=()).without(*over), tuple(effects)
 
 
 def _start_next(state: SessionState) -> Decision:
-    queued = state.in_state(RunState.QUEUED)
-    if state.busy or state.leaving or not queued:
+    if state.busy or state.leaving or not state.queued:
         return state, ()
-    first, *others = queued
-    state = _put(state, first.after(Happening.START))
-    effects: list[Effect] = [RunStarted(run_id=first.run_id)]
-    for run in others if first.delivery is Delivery.QUEUE else ():
-        if run.delivery is Delivery.STEER:
-            # The turn that it was to steer is over (L10): it must not end up in one that others have queued.
-            state = _put(state, replace(run, delivery=Delivery.QUEUE))
-            effects.append(DeliveryChanged(run_id=run.run_id))
-    return state, tuple(effects)
+    first, *others = state.queued
+    state = state.put(first.after(Happening.START))
+    late = [run for run in others if run.delivery is Delivery.STEER] if first.delivery is Delivery.QUEUE else []
+    if late:
+        # The turn that they were to steer is over (L10): they must not end up in one that others have queued.
+        state = replace(state, queued=tuple(replace(run, delivery=Delivery.QUEUE) for run in others))
+    return state, (RunStarted(run_id=first.run_id), *(DeliveryChanged(run_id=run.run_id) for run in late))
 
 
 def _restore(state: SessionState, command: Restore) -> Decision:
-    if state.runs:
+    if state.seqs:
         raise InvalidTransition("a session is restored before anything else")
-    state = replace(state, runs=tuple(sorted(command.runs, key=lambda run: run.seq)))
+    state = SessionState.of(*command.runs, leaving=state.leaving)
     effects: list[Effect] = []
     if state.active is not None:
         state, more = _restore_active(state, state.active, resume=command.resume)
         effects += more
-    for run in state.in_state(RunState.ACCEPTED):
+    for run in state.accepted:
         # Entered as if busy: what was queued before it is older and goes first; `_start_next` knows the order.
         state, more = _enter(state, run.run_id, hold=True)
         effects += more
@@ -229,7 +258,7 @@ def _restore_active(state: SessionState, active: RunView, *, resume: bool) -> De
     if resume and active.tries < MAX_TRIES:
         # The disk does not say whether a folded prompt's step was sent: withdrawing an answered one is the worse error.
         state, _ = _send_step(state, active.run_id)
-        return _put(state, replace(active, tries=active.tries + 1)), (RunResumed(run_id=active.run_id),)
+        return state.put(replace(active, tries=active.tries + 1)), (RunResumed(run_id=active.run_id),)
     return _finish_turn(state, active, Outcome.INTERRUPTED)
 
 
@@ -240,17 +269,9 @@ def _active(state: SessionState, run_id: str) -> RunView:
     return active
 
 
-def _put(state: SessionState, run: RunView) -> SessionState:
-    return replace(state, runs=tuple(run if run.run_id == old.run_id else old for old in state.runs))
-
-
-def _without(state: SessionState, run_id: str) -> SessionState:
-    return replace(state, runs=tuple(run for run in state.runs if run.run_id != run_id))
-
-
 def _drop_stale_mark(decision: Decision) -> Decision:
     """L7: a mark that no reservation can meet any more goes away, so that it never catches a later run."""
     state, effects = decision
-    if state.mark is None or any(run.seq <= state.mark for run in state.in_state(RunState.ACCEPTED)):
+    if state.mark is None or (state.accepted and state.accepted[0].seq <= state.mark):
         return decision
     return replace(state, mark=None), effects

@@ -66,7 +66,7 @@ def _with_usage(booking: Booking, session: Session, used: Tally) -> Session:
 
 def _title(session: Session, booking: Booking) -> str | None:
     """A session without a title takes its first prompt's first line; the small model may find a better one."""
-    first = next((booking.records[run_id] for run_id in booking.prompts), None)
+    first = next((booking.record(run_id) for run_id in booking.prompts), None)
     if first is None or (session.title and (first.options.shell is not None or not session.title.startswith("!"))):
         return None  # one that began with a person's command is named after the first prompt
     prompt = first.run.prompt.strip()

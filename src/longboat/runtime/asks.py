@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from longboat.errors import AlreadyAnswered, BadInput, PermissionNotFound, QuestionNotFound, StoreUnavailable
-from longboat.runtime.booking import Ending, Withdrawn
+from longboat.runtime.booking import Ending
 from longboat.runtime.clock import now
 from longboat.runtime.insistence import insist
 from longboat.store.protocol import Entry, Store, Unit, Write, WriteMissed
@@ -36,16 +36,15 @@ Ask = TypeVar("Ask", Permission, Question)
 
 @dataclass(slots=True)
 class Closing:
-    """Writes and events that withdraw what a run still asked, for the unit that ends it."""
+    """Events that withdraw what a run still asked, for the unit that ends it."""
 
-    writes: list[Write] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     again: list[Callable[[], object]] = field(default_factory=list)
     """To be called should it not be written: then it is still asked, and the end of the run withdraws it."""
 
     def joined(self, ending: Ending) -> Ending:
         """The end of a run, with this in its transaction."""
-        return replace(ending, withdrawn=Withdrawn(writes=self.writes, entries=self.entries))
+        return replace(ending, withdrawn=self.entries)
 
 
 class _Desk(Generic[Ask]):
@@ -114,9 +113,9 @@ class _Desk(Generic[Ask]):
                 del self._waiting[ask.id]  # answered, and nobody will hear it
             elif about(ask):
                 gone = msgspec.structs.replace(ask, state=AskState.WITHDRAWN)
-                # No number of rows: it may be answered in this very moment, and then stays so.
-                closing.writes.append(self._put(gone))
-                closing.entries.append(_entry(gone, Change.UPDATED, _notification(gone)))
+                # It may be answered in this very moment, and then stays so: the row decides, and one end is told.
+                told = _entry(gone, Change.UPDATED, _notification(gone))
+                closing.entries.append(replace(told, only_with=self._put(gone)))
                 closing.again.append(partial(self._wait_for, ask))
                 del self._waiting[ask.id]
                 future.cancel()
@@ -222,9 +221,7 @@ class Asks:
         if not closing.entries:
             return
         try:
-            await self._store.submit(
-                Unit(workspace_id=self._workspace_id, writes=closing.writes, entries=closing.entries)
-            )
+            await self._store.submit(Unit(workspace_id=self._workspace_id, entries=closing.entries))
         except StoreUnavailable:
             for wait in closing.again:
                 wait()

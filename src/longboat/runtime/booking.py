@@ -4,7 +4,7 @@ Owns how each effect is recorded. Works on copies, so a booking whose commit fai
 start or stop anything: the session does, after the commit.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -12,9 +12,11 @@ import msgspec
 
 from longboat.core.effects import (
     CancelRequested,
+    CoverSettled,
     DeliveryChanged,
     Effect,
     PromptWithdrawn,
+    QueueCovered,
     RunAccepted,
     RunFinished,
     RunFolded,
@@ -45,17 +47,6 @@ from longboat.wire.models import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withdrawn:
-    """What a run still asked when it ended, taken back."""
-
-    writes: Sequence[Write] = ()
-    entries: Sequence[Entry] = ()
-
-
-NOTHING_ASKED = Withdrawn()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """What a turn leaves for the terminal events of its runs, and what of its words is not on disk yet."""
 
@@ -64,8 +55,9 @@ class Ending:
     error: str
     writes: Sequence[Write] = ()
     entries: Sequence[Entry] = ()
-    withdrawn: Withdrawn = NOTHING_ASKED
-    """Kept apart: if the store will never take the turn's words, what its run asked is withdrawn all the same (A2)."""
+    withdrawn: Sequence[Entry] = ()
+    """What the run still asked, taken back. Kept apart: if the store will never take the turn's words, it is withdrawn
+    all the same (A2)."""
 
 
 NO_TURN = Ending(message_id=None, text="", error="")
@@ -83,22 +75,26 @@ class Booking:
         after: SessionState,
         next_message_seq: Callable[[], int],
         *,
+        new: Iterable[RunRecord] = (),
         ending: Ending = NO_TURN,
         prompt: str | None = None,
         by: str | None = None,
     ) -> None:
-        """`prompt`: the new text of a run that is edited. `by`: the client that wants all this."""
+        """`new`: records that take part besides. `prompt`: the new text of a run that is edited. `by`: the client that
+        wants all this."""
         self._session = session
         self._after = after
         self._next_message_seq = next_message_seq
         self._ending = ending
         self._prompt = prompt
         self._by = by
-        self._writes = [*ending.writes, *ending.withdrawn.writes]
-        self._entries = [*ending.entries, *ending.withdrawn.entries]
+        self._writes = [*ending.writes]
+        self._entries = [*ending.entries, *ending.withdrawn]
         self._bodies: list[bytes] = []
         self.at = now()
-        self.records = dict(records)
+        self._records = records
+        self.changed: dict[str, RunRecord] = {record.run.run_id: record for record in new}
+        """The records that are to take the place of those known so far."""
         self.prompts: dict[str, Message] = {}
         """The user messages that this decision writes, by run."""
 
@@ -116,7 +112,7 @@ class Booking:
         self._cut()
         return Unit(workspace_id=self._session.workspace_id, writes=self._writes, entries=self._entries)
 
-    def book(self, effect: Effect) -> None:
+    def book(self, effect: Effect) -> None:  # noqa: C901 — one case an effect
         match effect:
             case RunAccepted():
                 self._accept(effect.run_id)
@@ -126,8 +122,8 @@ class Booking:
                 self._change(effect.run_id, state=RunState.ACTIVE, started_at=self.at)
                 self._say(effect.run_id)
             case RunResumed():
-                record = self.records[effect.run_id]
-                self.records[effect.run_id] = replace(record, tries=record.tries + 1)
+                record = self.record(effect.run_id)
+                self.changed[effect.run_id] = replace(record, tries=record.tries + 1)
                 self._change(effect.run_id)
             case RunFolded():
                 self._change(effect.run_id, state=RunState.FOLDED, folded_into=effect.into, started_at=self.at)
@@ -136,6 +132,11 @@ class Booking:
                 self._change(effect.run_id, cancel_requested=True, canceled_by=self._by)
             case DeliveryChanged():
                 self._edit(effect.run_id)
+            case QueueCovered():
+                cover = {"first_seq": effect.first, "last_seq": effect.last, "canceled_by": self._by}
+                self.add(Write("cancel_cover_insert", {"session_id": self._session.id, **cover}, rows=1))
+            case CoverSettled():
+                self.add(Write("cancel_covers_delete", {"session_id": self._session.id}))
             case PromptWithdrawn():
                 pass  # the session withdraws the message it knows
             case RunFinished():
@@ -147,23 +148,27 @@ class Booking:
         self.add(Write("message_delete", {"message_id": message.id}, rows=1))
         self.tell(Change.DELETED, message)
 
+    def record(self, run_id: str) -> RunRecord:
+        changed = self.changed.get(run_id)
+        return self._records[run_id] if changed is None else changed
+
     def run(self, run_id: str) -> Run:
-        return self.records[run_id].run
+        return self.record(run_id).run
 
     def _alter(self, run_id: str, **changes: Any) -> None:
-        record = self.records[run_id]
+        record = self.record(run_id)
         run = msgspec.structs.replace(record.run, position=self._after.position(run_id), **changes)
-        self.records[run_id] = replace(record, run=run)
+        self.changed[run_id] = replace(record, run=run)
 
     def _accept(self, run_id: str) -> None:
         self._alter(run_id)
         self.add(Write("messages_forget", {"session_id": self._session.id}))  # what was undone cannot be redone now
-        self.add(insert_run(self.records[run_id], self._session.workspace_id))
+        self.add(insert_run(self.record(run_id), self._session.workspace_id))
         self.tell(Change.CREATED, self.run(run_id))
 
     def _change(self, run_id: str, **changes: Any) -> None:
         self._alter(run_id, **changes)
-        self.add(update_run(self.records[run_id]))
+        self.add(update_run(self.record(run_id)))
         self.tell(Change.UPDATED, self.run(run_id))
 
     def _edit(self, run_id: str) -> None:
@@ -175,7 +180,7 @@ class Booking:
 
     def _say(self, run_id: str) -> None:
         """The prompt becomes a user message, in the transaction that starts or folds its run: once, never twice."""
-        record = self.records[run_id]
+        record = self.record(run_id)
         parts: list[Part] = [TextPart(text=record.run.prompt)] if record.run.prompt else []
         for file in record.attachments:
             parts.append(FilePart(name=file.name, media_type=file.media_type, text=file.text, data=file.data))

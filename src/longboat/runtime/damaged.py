@@ -4,7 +4,6 @@ Owns how that is recorded without decoding what is damaged. Must not touch any o
 """
 
 import logging
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -34,7 +33,8 @@ async def end_runs(store: Store, workspace_id: str, session_id: str, why: Longbo
     writes = [Write("run_give_up", {"seq": row["seq"], "error": error, "finished_at": at}, rows=1) for row in runs]
     entries = [entry for end in ends for entry in end]
     await asks.load()
-    more_writes, more_entries = _withdrawn(runs, asks)
+    more_entries = [entry for row in runs for entry in asks.withdraw(legible(row["run_id"])).entries]
+    more_writes: list[Write] = []
     for message in await _open_messages(store, workspace_id, session_id):
         closed = _closed(message, why.message, at)
         more_writes.append(put_message(closed))
@@ -84,12 +84,6 @@ def _end(row: Row, error: str, at: str) -> list[Entry]:
     told = [Entry(bodies=tuple(bodies), session_id=session_id, parent_session_id=parent)] if bodies else []
     end = Entry(bodies=(terminal,), session_id=session_id, parent_session_id=parent, run_seq=row["seq"])
     return [*told, end]
-
-
-def _withdrawn(runs: Sequence[Row], asks: Asks) -> tuple[list[Write], list[Entry]]:
-    closings = [asks.withdraw(legible(row["run_id"])) for row in runs]
-    writes = [write for closing in closings for write in closing.writes]
-    return writes, [entry for closing in closings for entry in closing.entries]
 
 
 async def _open_messages(store: Store, workspace_id: str, session_id: str) -> list[Message]:

@@ -6,33 +6,40 @@ for people, nor HTTP, SQL or providers.
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
 
 from longboat.core.commands import (
+    CancelRun,
+    CancelSession,
+    ClearQueue,
     Command,
     DrainStep,
     EndTurn,
     FailRun,
+    FinishCovered,
     SendStep,
 )
 from longboat.core.effects import (
     CancelRequested,
+    CoverSettled,
     Effect,
     PromptWithdrawn,
+    QueueCovered,
     RunFinished,
     RunFolded,
     RunResumed,
     RunStarted,
 )
 from longboat.core.lifecycle import decide
-from longboat.core.state import SessionState
-from longboat.errors import SessionNotFound
+from longboat.core.state import SessionState, is_covered, place_of
+from longboat.errors import CancelNotDurable, SessionNotFound, StoreUnavailable
+from longboat.runtime import insistence
 from longboat.runtime.account import enter, title_write
-from longboat.runtime.booking import NO_TURN, NOTHING_ASKED, Booking, Ending
+from longboat.runtime.booking import NO_TURN, Booking, Ending
 from longboat.runtime.ends import Stop
 from longboat.runtime.home import Home
 from longboat.runtime.insistence import insist
@@ -45,6 +52,23 @@ from longboat.wire.events import Change
 from longboat.wire.models import Message, Outcome, Run, RunState, Session, Usage
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cover:
+    """Whose cancel covers the queued runs with a seq from `first` to `last`."""
+
+    first: int
+    last: int
+    by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cancel:
+    """A cancel that is to be written, and who wants it."""
+
+    command: CancelSession | CancelRun | ClearQueue
+    by: str | None
 
 
 class Helm:
@@ -61,6 +85,13 @@ class Helm:
         self._mailbox = Mailbox(home.tasks, name=f"session {session.id}", on_idle=home.settled)
         self._gone = False
         self._changed: asyncio.Future[None] | None = None
+        self._covers: list[_Cover] = []
+        self._finishing = False
+        """Runs that a cancel covers are being finished, batch after batch."""
+        self._unsaved: list[_Cancel] = []
+        """Cancels that the store could not take. No other decision is written before them."""
+        self._saving = False
+        """They are to be tried again soon."""
         self.summary_seq = summary_seq
 
     # What others may look at
@@ -76,18 +107,30 @@ class Helm:
     @property
     def engaged(self) -> bool:
         """Something is unfinished, or being decided."""
-        return bool(self._state.runs) or self._mailbox.working
+        return bool(self._state.seqs) or self._mailbox.working
 
     def run(self, run_id: str) -> Run | None:
         """An unfinished run, with its present place in the queue."""
         record = self._records.get(run_id)
-        if record is None:
-            return None
-        return msgspec.structs.replace(record.run, position=self._state.position(run_id))
+        return self.placed(record.run) if record is not None else None
+
+    def placed(self, run: Run) -> Run:
+        """A run of this session with its present place in the queue; one that a cancel has taken out of it says so."""
+        view = self._state.find(run.run_id)
+        if view is not None and is_covered(view):
+            run = self._as_canceled(run)
+        return msgspec.structs.replace(run, position=self._state.position(run.run_id))
 
     def queued(self) -> list[Run]:
-        runs = [self.run(view.run_id) for view in self._state.in_state(RunState.QUEUED)]
-        return [run for run in runs if run is not None]
+        """The runs that wait, first one first."""
+        state = self._state
+        return [
+            msgspec.structs.replace(
+                self._records[view.run_id].run,
+                position=state.busy + place + place_of(state.accepted, view.seq),
+            )
+            for place, view in enumerate(state.queued)
+        ]
 
     async def wait_until(self, holds: Callable[[SessionState], bool]) -> None:
         """Until a committed state of the session is so."""
@@ -144,22 +187,44 @@ class Helm:
         self,
         command: Command,
         *,
-        records: list[RunRecord] | None = None,
+        records: Sequence[RunRecord] = (),
         ending: Ending = NO_TURN,
         prompt: str | None = None,
         by: str | None = None,
     ) -> None:
+        """Decide and commit a command, then act on it. Cancels that could not be written go first: their place in the
+        order of decisions is that of their request (L15)."""
         after, effects = decide(self._state, command)
-        known = self._records | {record.run.run_id: record for record in records or ()}
+        if effects and self._unsaved:
+            await self._save_cancels()
+            after, effects = decide(self._state, command)
+        changed = {record.run.run_id: record for record in records}
         if effects or (self._used.usage != Usage() and isinstance(command, DrainStep)):
-            booking = Booking(self._session, known, after, self.next_message_seq, ending=ending, prompt=prompt, by=by)
+            booking = Booking(
+                self._session,
+                self._records,
+                after,
+                self.next_message_seq,
+                new=records,
+                ending=ending,
+                prompt=prompt,
+                by=by,
+            )
             session = await self._commit(booking, effects, after)
-            known = booking.records
+            changed = booking.changed
             self._folded |= {e.run_id: booking.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
             self._put_session(session, booking)
-        self._state, self._records = after, known
+        self._state = after
+        self._records |= changed
         for effect in effects:
-            self._act(effect)
+            self._act(effect, by)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """After a decision: finish what a cancel covers, and wake those who wait for a state of the session."""
+        if self._state.covered and not self._finishing:
+            self._finishing = True
+            self._finish_next_batch()
         if self._changed is not None:
             self._changed.set_result(None)
             self._changed = None
@@ -180,13 +245,17 @@ class Helm:
         retitled = session.title != self._session.title
         self._session = session
         if retitled:
-            first = booking.records[next(iter(booking.prompts))]
+            first = booking.record(next(iter(booking.prompts)))
             if first.options.shell is None:  # no model has a part in a person's command
                 title = write_title(self._home, self, session.title, first.run)
                 self._home.tasks.spawn(title, name=f"title {session.id}")
 
-    def _act(self, effect: Effect) -> None:
+    def _act(self, effect: Effect, by: str | None) -> None:
         match effect:
+            case QueueCovered():
+                self._covers.append(_Cover(first=effect.first, last=effect.last, by=by))
+            case CoverSettled():
+                self._covers.clear()
             case RunStarted() | RunResumed():
                 # Registered before anything else can run, so a cancel that comes now finds it.
                 self._turn = Turn(self._home, self, self._records[effect.run_id])
@@ -201,6 +270,81 @@ class Helm:
                 self._folded.pop(effect.run_id, None)
                 self._home.run_finished(self._records.pop(effect.run_id).run)
 
+    # Cancels: of a long queue, and those that cannot be written
+
+    def _as_canceled(self, run: Run) -> Run:
+        by = next((cover.by for cover in self._covers if cover.first <= run.seq <= cover.last), run.canceled_by)
+        return msgspec.structs.replace(run, cancel_requested=True, canceled_by=by)
+
+    def _finish_next_batch(self) -> None:
+        self._mailbox.post(self._finish_batch)
+
+    async def _finish_batch(self) -> None:
+        """Finish some of the runs that a cancel covers; whatever else was asked of the session goes before the rest."""
+        command = FinishCovered()
+        covered = [self._records[view.run_id] for view in self._state.covered[: command.at_once]]
+        try:
+            await self._apply(command, records=[replace(rec, run=self._as_canceled(rec.run)) for rec in covered])
+        except StoreUnavailable:
+            asyncio.get_running_loop().call_later(insistence.RETRY_S, self._finish_next_batch)
+            return
+        except Exception:
+            logger.exception("canceled runs could not be finished", extra={"session_id": self._session.id})
+            self._finishing = False
+            return
+        self._finishing = bool(self._state.covered)
+        if self._finishing:
+            self._finish_next_batch()
+
+    async def _cancel(self, command: CancelSession | CancelRun | ClearQueue, by: str | None) -> None:
+        """If the cancel cannot be written, what it covers is stopped all the same, and it is written later (L15)."""
+        try:
+            await self._apply(command, by=by)
+        except StoreUnavailable as error:
+            if isinstance(command, CancelRun) and self._is_folded(command.run_id):
+                raise  # nothing runs for it alone, and once its step is sent it would be too late
+            self._stop_without_saving(command, by)
+            raise CancelNotDurable from error
+
+    def _is_folded(self, run_id: str) -> bool:
+        view = self._state.find(run_id)
+        return view is not None and view.state is RunState.FOLDED
+
+    def _stop_without_saving(self, command: CancelSession | CancelRun | ClearQueue, by: str | None) -> None:
+        active = self._state.active
+        _, effects = decide(self._state, command)
+        if active is not None and self._turn is not None and CancelRequested(run_id=active.run_id) in effects:
+            self._turn.stop(Stop.CANCEL, by=by)
+        if all(cancel.command != command for cancel in self._unsaved):
+            self._unsaved.append(_Cancel(command=command, by=by))
+        self._save_later()
+
+    def _save_later(self) -> None:
+        if not self._saving:
+            self._saving = True
+            asyncio.get_running_loop().call_later(insistence.RETRY_S, lambda: self._mailbox.post(self._try_to_save))
+
+    async def _try_to_save(self) -> None:
+        self._saving = False
+        try:
+            await self._save_cancels()
+        except StoreUnavailable:
+            self._save_later()
+
+    async def _save_cancels(self) -> None:
+        unsaved, self._unsaved = self._unsaved, []
+        while unsaved:
+            try:
+                await self._apply(unsaved[0].command, by=unsaved[0].by)
+            except StoreUnavailable:
+                self._unsaved = unsaved
+                raise
+            except Exception:
+                logger.exception("a cancel could not be saved", extra={"session_id": self._session.id})
+            unsaved.pop(0)
+
+    # The turn
+
     async def _drive(self, turn: Turn) -> None:
         """See a turn to its end. Only the turn's own task is ever canceled; this one reports what happened (T4)."""
         outcome, ending = await turn.unwind()
@@ -214,9 +358,9 @@ class Helm:
                 logger.exception("the end of a turn was refused", extra={"run_id": turn.run_id})
                 if ending.writes or ending.entries:
                     ending, self._used = replace(ending, writes=(), entries=()), NOTHING
-                elif ending.withdrawn.writes:
-                    ending = replace(ending, withdrawn=NOTHING_ASKED)
-                elif queued := self._state.in_state(RunState.QUEUED):
+                elif ending.withdrawn:
+                    ending = replace(ending, withdrawn=())
+                elif queued := self._state.queued:
                     fail = partial(self._apply, FailRun(run_id=queued[0].run_id))
                     await insist(partial(self._mailbox.do, fail))
                 else:

@@ -14,7 +14,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from longboat.core.state import RunView, SessionState
 from longboat.errors import StoreDamaged
 from longboat.store.protocol import Published, Reader, Store
 from longboat.store.rows import (
@@ -29,7 +28,7 @@ from longboat.store.rows import (
 from longboat.wire.asks import Permission, Question
 from longboat.wire.events import encode_unlogged
 from longboat.wire.ids import Cursor
-from longboat.wire.models import Message, Resync, Run, Snapshot
+from longboat.wire.models import Message, Resync, Run, RunState, Snapshot
 from longboat.wire.sse import HEARTBEAT
 
 RING_BYTES = 4 * 1024 * 1024
@@ -231,7 +230,9 @@ def _take_view(reader: Reader, workspace_id: str, session_id: str | None) -> Str
         rows = reader.fetch("sessions_page", workspace_id=workspace_id, before=2**62, limit=SNAPSHOT_SESSIONS)
     else:
         rows = reader.fetch("session_family", workspace_id=workspace_id, session_id=session_id)
-    runs = with_positions(readable(run_from_row, reader.fetch("runs_unfinished", workspace_id=workspace_id)))
+    unfinished = reader.fetch("runs_unfinished", workspace_id=workspace_id)
+    # Without those that a cancel has taken out of the queue: only their ends are left to be told.
+    runs = with_positions(readable(run_from_row, [row for row in unfinished if not row["covered"]]))
     messages: list[Message] = open_messages(reader, workspace_id)
     clients = tuple(client_from_row(row) for row in reader.fetch("clients_of", workspace_id=workspace_id))
     permissions = pending(reader, workspace_id, Permission)
@@ -255,10 +256,16 @@ def _take_view(reader: Reader, workspace_id: str, session_id: str | None) -> Str
 
 
 def with_positions(runs: Sequence[Run]) -> list[Run]:
-    """Unfinished runs with their places in the queues of their sessions."""
-    states: dict[str, SessionState] = {}
+    """Unfinished runs, given in order of seq, with their places in the queues of their sessions."""
+    busy = {run.session_id for run in runs if run.state is RunState.ACTIVE}
+    places: dict[str, int] = {}
+    placed: list[Run] = []
     for run in runs:
-        known = states.get(run.session_id, SessionState())
-        view = RunView(run_id=run.run_id, seq=run.seq, delivery=run.delivery, state=run.state)
-        states[run.session_id] = SessionState(runs=(*known.runs, view))
-    return [msgspec.structs.replace(run, position=states[run.session_id].position(run.run_id)) for run in runs]
+        position: int | None = None
+        if run.state is RunState.ACTIVE:
+            position = 0
+        elif run.state is not RunState.FOLDED:
+            position = places.get(run.session_id, int(run.session_id in busy))
+            places[run.session_id] = position + 1
+        placed.append(msgspec.structs.replace(run, position=position))
+    return placed

@@ -17,6 +17,7 @@ from longboat.store.rows import (
     record_from_row,
     run_from_row,
     todo_items,
+    unfinished_from_row,
 )
 from longboat.wire.figures import SessionUsage
 from longboat.wire.models import MessagePage, RunPage, RunState, SessionPage
@@ -98,7 +99,7 @@ def _unfinished(reader: Reader, workspace_id: str) -> Unfinished:
     found = Unfinished({}, {})
     for row in reader.fetch("runs_unfinished", workspace_id=workspace_id):
         try:
-            found.runs.setdefault(legible(row["session_id"]), []).append(record_from_row(row))
+            found.runs.setdefault(legible(row["session_id"]), []).append(unfinished_from_row(row))
         except SessionDamaged as error:
             found.damaged[error.session_id] = error
     for shape, queries in ASK_QUERIES.items():

@@ -59,12 +59,13 @@ def mend(
 def seen(record: RunRecord) -> RunView:
     """A run as the core is told of it after a start."""
     orphan = record.run.parent_run_id is not None
+    waiting = record.run.state is RunState.QUEUED and not record.run.cancel_requested
     return RunView(
         run_id=record.run.run_id,
         seq=record.run.seq,
         delivery=record.run.delivery,
         # A sub-agent's run is nobody's any more: the call that waited for it is gone.
-        state=RunState.ACCEPTED if orphan and record.run.state is RunState.QUEUED else record.run.state,
+        state=RunState.ACCEPTED if orphan and waiting else record.run.state,
         cancel_requested=record.run.cancel_requested or orphan,
         # Whether its step was sent is not on disk: better too late than a prompt the model may have seen.
         sent=record.run.state is RunState.FOLDED,

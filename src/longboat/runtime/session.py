@@ -17,7 +17,6 @@ from longboat.core.commands import (
     CancelSession,
     ChangeDelivery,
     ClearQueue,
-    Command,
     Enter,
     FailRun,
     Leave,
@@ -57,13 +56,11 @@ class SessionActor(Helm):
         return await self._mailbox.do(lambda: self._accept(record))
 
     async def cancel(self, by: str | None = None) -> Canceled:
-        return await self._mailbox.do(
-            lambda: self._cancel_many(CancelSession(), [view.run_id for view in self._state.runs], by)
-        )
+        return await self._mailbox.do(lambda: self._cancel_many(CancelSession(), tuple(self._state.seqs), by))
 
     async def clear_queue(self, by: str | None = None) -> Canceled:
         return await self._mailbox.do(
-            lambda: self._cancel_many(ClearQueue(), [run.run_id for run in self.queued()], by)
+            lambda: self._cancel_many(ClearQueue(), tuple(view.run_id for view in self._state.queued), by)
         )
 
     async def cancel_run(self, run_id: str, by: str | None = None) -> Run | None:
@@ -92,7 +89,7 @@ class SessionActor(Helm):
         self._deleting = True
         try:
             await self.cancel()
-            await self.wait_until(lambda state: not state.runs)
+            await self.wait_until(lambda state: not state.seqs)
             await self._mailbox.do(lambda: self._delete(first))
         except BaseException:
             self._deleting = False
@@ -122,7 +119,7 @@ class SessionActor(Helm):
     async def _enter(self, run_id: str) -> None:
         own = self._state.find(run_id)
         # An older one whose entry the store refused goes first: order is by accept (L8).
-        due = [run for run in self._state.in_state(RunState.ACCEPTED) if own is not None and run.seq <= own.seq]
+        due = [run for run in self._state.accepted if own is not None and run.seq <= own.seq]
         try:
             for run in due:
                 await self._start(run.run_id)
@@ -140,14 +137,16 @@ class SessionActor(Helm):
             logger.exception("a run could not be started", extra={"run_id": run_id})
             await self._apply(FailRun(run_id=run_id))
 
-    async def _cancel_many(self, command: Command, run_ids: list[str], by: str | None) -> Canceled:
-        await self._apply(command, by=by)
-        return Canceled(canceled=tuple(run_ids))
+    async def _cancel_many(
+        self, command: CancelSession | ClearQueue, run_ids: tuple[str, ...], by: str | None
+    ) -> Canceled:
+        await self._cancel(command, by)
+        return Canceled(canceled=run_ids)
 
     async def _cancel_run(self, run_id: str, by: str | None) -> Run | None:
         if run_id not in self._records:
             return None
-        await self._apply(CancelRun(run_id=run_id), by=by)
+        await self._cancel(CancelRun(run_id=run_id), by)
         return self.run(run_id)
 
     async def _edit_run(self, run_id: str, request: EditRun) -> Run | None:
@@ -156,6 +155,8 @@ class SessionActor(Helm):
             return None
         if run.state not in (RunState.ACCEPTED, RunState.QUEUED):
             raise RunNotEditable(run_id, run.state)
+        if run.state is RunState.QUEUED and run.cancel_requested:
+            raise RunNotEditable(run_id, "canceled")
         options = self._records[run_id].options
         if options.summarize or options.shell is not None:
             raise RunNotEditable(run_id, "a summary or a command, no prompt")
@@ -198,7 +199,7 @@ class SessionActor(Helm):
         return undone
 
     def _check_quiet(self) -> None:
-        if self._state.runs:
+        if self._state.seqs:
             raise SessionBusy(self._session.id)
 
     async def _delete(self, first: Callable[[], Awaitable[None]]) -> None:

@@ -25,7 +25,7 @@ class Sessions:
 
     @property
     def runs_unfinished(self) -> int:
-        return sum(len(actor.state.runs) for actor in self._actors.values())
+        return sum(len(actor.state.seqs) for actor in self._actors.values())
 
     @property
     def run_ids(self) -> list[str]:
@@ -70,19 +70,18 @@ class Sessions:
     def placed(self, run: Run) -> Run:
         """The run with its present place in the queue, which only memory knows."""
         actor = self._actors.get(run.session_id)
-        position = actor.state.position(run.run_id) if actor is not None else None
-        return msgspec.structs.replace(run, position=position)
+        return actor.placed(run) if actor is not None else msgspec.structs.replace(run, position=None)
 
     def refuse(self) -> None:
         """Take no new prompts: the server is leaving."""
         self._leaving = True
 
     async def wind_down(self) -> None:
-        """Start nothing more, what is queued stays queued; then wait until no turn runs."""
+        """Start nothing more, what is queued stays queued; then wait until no turn runs and all cancels are done."""
         for actor in list(self._actors.values()):
             await actor.leave()
         for actor in list(self._actors.values()):
-            await actor.wait_until(lambda state: not state.busy)
+            await actor.wait_until(lambda state: not state.busy and not state.covered)
 
     def interrupt(self) -> None:
         for actor in self._actors.values():

@@ -253,7 +253,7 @@ class Workspace(Household):
             session_id=session_id,
             busy=state.busy,
             active_run_id=state.active.run_id if state.active is not None else None,
-            queued=len(state.in_state(RunState.QUEUED)),
+            queued=len(state.queued),
             undone=await self.undo.undone(session_id),
         )
 

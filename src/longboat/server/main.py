@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import gc
 import logging
 import os
 import signal
@@ -125,6 +126,8 @@ async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncI
             from longboat.server.renderer import open_renderer
 
             asgi, state = build_asgi(app)
+            # What is imported stays as long as the server: looking for garbage there would only hold everybody up.
+            gc.freeze()
             async with open_renderer() as renderer, open_http(asgi, listeners.sockets) as http:
                 state["renderer"] = renderer
                 with announce(settings, listeners.url) as told:

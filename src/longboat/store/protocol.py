@@ -44,6 +44,9 @@ class Entry:
     """Set on deltas: the message they extend."""
     run_seq: int | None = None
     """Set on a terminal event, which is an entry of its own: a second one for the run breaks the unit (E2)."""
+    only_with: Write | None = None
+    """Made first, in the same unit. If it changes no row, somebody else was faster, and this entry is left out: what
+    the row says is what the log says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,8 +156,20 @@ SELECT * FROM runs WHERE session_id = :session_id AND workspace_id = :workspace_
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: runs_unfinished
--- The work that is left in a workspace, in order of accept.
-SELECT * FROM runs WHERE workspace_id = :workspace_id AND state != 'finished' ORDER BY seq;
+-- The work that is left in a workspace, in order of accept, and which queued runs a cancel covers.
+SELECT runs.*, cancel_covers.last_seq IS NOT NULL AS covered, cancel_covers.canceled_by AS covered_by
+FROM runs LEFT JOIN cancel_covers ON runs.state = 'queued' AND cancel_covers.session_id = runs.session_id
+    AND runs.seq BETWEEN cancel_covers.first_seq AND cancel_covers.last_seq
+WHERE runs.workspace_id = :workspace_id AND runs.state != 'finished' ORDER BY runs.seq;
+
+-- name: cancel_cover_insert
+-- Cancel a stretch of a session's queue.
+INSERT INTO cancel_covers (session_id, first_seq, last_seq, canceled_by)
+VALUES (:session_id, :first_seq, :last_seq, :canceled_by);
+
+-- name: cancel_covers_delete
+-- All that cancels have covered in a session is finished.
+DELETE FROM cancel_covers WHERE session_id = :session_id;
 
 -- name: event_append
 -- One entry of the log.

@@ -5,7 +5,7 @@ session and no other (D12).
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -191,6 +191,15 @@ def record_from_row(row: Row) -> RunRecord:
         options=msgspec.json.decode(row["options"], type=RunOptions),
         tries=msgspec.convert(row["tries"], int),
     )
+
+
+def unfinished_from_row(row: Row) -> RunRecord:
+    """An unfinished run; one that a cancel covers while it is queued says so."""
+    record = record_from_row(row)
+    if not row["covered"]:
+        return record
+    run = msgspec.structs.replace(record.run, cancel_requested=True, canceled_by=row["covered_by"])
+    return replace(record, run=run)
 
 
 def client_from_row(row: Row) -> ClientInfo:

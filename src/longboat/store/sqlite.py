@@ -24,6 +24,7 @@ from typing import TypeVar
 from longboat.errors import DataDirError, DataDirGone, StoreDamaged, StoreUnavailable
 from longboat.store.check import check_quickly
 from longboat.store.datadir import OpenFiles
+from longboat.store.failing import FailureLog
 from longboat.store.migrations import migrate
 from longboat.store.protocol import Entry, Listener, Published, Report, UniqueViolated, Unit, Write, WriteMissed
 from longboat.store.queries import load_queries
@@ -110,6 +111,7 @@ class SqliteStore:
         self._synchronous = "FULL"
         self._listeners: dict[str, Listener] = {}
         self._problem: str | None = None
+        self._failures = FailureLog()
         self._closing = threading.Event()
         self._inbox: SimpleQueue[_Pending | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_loop, name="store-writer", daemon=True)
@@ -174,6 +176,8 @@ class SqliteStore:
             if pending.published and listener is not None:
                 listener(pending.published)
             self._problem = pending.error.message if isinstance(pending.error, StoreUnavailable) else None
+            if not isinstance(pending.error, DataDirGone):  # that was logged when it was noticed, and does not pass
+                self._failures.note(self._problem)
             if not pending.future.cancelled():
                 _answer(pending)
 
@@ -299,22 +303,26 @@ class SqliteStore:
     def _apply(self, pending: _Pending) -> None:
         unit = pending.unit
         number = self._numbers.get(unit.workspace_id, 0)
-        newest = number + sum(len(entry.bodies) for entry in unit.entries)
+        # Before anything is numbered: an entry that is left out has no number.
+        entries = [entry for entry in unit.entries if entry.only_with is None or self._write(entry.only_with, number)]
+        newest = number + sum(len(entry.bodies) for entry in entries)
         for write in unit.writes:
             self._write(write, newest)
-        for entry in unit.entries:
+        for entry in entries:
             published = self._append(unit.workspace_id, entry, number + 1)
             pending.published.append(published)
             number = published.last
-        if unit.entries:
+        if entries:
             self._numbers[unit.workspace_id] = number
 
-    def _write(self, write: Write, newest: int) -> None:
+    def _write(self, write: Write, newest: int) -> int:
+        """How many rows it changed."""
         query = self._queries[write.query]
         params = {**write.params, "number": newest} if query.numbered else write.params
         changed = self._connection.execute(query.sql, params).rowcount
         if write.rows is not None and changed != write.rows:
             raise WriteMissed(f"{write.query} changed {changed} rows instead of {write.rows}")
+        return changed
 
     def _append(self, workspace_id: str, entry: Entry, first: int) -> Published:
         prefix = f"id: {workspace_id}/{self.epoch}/"

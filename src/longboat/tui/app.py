@@ -97,6 +97,7 @@ class LongboatApp(App[None]):
         self.asking = Asking(self)
         self.deeds = Deeds(self)
         self.interrupting = Interrupting(self)
+        self._runs_due = False
         self.leaving = leaving.Leaving(self)
         self.composer = Composer(lambda: (self.desk.session_id, self.desk.draft))
         self.view = TranscriptView(by=self.desk.by, other=self.desk.other, older=self.desk.read_older)
@@ -274,6 +275,17 @@ class LongboatApp(App[None]):
     def show_state(self) -> None:
         self.query_one(StatusBar).state = state_of(self)
         self.composer.hint(HINT if self.desk.active is None else HINT_BUSY)
+
+    def show_runs_soon(self) -> None:
+        """The queue and the state, once for all events that came together: a canceled queue sends thousands."""
+        if not self._runs_due:
+            self._runs_due = True
+            self.call_later(self._show_runs)
+
+    def _show_runs(self) -> None:
+        self._runs_due = False
+        self.show_queue()
+        self.show_state()
 
     def show_queue(self) -> None:
         self.query_one(QueuePanel).show(self.desk.unfinished)

@@ -138,8 +138,7 @@ class Hearing:
         self._app.desk.hear_run(run)
         if known is None or (known.folded_into, known.client_id) != (run.folded_into, run.client_id):
             self._app.view.redraw_prompt(run.run_id)
-        self._app.show_queue()
-        self._app.show_state()
+        self._app.show_runs_soon()
 
     def _hear_end(self, complete: RunComplete) -> None:
         if complete.session_id != self._app.desk.session_id:
@@ -149,8 +148,7 @@ class Hearing:
         if complete.message_id is None and (note := self._note(complete)) is not None:
             self._app.view.add_note(note)
         self.drop_notices()
-        self._app.show_queue()
-        self._app.show_state()
+        self._app.show_runs_soon()
         if complete.folded_into is None:
             self._app.call_attention(ENDED[complete.outcome], one_line(_why(complete), 200))
 

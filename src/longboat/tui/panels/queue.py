@@ -20,6 +20,8 @@ from longboat.wire.models import Delivery, Run, RunState
 from longboat.wire.plain import plain_line
 
 _WAITING = (RunState.ACCEPTED, RunState.QUEUED)
+SHOWN = 100
+"""So many prompts of a long queue are listed."""
 
 
 class QueuePanel(Vertical):
@@ -78,18 +80,20 @@ class QueuePanel(Vertical):
         waiting = sorted((run for run in runs if run.state in _WAITING), key=_order)
         shown = self.query_one(OptionList)
         chosen, place = self._chosen, shown.highlighted or 0
-        self._runs = {run.run_id: run for run in waiting}
-        shown.set_options([Option(_row(run), id=run.run_id) for run in waiting])
+        listed = waiting[:SHOWN]
+        self._runs = {run.run_id: run for run in listed}
+        shown.set_options([Option(_row(run), id=run.run_id) for run in listed])
         if shown.has_focus and not waiting:
             self.screen.focus_next()
         self.display = bool(waiting)
         if waiting:
             kept = chosen is not None and chosen.run_id in self._runs
             shown.highlighted = (
-                shown.get_option_index(chosen.run_id) if kept and chosen else min(place, len(waiting) - 1)
+                shown.get_option_index(chosen.run_id) if kept and chosen else min(place, len(listed) - 1)
             )
+        hidden = f", the first {SHOWN} are listed" if len(waiting) > SHOWN else ""
         self.query_one(".heading", Static).update(
-            Content(f"Waiting {len(waiting)}  (tab here, e edit, t steer/queue, del delete)")
+            Content(f"Waiting {len(waiting)}{hidden}  (tab here, e edit, t steer/queue, del delete)")
         )
 
     @property

@@ -4,7 +4,7 @@ import { say, toast } from './a11y.js';
 import { Refused, Unreachable } from './api.js';
 import { Asks } from './asks.js';
 import { Composer } from './composer.js';
-import { h, icon } from './dom.js';
+import { h, icon, perFrame } from './dom.js';
 import { cost, plain, tokens } from './format.js';
 import { menu } from './menu.js';
 import { Outgoing } from './outgoing.js';
@@ -38,6 +38,7 @@ export class Conversation {
     );
     this.asks = new Asks(workspace, mirror);
     this.asks.onLeft = () => this.composer.focus();
+    this.drawWorkingSoon = perFrame(() => this.drawWorking());
     this.queue = new Queue(workspace, mirror);
     this.queue.onLeft = () => this.composer.focus();
     this.composer = new Composer(workspace, {
@@ -237,7 +238,7 @@ export class Conversation {
 
   runChanged(run) {
     if (run.session_id && run.session_id !== this.session_id) return;
-    this.drawWorking();
+    this.drawWorkingSoon();
     if (run.state === 'finished' || run.outcome) this.transcript?.refresh();
   }
 

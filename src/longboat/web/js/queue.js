@@ -1,8 +1,11 @@
 // Prompts that wait in the session: everybody's, to edit, delete, or send into the running turn.
 
 import { toast } from './a11y.js';
-import { h, iconButton } from './dom.js';
+import { h, iconButton, perFrame } from './dom.js';
 import { oneLine, plural } from './format.js';
+
+/** So many prompts of a long queue are listed. */
+const SHOWN = 100;
 
 export class Queue {
   constructor(workspace, mirror) {
@@ -22,7 +25,11 @@ export class Queue {
       this.list,
     );
     this.editing = null;
-    this.stop = mirror.on('runs', () => this.draw());
+    // A canceled queue sends thousands of events: they are drawn together.
+    this.stop = mirror.on(
+      'runs',
+      perFrame(() => this.draw()),
+    );
   }
 
   show(session_id) {
@@ -49,7 +56,8 @@ export class Queue {
     if (this.editing && behind.some((run) => run.run_id === this.editing)) return;
     this.editing = null;
     const focused = this.list.contains(document.activeElement);
-    this.list.replaceChildren(...behind.map((run) => this.item(run)));
+    this.list.replaceChildren(...behind.slice(0, SHOWN).map((run) => this.item(run)));
+    if (behind.length > SHOWN) this.list.append(h('li', { class: 'quiet' }, `and ${behind.length - SHOWN} more`));
     if (focused) this.list.querySelector('button')?.focus();
   }
 
