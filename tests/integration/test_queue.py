@@ -94,12 +94,10 @@ async def test_a_steering_prompt_that_finds_no_further_step_runs_as_its_own_turn
         await check_ends(boat)
 
 
-async def test_a_steering_prompt_that_came_too_late_waits_behind_the_queue_for_a_turn_of_its_own(
-    tmp_path: Path,
-) -> None:
-    """L10: it was not meant for the turn that somebody else has queued."""
+async def test_a_steering_prompt_that_came_too_late_gets_a_turn_of_its_own_before_the_queue(tmp_path: Path) -> None:
+    """L10: it was meant for what was under way, not for the turn that somebody else has queued."""
     gate = Gate()
-    model = ScriptedModel([[Pause(gate), Say("re A")], [Say("re B")], [Say("re C")]])
+    model = ScriptedModel([[Pause(gate), Say("re A")], [Say("re C")], [Say("re B")]])
     async with launch(tmp_path, model) as boat:
         await boat.submit("A")
         await gate.reached()
@@ -108,7 +106,7 @@ async def test_a_steering_prompt_that_came_too_late_waits_behind_the_queue_for_a
         gate.open()
         assert [(await boat.completed(run_id)).text for run_id in (b, c)] == ["re B", "re C"]
         late = await boat.workspace.run(c)
-        assert (late.folded_into, late.delivery) == (None, Delivery.QUEUE)
+        assert late.folded_into is None
         await check_ends(boat)
 
 

@@ -57,6 +57,7 @@ class Journal:
     def __init__(self) -> None:
         self._entries: list[tuple[str, str]] = []
         self.seqs: dict[str, int] = {}
+        self.deliveries: dict[str, Delivery] = {}
         self.ends: list[tuple[str, Outcome]] = []
         self.hosts: dict[str, str] = {}
         self.reports: dict[str, Outcome] = {}
@@ -89,7 +90,8 @@ class Journal:
         return next(iter(under_way), None)
 
     def in_line(self) -> list[str]:
-        """The runs that were queued and have neither started nor been folded, canceled or ended, oldest first."""
+        """The runs that were queued and have neither started nor been folded, canceled or ended, in the order in which
+        they are to run: those that steer first (L10), then the oldest."""
         waiting = [
             run_id
             for run_id in self.unfinished()
@@ -97,7 +99,10 @@ class Journal:
             and not self.times("started", "folded", run_id=run_id)
             and not self.cancels_of(run_id)
         ]
-        return sorted(waiting, key=self.seqs.__getitem__)
+        return sorted(waiting, key=self.rank)
+
+    def rank(self, run_id: str) -> tuple[bool, int]:
+        return self.deliveries[run_id] is Delivery.QUEUE, self.seqs[run_id]
 
     def cancels_of(self, run_id: str) -> list[int]:
         """When this run was canceled: by its id, with its session after its accept, or with the queue it was in."""
@@ -125,7 +130,7 @@ class Journal:
                 case RunStarted(run_id=run_id):
                     line = self.in_line()
                     assert self.running() is None, "promise 5: one turn at a time"
-                    assert not line or self.seqs[run_id] <= self.seqs[line[0]], "promise 5: in order of accept"
+                    assert not line or self.rank(run_id) <= self.rank(line[0]), "promise 5: in order of accept (L10)"
                     self.note("started", run_id)
                 case RunResumed(run_id=run_id):
                     assert self.running() == run_id
@@ -175,6 +180,7 @@ class Promises(RuleBasedStateMachine):
             return
         self.newest_seq = command.seq
         self.journal.seqs[command.run_id] = command.seq
+        self.journal.deliveries[command.run_id] = delivery
         self.journal.note("accepted", command.run_id)
         self.do(command)
 
@@ -234,6 +240,7 @@ class Promises(RuleBasedStateMachine):
         if begun or run_id in {run.run_id for run in self.session.covered}:
             self.refused(command, InvalidTransition)
         else:
+            self.journal.deliveries[run_id] = delivery
             self.do(command)
 
     # What the active turn reports.

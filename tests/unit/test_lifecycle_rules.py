@@ -240,7 +240,7 @@ def test_l9_a_step_boundary_folds_what_steers_in_order_and_leaves_what_queues() 
 
 def test_l9_a_covered_run_in_the_queue_is_a_defect_that_shows() -> None:
     state = busy_with(("b", STEER))
-    impossible = replace(state, queued=(replace(state.queued[0], cancel_requested=True),))
+    impossible = replace(state, steering=(replace(state.steering[0], cancel_requested=True),))
     with pytest.raises(AssertionError, match="L5"):
         decide(impossible, DrainStep(run_id="a"))
 
@@ -255,7 +255,7 @@ def test_l9_l12_d11_a_cancel_finishes_the_head_of_a_long_queue_and_covers_the_re
     state, effects = decide(queue_of(6), command)
     asked = (CancelRequested(run_id="a"),) if isinstance(command, CancelSession) else ()
     assert effects == (canceled("r2"), canceled("r3"), QueueCovered(first=4, last=7), *asked)
-    assert state.queued == ()
+    assert state.waiting == ()
     assert [run.run_id for run in state.covered] == ["r4", "r5", "r6", "r7"]
     assert [state.position(run.run_id) for run in state.covered] == [None] * 4
     assert decide(state, CancelRun(run_id="r5")) == (state, ()), "it is canceled already"
@@ -331,7 +331,8 @@ def test_d11_accepting_a_prompt_takes_no_more_work_behind_a_long_queue() -> None
 def test_d11_positions_and_single_cancels_do_not_look_through_the_queue() -> None:
     queue = queue_of(2_000)
     assert work_of(queue, CancelRun(run_id="r1000")) <= work_of(queue_of(10), CancelRun(run_id="r5")) * 1.2
-    assert queue.position("r1000") == 999
+    assert queue.position("r1000") == 998, "r3 waits for later, and so for all of the others"
+    assert queue.position("r3") == 2_000
 
 
 def test_l10_a_prompt_that_finds_no_further_step_runs_as_its_own_turn() -> None:
@@ -340,12 +341,21 @@ def test_l10_a_prompt_that_finds_no_further_step_runs_as_its_own_turn() -> None:
     assert states(state) == {"b": RunState.ACTIVE}
 
 
-def test_l10_one_that_came_too_late_is_folded_into_no_turn_that_was_queued_before_it() -> None:
-    state, effects = decide(busy_with(("b", QUEUE), ("c", STEER), ("d", STEER)), end("a"))
-    assert effects[1:] == (RunStarted(run_id="b"), DeliveryChanged(run_id="c"), DeliveryChanged(run_id="d"))
-    assert decide(state, DrainStep(run_id="b")) == (state, ())
-    _, effects = play(end("b"), DrainStep(run_id="c"), state=state)
-    assert effects == (RunFinished(run_id="b", outcome=Outcome.END_TURN), RunStarted(run_id="c"))
+@pytest.mark.parametrize("outcome", Outcome)
+def test_l10_one_that_came_too_late_runs_before_what_was_queued_for_later(outcome: Outcome) -> None:
+    state = busy_with(("b", QUEUE), ("c", STEER), ("d", QUEUE))
+    assert [state.position(name) for name in "abcd"] == [0, 2, 1, 3]
+    state, effects = decide(state, end("a", outcome))
+    assert effects[1:] == (RunStarted(run_id="c"),)
+    assert decide(state, DrainStep(run_id="c")) == (state, ()), "it takes nobody along who was queued for later"
+    _, effects = play(end("c"), end("b"), state=state)
+    assert [effect.run_id for effect in effects if isinstance(effect, RunStarted)] == ["b", "d"]
+
+
+def test_l10_what_is_edited_to_steer_goes_before_what_waits_for_later() -> None:
+    state, _ = decide(busy_with(("b", QUEUE), ("c", QUEUE)), ChangeDelivery(run_id="c", delivery=STEER))
+    assert [run.run_id for run in state.waiting] == ["c", "b"]
+    assert decide(state, end("a"))[1][1:] == (RunStarted(run_id="c"),)
 
 
 def test_l10_two_that_came_too_late_are_answered_together() -> None:
@@ -354,7 +364,7 @@ def test_l10_two_that_came_too_late_are_answered_together() -> None:
 
 
 def test_l10_one_that_steers_the_next_turn_while_it_runs_is_folded_into_that() -> None:
-    state, _ = decide(busy_with(("b", QUEUE), ("c", STEER)), end("a"))
+    state, _ = decide(busy_with(("b", QUEUE), ("c", QUEUE)), end("a"))
     _, effects = play(accept("d", 4, STEER), enter("d"), DrainStep(run_id="b"), state=state)
     assert effects[-1] == RunFolded(run_id="d", into="b")
 

@@ -110,7 +110,7 @@ def step(world: World, command: Command) -> tuple[World, tuple[Effect, ...]]:
 
 def covered(session: SessionState, command: Command) -> frozenset[str]:
     """Those not yet started that a cancel is about."""
-    waiting = {run.run_id: run.state for run in (*session.accepted, *session.queued)}
+    waiting = {run.run_id: run.state for run in (*session.accepted, *session.waiting)}
     match command:
         case CancelSession():
             return frozenset(waiting)
@@ -167,6 +167,10 @@ def runs_of(effects: tuple[Effect, ...]) -> set[str]:
     return {effect.run_id for effect in effects if not isinstance(effect, QueueCovered | CoverSettled)}
 
 
+def rank(run: RunView) -> tuple[bool, int]:
+    return run.delivery is Delivery.QUEUE, run.seq
+
+
 def check_cancels(before: World, command: Command, after: World, effects: tuple[Effect, ...]) -> None:
     if isinstance(command, CancelSession) and not before.session.runs:
         assert (after, effects) == (before, ()), "L2: idle cancel is a no-op"
@@ -177,7 +181,7 @@ def check_cancels(before: World, command: Command, after: World, effects: tuple[
                 started = after.session.find(run_id)
                 queued = after.session.in_state(RunState.QUEUED)
                 assert started is not None
-                assert all(started.seq < run.seq for run in queued), "L8: the oldest first"
+                assert all(rank(started) < rank(run) for run in queued), "L8, L10: what steers, then the oldest first"
             case RunFolded(run_id=run_id, into=host):
                 check_begin(after, run_id)
                 folded = after.session.find(run_id)

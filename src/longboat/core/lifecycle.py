@@ -41,7 +41,7 @@ from longboat.core.effects import (
 )
 from longboat.core.state import Happening, InvalidTransition, Runs, RunView, SessionState, is_covered, place_of
 from longboat.errors import TooLate, WorkspaceClosing
-from longboat.wire.models import Delivery, Outcome, RunState
+from longboat.wire.models import Outcome, RunState
 
 MAX_TRIES = 3
 """How often an active run is taken up again after a crash (B6)."""
@@ -126,10 +126,11 @@ def _cancel_session(state: SessionState, at_once: int) -> Decision:
 
 def _cancel_queued(state: SessionState, at_once: int) -> Decision:
     """Finish the head of the queue and cover the rest: what is covered is out of the queue from now on (L9)."""
-    head, rest = state.queued[:at_once], state.queued[at_once:]
+    waiting = state.in_state(RunState.QUEUED)
+    head, rest = waiting[:at_once], waiting[at_once:]
     covers = [QueueCovered(first=runs[0].seq, last=runs[-1].seq) for runs in _split(rest, state.accepted)]
     covered = tuple(sorted((*state.covered, *rest), key=lambda run: run.seq))
-    state, finished = _finish_canceled(replace(state, queued=(), covered=covered), head)
+    state, finished = _finish_canceled(replace(state, steering=(), queued=(), covered=covered), head)
     return state, (*finished, *covers)
 
 
@@ -190,15 +191,11 @@ def _drain_step(state: SessionState, run_id: str) -> Decision:
     if host.cancel_requested or state.leaving:
         # What is queued by now was accepted after the cancel: folding it would cancel it too (L6).
         return state, ()
-    folded = [run.after(Happening.FOLD) for run in state.queued if run.delivery is Delivery.STEER]
+    folded = [run.after(Happening.FOLD) for run in state.steering]
     if not folded:
         return state, ()
     assert not any(_covered(state, run) for run in folded), "a covered run is not in the queue (L5, L9, L12)"
-    state = replace(
-        state,
-        queued=tuple(run for run in state.queued if run.delivery is not Delivery.STEER),
-        folded=tuple(sorted((*state.folded, *folded), key=lambda run: run.seq)),
-    )
+    state = replace(state, steering=(), folded=tuple(sorted((*state.folded, *folded), key=lambda run: run.seq)))
     return state, tuple(RunFolded(run_id=run.run_id, into=run_id) for run in folded)
 
 
@@ -225,15 +222,11 @@ def _finish_turn(state: SessionState, host: RunView, outcome: Outcome) -> Decisi
 
 
 def _start_next(state: SessionState) -> Decision:
-    if state.busy or state.leaving or not state.queued:
+    """What was to steer the turn that is over comes first, so that it never ends up in one that others have queued."""
+    if state.busy or state.leaving or not state.waiting:
         return state, ()
-    first, *others = state.queued
-    state = state.put(first.after(Happening.START))
-    late = [run for run in others if run.delivery is Delivery.STEER] if first.delivery is Delivery.QUEUE else []
-    if late:
-        # The turn that they were to steer is over (L10): they must not end up in one that others have queued.
-        state = replace(state, queued=tuple(replace(run, delivery=Delivery.QUEUE) for run in others))
-    return state, (RunStarted(run_id=first.run_id), *(DeliveryChanged(run_id=run.run_id) for run in late))
+    first = state.waiting[0]
+    return state.put(first.after(Happening.START)), (RunStarted(run_id=first.run_id),)
 
 
 def _restore(state: SessionState, command: Restore) -> Decision:

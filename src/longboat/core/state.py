@@ -79,7 +79,7 @@ class RunView:
 Runs = tuple[RunView, ...]
 """Some runs of one session, in order of seq."""
 
-_NAMES = {RunState.ACCEPTED: "accepted", RunState.QUEUED: "queued", RunState.FOLDED: "folded"}
+_GROUPS = ("accepted", "steering", "queued", "folded")
 _seq = attrgetter("seq")
 
 
@@ -92,7 +92,10 @@ class SessionState:
 
     active: RunView | None = None
     accepted: Runs = ()
+    steering: Runs = ()
+    """Queued, to be folded into the active turn at its next step. Without one they run before the others (L10)."""
     queued: Runs = ()
+    """Queued for later."""
     folded: Runs = ()
     covered: Runs = ()
     """Canceled while they were queued. Nothing starts or folds them; their ends are recorded in batches (L9)."""
@@ -104,10 +107,9 @@ class SessionState:
     @classmethod
     def of(cls, *runs: RunView, mark: int | None = None, leaving: bool = False) -> "SessionState":
         """A session with these unfinished runs, given in any order."""
-        groups: dict[str, list[RunView]] = {"accepted": [], "queued": [], "folded": [], "covered": [], "active": []}
+        groups: dict[str, list[RunView]] = {name: [] for name in (*_GROUPS, "covered", "active")}
         for run in sorted(runs, key=_seq):
-            covered = run.state is RunState.QUEUED and run.cancel_requested
-            groups["covered" if covered else _NAMES.get(run.state, "active")].append(run)
+            groups["covered" if is_covered(run) else _group(run)].append(run)
         active = groups.pop("active")
         assert len(active) <= 1, "a session has at most one active run"
         return cls(
@@ -123,7 +125,12 @@ class SessionState:
         """Every unfinished run, as the ledger has it. Costs as much as there are runs."""
         active = () if self.active is None else (self.active,)
         covered = (replace(run, cancel_requested=True) for run in self.covered)
-        return tuple(sorted((*active, *self.accepted, *self.queued, *self.folded, *covered), key=_seq))
+        return tuple(sorted((*active, *self.accepted, *self.waiting, *self.folded, *covered), key=_seq))
+
+    @property
+    def waiting(self) -> Runs:
+        """What is queued, in the order in which it would run."""
+        return (*self.steering, *self.queued)
 
     @property
     def busy(self) -> bool:
@@ -132,7 +139,8 @@ class SessionState:
     @property
     def newest(self) -> int:
         """The highest seq among the unfinished runs; 0 if there are none."""
-        last = [runs[-1].seq for runs in (self.accepted, self.queued, self.folded, self.covered) if runs]
+        groups = (self.accepted, self.steering, self.queued, self.folded, self.covered)
+        last = [runs[-1].seq for runs in groups if runs]
         return max(last, default=0) if self.active is None else max(*last, self.active.seq, 0)
 
     def in_state(self, state: RunState) -> Runs:
@@ -141,7 +149,7 @@ class SessionState:
             case RunState.ACCEPTED:
                 return self.accepted
             case RunState.QUEUED:
-                return self.queued
+                return tuple(sorted(self.waiting, key=_seq))
             case RunState.FOLDED:
                 return self.folded
             case RunState.ACTIVE:
@@ -157,7 +165,7 @@ class SessionState:
             return None
         if self.active is not None and self.active.seq == seq:
             return self.active
-        for runs in (self.accepted, self.queued, self.folded):
+        for runs in (self.accepted, self.steering, self.queued, self.folded):
             place = place_of(runs, seq)
             if place < len(runs) and runs[place].seq == seq:
                 return runs[place]
@@ -170,7 +178,10 @@ class SessionState:
             return None
         if run is self.active:
             return 0
-        return self.busy + place_of(self.accepted, run.seq) + place_of(self.queued, run.seq)
+        before = self.busy + place_of(self.accepted, run.seq)
+        if run.delivery is Delivery.STEER:
+            return before + place_of(self.steering, run.seq)
+        return before + len(self.steering) + place_of(self.queued, run.seq)
 
     def put(self, run: RunView) -> "SessionState":
         """The session with a new run, or with one of its runs as it is now."""
@@ -179,9 +190,10 @@ class SessionState:
         if run.state is RunState.ACTIVE:
             assert state.active is None, "a session has at most one active run"
             return replace(state, active=run)
-        runs: Runs = getattr(state, _NAMES[run.state])
+        name = _group(run)
+        runs: Runs = getattr(state, name)
         place = place_of(runs, run.seq)
-        return state._with(_NAMES[run.state], (*runs[:place], run, *runs[place:]))
+        return state._with(name, (*runs[:place], run, *runs[place:]))
 
     def without(self, *run_ids: str) -> "SessionState":
         """The session without these runs."""
@@ -193,7 +205,7 @@ class SessionState:
     def _taken_out(self, seq: int) -> "SessionState":
         if self.active is not None and self.active.seq == seq:
             return replace(self, active=None)
-        for name in _NAMES.values():
+        for name in _GROUPS:
             runs: Runs = getattr(self, name)
             place = place_of(runs, seq)
             if place < len(runs) and runs[place].seq == seq:
@@ -203,6 +215,13 @@ class SessionState:
     def _with(self, name: str, runs: Runs) -> "SessionState":
         changes: dict[str, Any] = {name: runs}
         return replace(self, **changes)
+
+
+def _group(run: RunView) -> str:
+    """Where an unfinished run belongs, if no cancel has taken it out of the queue."""
+    if run.state is RunState.QUEUED:
+        return "steering" if run.delivery is Delivery.STEER else "queued"
+    return str(run.state)
 
 
 def is_covered(run: RunView) -> bool:

@@ -129,7 +129,7 @@ class Helm:
                 self._records[view.run_id].run,
                 position=state.busy + place + place_of(state.accepted, view.seq),
             )
-            for place, view in enumerate(state.queued)
+            for place, view in enumerate(state.waiting)
         ]
 
     async def wait_until(self, holds: Callable[[SessionState], bool]) -> None:
@@ -360,7 +360,7 @@ class Helm:
                     ending, self._used = replace(ending, writes=(), entries=()), NOTHING
                 elif ending.withdrawn:
                     ending = replace(ending, withdrawn=())
-                elif queued := self._state.queued:
+                elif queued := self._state.waiting:
                     fail = partial(self._apply, FailRun(run_id=queued[0].run_id))
                     await insist(partial(self._mailbox.do, fail))
                 else:

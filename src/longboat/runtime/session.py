@@ -60,7 +60,7 @@ class SessionActor(Helm):
 
     async def clear_queue(self, by: str | None = None) -> Canceled:
         return await self._mailbox.do(
-            lambda: self._cancel_many(ClearQueue(), tuple(view.run_id for view in self._state.queued), by)
+            lambda: self._cancel_many(ClearQueue(), tuple(view.run_id for view in self._state.waiting), by)
         )
 
     async def cancel_run(self, run_id: str, by: str | None = None) -> Run | None:

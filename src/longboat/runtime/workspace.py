@@ -253,7 +253,7 @@ class Workspace(Household):
             session_id=session_id,
             busy=state.busy,
             active_run_id=state.active.run_id if state.active is not None else None,
-            queued=len(state.queued),
+            queued=len(state.waiting),
             undone=await self.undo.undone(session_id),
         )
 
