@@ -79,19 +79,17 @@ class BashTool:
             raise ToolError("The command is empty.")
         if asked.run_in_background and not self._jobs.has_room:
             raise ToolError("Too many jobs are running: end one with job_kill first.")
-        directory = await asyncio.to_thread(_below, kit.directory, asked.cwd)
+        directory = kit.directory if asked.cwd is None else await asyncio.to_thread(_below, kit.directory, asked.cwd)
         wall = await self._find_wall(kit.directory)
         boxed = await self._box(asked.command, kit.environ, NONE_DENIED)
         plain = _need(asked, directory, kit.directory, boxed, has_wall=wall is not None)
         need = await asyncio.to_thread(look_up, plain, directory, kit.directory)
         allowed = await kit.permit(need)
-        _check_unchanged(need, await asyncio.to_thread(look_up, plain, directory, kit.directory))
-        if await asyncio.to_thread(_below, kit.directory, asked.cwd) != directory:
-            raise ToolError(_REPLACED)
         denied = await _denied(kit)
         if allowed.harmless:
             launch = await self._walled(asked, directory, kit, denied, wall)
             return await self._see_through(launch, asked, call.session_id, kit, _read_only)
+        await asyncio.to_thread(_check_unchanged, plain, need, directory, asked.cwd, kit.directory)
         if denied != NONE_DENIED:
             boxed = await self._box(asked.command, kit.environ, denied)
         launch = Launch(
@@ -171,9 +169,11 @@ class BashTool:
         return True, f"{ending(job)}; it left processes running, which are {job.job_id} now: end them with job_kill"
 
 
-def _check_unchanged(permitted: Need, again: Need) -> None:
+def _check_unchanged(plain: Need, permitted: Need, directory: Path, cwd: str | None, workspace: Path) -> None:
     """Somebody may have thought for long before the command was permitted, and links changed meanwhile."""
-    if not set(again.paths) <= set(permitted.paths) or (again.doubt and not permitted.doubt):
+    again = look_up(plain, directory, workspace)
+    led_elsewhere = not set(again.paths) <= set(permitted.paths) or (again.doubt and not permitted.doubt)
+    if led_elsewhere or _below(workspace, cwd) != directory:
         raise ToolError(_REPLACED)
 
 

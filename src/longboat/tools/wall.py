@@ -16,7 +16,7 @@ from pathlib import Path
 
 from longboat.core.shell_parts import names
 from longboat.tools import landlock, seccomp
-from longboat.tools.denied import DeniedFiles
+from longboat.tools.denied import NONE_DENIED, DeniedFiles
 from longboat.tools.keeping import fenced
 from longboat.tools.repository import git_directories
 from longboat.tools.sandbox import Boxed, bubblewrap_lacks, bubblewrap_masks, bubblewrap_start
@@ -71,19 +71,21 @@ class ReadOnlyWall:
         self._temp = temp
         self._hidden = hidden
         self._ruleset: landlock.Ruleset | None = None
-        self._made_from: object = None
+        self._denied = NONE_DENIED
+        self._stamps: dict[str, tuple[int, ...]] = {}
+        """What the ruleset was made for, and the directories that were listed for it as they were then."""
 
     async def around(self, argv: tuple[str, ...], denied: DeniedFiles) -> Boxed:
         """The command as it is run behind the wall."""
         if self._wall is BUBBLEWRAP:
             return await asyncio.to_thread(self._wrapped, argv, denied)
-        if self._ruleset is None or self._made_from != self._signature(denied):
+        if not self._is_current(denied):
             await asyncio.to_thread(self._make_ruleset, denied)
         return Boxed(argv=argv, fence=self._ruleset)
 
     def _make_ruleset(self, denied: DeniedFiles) -> None:
         self._temp.mkdir(parents=True, exist_ok=True, mode=0o700)
-        signature = self._signature(denied)  # before we look: what changes meanwhile is looked at next time
+        stamps = {path: _stamp(path) for path in self._listed(denied)}  # first: what changes now is seen next time
         version = landlock.version()
         fence = landlock.Fence(
             version=version,
@@ -93,14 +95,19 @@ class ReadOnlyWall:
             shared_memory=False,
             sieve=seccomp.read_only(signals=version >= landlock.CAN_SCOPE),
         )
-        self._ruleset, self._made_from = landlock.Ruleset(fence), signature
+        self._ruleset, self._denied, self._stamps = landlock.Ruleset(fence), denied, stamps
 
-    def _signature(self, denied: DeniedFiles) -> object:
-        """Changes whenever a ruleset would: it names all that lies beside what is closed, at the time."""
-        closed = (*map(Path, landlock.CLOSED), *self._hidden, *denied.unreadable, *(_home() / name for name in SECRETS))
-        listed = {parent for path in closed for parent in path.parents}
-        stamps = [(path, _stamp(path)) for path in sorted({*listed, self._workspace})]
-        return denied, stamps, _stamp(self._temp)[:2]
+    def _is_current(self, denied: DeniedFiles) -> bool:
+        """Whether a ruleset that is made now would be the same: it names all that lies beside what is closed."""
+        known = self._ruleset is not None and self._denied == denied and self._temp.exists()
+        return known and all(_stamp(path) == stamp for path, stamp in self._stamps.items())
+
+    def _listed(self, denied: DeniedFiles) -> set[str]:
+        """The directories above what is closed; and the workspace, which must be the same one still."""
+        secrets = (_home() / name for name in SECRETS)
+        closed = (*map(Path, landlock.CLOSED), *self._hidden, *denied.unreadable, *secrets)
+        above = {str(parent) for path in closed for parent in path.parents}
+        return above | {str(self._workspace)}
 
     def _readable(self) -> tuple[Path, ...]:
         return (self._workspace, *git_directories(self._workspace))
@@ -124,11 +131,11 @@ def _home() -> Path:
     return Path(os.path.realpath(Path.home()))
 
 
-def _stamp(path: Path) -> tuple[int, int, int]:
+def _stamp(path: str) -> tuple[int, ...]:
     try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError:
-        return 0, 0, 0
+        return ()
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
