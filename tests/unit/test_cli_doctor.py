@@ -33,7 +33,7 @@ def test_what_holds_commands_that_run_unasked_is_named(tmp_path: Path, monkeypat
     monkeypatch.setattr("longboat.tools.landlock.version", lambda: 1)
     monkeypatch.setattr("longboat.tools.seccomp.read_only", lambda *, signals: b"a filter")
     told = wall_told(tmp_path)
-    assert (told.verdict, told.detail) == (Verdict.OK, "commands that run unasked are read-only, held by Landlock")
+    assert (told.verdict, told.detail) == (Verdict.OK, "commands that run unasked are read-only, enforced by Landlock")
     monkeypatch.setattr("longboat.tools.landlock.version", lambda: 0)
     monkeypatch.setattr(wall, "bubblewrap_lacks", lambda _: "bubblewrap (`bwrap`) is not installed")
     told = wall_told(tmp_path)

@@ -146,7 +146,7 @@ async def test_a_harmless_command_does_what_it_should_and_says_that_it_ran_read_
         told = await place.run("timeout 0.1 sleep 60; echo $?; sleep 60 & kill $!; wait $!; echo $?")
         assert told.startswith("124\n143\n")
     failed = await place.run("cat missing")
-    assert "It ran read-only, without a network" in failed
+    assert "It ran read-only, without network access" in failed
     assert "`outside: true`" in failed
 
 

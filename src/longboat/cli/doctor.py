@@ -174,7 +174,7 @@ def _wall() -> Finding:
 
     wall = find_wall()
     if isinstance(wall, Wall):
-        return Finding(Verdict.OK, "wall", f"commands that run unasked are read-only, held by {wall.name}")
+        return Finding(Verdict.OK, "wall", f"commands that run unasked are read-only, enforced by {wall.name}")
     return Finding(Verdict.NOTE, "wall", f"none: {wall}. Only a few commands, such as `git status`, run without asking")
 
 

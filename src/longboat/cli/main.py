@@ -169,7 +169,7 @@ def cli(ctx: click.Context, /, cwd: str, **wishes: object) -> None:
     longboat web                               the same session in a browser
     longboat run "Why does the build fail?"    a server is started if none runs
     longboat run -c "Then fix it."             go on in the session that was used last here
-    longboat undo                              not like that
+    longboat undo                              undo the last turn
     longboat doctor                            something is wrong?
 
     \b

@@ -67,7 +67,8 @@ def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, 
     pending = {ask.id: ask for ask in connection.send(calls.permissions(workspace_id)).items}
     meant = ask_meant("permissions", permission_id, pending)
     if wide and meant in pending and not pending[meant].wide:
-        raise Failure("No wide form is offered for this one.", "Answer without --wide.")
+        instead = "Answer without --wide." if pending[meant].grant else "Answer once or deny."
+        raise Failure("No wider form is offered for this call.", instead)
     request = AnswerPermission(answer=given, wide=wide, reason=reason, client_id=own_name())
     ask = connection.send(calls.answer_permission(workspace_id, meant, request))
     click.echo(f"{ask.id} {ask.answer}")

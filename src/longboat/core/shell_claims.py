@@ -263,7 +263,7 @@ class ShellClaim(ShellPlaces):
                 yield Gap(why=why, narrow=narrow_rule(command))
             return
         stray = self._stray(command)
-        outside = f"{stray.text[:200]} is, or may be, outside the workspace." if stray else ""
+        outside = _outside(stray) if stray else ""
         if guarded := self.guarded_word(command):
             yield guarded_gap(guarded, outside)
         elif limit := outside or self._limit(command):
@@ -453,6 +453,11 @@ def _may_do(pattern: CommandPattern, command: Command) -> bool:
     if pattern.may_refuse(command) or runs_input(command):
         return True
     return may_be_alias(command) and (not pattern.words or pattern.words[0].fits("git"))
+
+
+def _outside(word: Word) -> str:
+    known = word.literal and not word.text.startswith("~")
+    return f"{word.text[:200]} {'is' if known else 'may be'} outside the workspace."
 
 
 def _shown(command: Command) -> str:

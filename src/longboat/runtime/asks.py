@@ -253,7 +253,7 @@ def _granted(ask: Permission, request: AnswerPermission) -> tuple[str, ...]:
         return ()
     rules = ask.wide if request.wide and ask.wide else ask.grant
     if not rules:
-        raise BadInput("This call cannot be allowed beyond this once: answer once or deny.", code="no_grant")
+        raise BadInput("This call can only be allowed once or denied.", code="no_grant")
     return rules
 
 

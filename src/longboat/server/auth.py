@@ -260,7 +260,7 @@ def _check_form(headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 def check_form_size(size: int) -> None:
     if size > MAX_FORM:
-        raise BodyTooLarge(f"A login form may have {MAX_FORM >> 10} KB.")
+        raise BodyTooLarge(f"A login form may be at most {MAX_FORM >> 10} KB.")
 
 
 def address_of(scope: Any) -> str:

@@ -207,8 +207,8 @@ def _read_only(failed: bool) -> str:
     if not failed:
         return ", read-only"
     return (
-        ". It ran read-only, without a network, as commands do that only look. If that is why it failed, call again "
-        "with `outside: true`: the user may be asked"
+        ". It ran read-only, without network access. If it failed for that reason, call again with `outside: true` "
+        "(this may need approval)"
     )
 
 
