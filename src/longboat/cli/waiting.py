@@ -15,7 +15,7 @@ from contextlib import aclosing
 from longboat.cli.answering import Nobody, Person, Stage, can_ask
 from longboat.cli.asks import Ask, title_of
 from longboat.cli.background import revive
-from longboat.cli.console import safe
+from longboat.cli.console import one_line, safe
 from longboat.cli.display import Display
 from longboat.cli.main import Failure
 from longboat.cli.options import own_name
@@ -131,6 +131,7 @@ def _unanswered(ask: Ask) -> Failure:
     message = f"The run was canceled: it asked something, and nobody is at a terminal here.\n  ? {title_of(ask)}"
     if isinstance(ask, Question):
         return Failure(message, "With --wait-for-answers it waits until somebody answers: longboat questions")
+    message += f"\n    why: {one_line(ask.why)}" if ask.why else ""
     allowing = ", ".join(ask.grant or ask.wide)
     rules = f", or allow it in longboat.json (permissions.allow): {allowing}" if allowing else ""
     return Failure(
