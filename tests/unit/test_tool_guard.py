@@ -116,7 +116,7 @@ class Scene:
         output, write_end = os.pipe()
         ours, theirs = socket.socketpair()
         environ = {"PATH": os.environ["PATH"], keeper.MARK: "0-0/job-0"}
-        plan = json.dumps([["/bin/sh", "-c", LONG], str(tmp_path), environ, ""]).encode()
+        plan = json.dumps([["/bin/sh", "-c", LONG], str(tmp_path), environ, "", 0]).encode()
         with theirs:
             keeping._send(self.line, plan, write_end, theirs.fileno())
         os.close(write_end)
@@ -183,7 +183,7 @@ async def test_a_command_does_not_run_before_the_server_has_heard_of_it(tmp_path
     ours, theirs = socket.socketpair()
     output, write_end = os.pipe()
     with theirs:
-        plan = json.dumps([["/bin/sh", "-c", "touch ran"], str(tmp_path), {}, ""]).encode()
+        plan = json.dumps([["/bin/sh", "-c", "touch ran"], str(tmp_path), {}, "", 0]).encode()
         keeping._send(line, plan, write_end, theirs.fileno())
     os.close(write_end)
     ours.settimeout(BOUND_S)

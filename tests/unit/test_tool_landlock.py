@@ -239,7 +239,7 @@ async def test_a_guard_that_did_not_get_the_fence_starts_nothing(kit: OpenKit, j
     ours, theirs = socket.socketpair()
     plan = os.memfd_create("plan")
     try:
-        os.write(plan, json.dumps([["/usr/bin/touch", "ran"], str(kit.directory), {}, ""]).encode())
+        os.write(plan, json.dumps([["/usr/bin/touch", "ran"], str(kit.directory), {}, "", 0]).encode())
         socket.send_fds(line, [bytes([4])], [plan, plan, theirs.fileno()])
     finally:
         os.close(plan)

@@ -194,6 +194,9 @@ def test_the_read_only_filter_of_each_machine_says_what_becomes_of_a_call(
         (limits, (1234, 7), refused),
         (priority, (0, 0), allowed),
         (priority, (0, 1234), refused),
+        (priority, (2, 0), refused),
+        (437, (0, 0), unknown),
+        (found.fcntl, (0, 1024), refused),
         (ioctl, (1, 0x5401), allowed),
         (ioctl, (1, 0x40086602), no_terminal),
         (kill, (1234, 9), may_signal),
@@ -203,6 +206,11 @@ def test_the_read_only_filter_of_each_machine_says_what_becomes_of_a_call(
     ):
         asked = struct.pack("=IIQQQ", call, found.architecture, 0, *arguments)
         assert _verdict(program, asked) == verdict, (call, arguments)
+    for call, offset in found.opens.items():
+        for flags, verdict in ((0, allowed), (0o1101, allowed), (os.O_TRUNC, refused), (os.O_TRUNC | 3, refused)):
+            asked = bytearray(struct.pack("=IIQQQQ", call, found.architecture, 0, 0, 0, 0))
+            struct.pack_into("=I", asked, offset, flags)
+            assert _verdict(program, bytes(asked)) == verdict, (call, flags)
 
 
 def _verdict(program: bytes, call: bytes) -> int:

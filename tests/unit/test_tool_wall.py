@@ -16,7 +16,7 @@ from walls import needs_landlock
 
 from longboat.core.permissions import parse_rules
 from longboat.testing.kit import OpenKit
-from longboat.tools import family, landlock, wall
+from longboat.tools import denied, family, landlock, wall
 from longboat.tools.bash import QUIET, BashTool
 from longboat.tools.denied import find_denied
 from longboat.tools.jobs import Jobs
@@ -114,6 +114,9 @@ def picture(directory: Path) -> dict[str, tuple[object, ...]]:
         "python3 -c 'import os; os.utime(\"file\", (0, 0))'",
         'python3 -c \'import os; os.setxattr("file", "user.a", b"x")\'',
         'python3 -c \'import fcntl; fcntl.ioctl(open("file"), 0x40086602, (0x40).to_bytes(8, "little"))\'',
+        "python3 -c 'import os; os.open(\"file\", os.O_RDONLY | os.O_TRUNC)'",
+        "python3 -c 'import os; os.open(\"file\", 3 | os.O_TRUNC)'",
+        "ulimit -c unlimited; python3 -c 'import os; os.abort()'",
         "git init -q .",
         "cd .. && echo x > beside",
         "echo x > /var/tmp/longboat-wall-test",
@@ -157,6 +160,45 @@ async def test_temp_is_its_own_and_emptied_behind_it(place: Place) -> None:
     )
 
 
+NESTED = "import os; os.chdir(os.environ['TMPDIR']); [(os.mkdir('d'), os.chdir('d')) for _ in range(3000)]"
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        f'python3 -c "{NESTED}"',
+        "umask 0777; mkdir $TMPDIR/d $TMPDIR/d/d; umask 0477; mkdir $TMPDIR/e; echo x > $TMPDIR/e/x",
+    ],
+)
+async def test_temp_is_emptied_whatever_is_left_there(place: Place, left: str) -> None:
+    await place.run(left)
+    jobs = place.bash._jobs
+    await jobs.aclose()
+    assert not jobs.scratch.exists()
+
+
+async def test_a_file_in_temp_can_only_be_so_large(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wall, "MAX_FILE", 1_000_000)
+    told = await place.run("head -c 5000000 /dev/zero > $TMPDIR/a; stat -c %s $TMPDIR/a")
+    assert "1000000\n" in told
+
+
+async def test_no_file_named_git_opens_what_is_closed(place: Place, tmp_path: Path) -> None:
+    """It can name any directory, and may come with an archive."""
+    (tmp_path / "beside").write_text("secret\n")
+    for target in (tmp_path / "own", Path("/tmp"), Path("/"), tmp_path / "missing"):
+        (place.kit.directory / ".git").write_text(f"gitdir: {target}\n")
+        told = await place.run(f"cat {tmp_path}/own/token {tmp_path}/beside; cat file")
+        assert "secret" not in told, target
+        assert "ours" in told
+
+
+async def test_the_kernel_cannot_be_told_what_to_run(place: Place) -> None:
+    """The same value is written: nothing changes even if it can be."""
+    told = await place.run("cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern && echo written")
+    assert "written" not in told
+
+
 async def test_no_network_and_no_sockets(place: Place, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
         unix.bind(str(place.kit.directory / "sock"))
@@ -180,6 +222,7 @@ async def test_other_processes_are_out_of_reach(place: Place) -> None:
     try:
         for pid in (other.pid, os.getpid(), "$PPID"):
             await place.run(f"kill -9 {pid}; renice 19 {pid}; prlimit --pid {pid} --nofile=1; taskset -p 1 {pid}")
+            await place.run("renice -n 19 -u $(id -u); renice -n 19 -g $(ps -o pgid= -p $PPID)")
             assert "secret" not in await place.run(f"cat /proc/{pid}/environ")
         assert other.returncode is None
         assert os.getpriority(os.PRIO_PROCESS, other.pid) == os.getpriority(os.PRIO_PROCESS, 0)
@@ -325,15 +368,15 @@ async def test_where_there_is_no_wall_the_rules_are_told_so(kit: OpenKit, jobs: 
 # What rules deny, as paths
 
 
-def test_denied_files_are_found_by_their_patterns(tmp_path: Path) -> None:
+def test_denied_files_are_found_by_their_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a/b/c.pem", "a/d.txt", "e.pem", "secrets/x/y", "f1", "f2", "g/f1", "*"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     (tmp_path / "alias").symlink_to("a/d.txt")
 
     def found(*rules: str) -> list[str]:
-        denied = find_denied(parse_rules(rules), tmp_path.resolve())
-        return sorted(str(path.relative_to(tmp_path.resolve())) for path in denied.unreadable)
+        unreadable = find_denied(parse_rules(rules), tmp_path.resolve()).unreadable
+        return sorted(str(path.relative_to(tmp_path.resolve())) for path in unreadable)
 
     assert found("view(**/*.pem)") == ["a/b/c.pem", "e.pem"]
     assert found("view(secrets/**)", "view(a/*)") == ["a/b", "a/d.txt", "secrets"]
@@ -342,6 +385,8 @@ def test_denied_files_are_found_by_their_patterns(tmp_path: Path) -> None:
     assert found("view(missing)", "edit(f1)", "bash(cat *)") == []
     assert found("view(alias)") == ["a/d.txt"], "what a link leads to"
     assert found(f"view({tmp_path.resolve()}/g/**)") == ["g"]
+    monkeypatch.setattr(denied, "MAX_ENTRIES", 8)
+    assert "f2" in found("view(**/nothing)", "view(f2)"), "no rule takes another one's share"
     assert [path.name for path in find_denied(parse_rules(["edit(f1)"]), tmp_path.resolve()).unwritable] == ["f1"]
 
 
@@ -362,6 +407,8 @@ async def test_in_bubblewraps_sandbox_an_allowed_command_cannot_open_what_rules_
         held = Place(kit, BashTool(jobs, sandbox=policy))
         for command in ("cat .env", "cat keys/a", "cp .env copy && cat copy"):
             assert "hidden" not in await held.run(command)
+        told = await held.run("cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern && echo written")
+        assert "written" not in told, "not even by root, who owns it"
         assert "Read-only file system" in await held.run("echo x > kept/file")
         assert "Read-only file system" in await held.run("echo x > kept/new")
         assert (await held.run("cat kept/file && echo x > free && cat free")).startswith("hidden\nx\n")

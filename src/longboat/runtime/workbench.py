@@ -37,6 +37,7 @@ from longboat.tools.sandbox import SandboxMode, SandboxPolicy
 from longboat.tools.seam import Tool
 from longboat.wire import models as wire
 from longboat.wire import workshop
+from longboat.wire.discovery import runtime_dir
 
 if TYPE_CHECKING:
     from longboat.tools.job import Job
@@ -305,7 +306,11 @@ class Workbench:
             mode=SandboxMode(config.sandbox),
             workspace=self._directory,
             temp=self._scratch / "tmp",
-            hidden=(self._data_dir, user_config_file(os.environ, Path.home()).parent),
+            hidden=(
+                self._data_dir,
+                user_config_file(os.environ, Path.home()).parent,
+                runtime_dir(os.environ, os.getuid()),
+            ),
         )
 
     def _shop(self, jobs: "Jobs") -> Shop:

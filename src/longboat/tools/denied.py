@@ -11,7 +11,7 @@ from pathlib import Path
 from longboat.core.permissions import PathPattern, Rule
 
 MAX_ENTRIES = 50_000
-"""Files and directories that are looked at for one command. Beyond that, the check of the command alone holds."""
+"""Files and directories that are looked at for one rule. Beyond that, the check of the command alone holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,15 @@ NONE_DENIED = DeniedFiles()
 
 def find_denied(rules: Sequence[Rule], workspace: Path) -> DeniedFiles:
     """What `rules`, which deny, keep from `view` and from `edit`."""
-    search = _Search(str(workspace))
-    unreadable = {path for rule in rules if rule.concerns("view") for path in search.matches(rule)}
-    unwritable = {path for rule in rules if rule.concerns("edit") for path in search.matches(rule)}
+    root = str(workspace)
+    unreadable = {path for rule in rules if rule.concerns("view") for path in _Search(root).matches(rule)}
+    unwritable = {path for rule in rules if rule.concerns("edit") for path in _Search(root).matches(rule)}
     return DeniedFiles(unreadable=tuple(sorted(unreadable)), unwritable=tuple(sorted(unwritable)))
 
 
 class _Search:
+    """For one rule."""
+
     def __init__(self, root: str) -> None:
         self._root = root
         self._left = MAX_ENTRIES

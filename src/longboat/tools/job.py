@@ -133,7 +133,7 @@ class Job:
     async def _start_alone(self, launch: Launch) -> Process:
         argv, fence = launch.argv, launch.fence
         return await asyncio.create_subprocess_exec(
-            *(argv if fence is None else fenced(argv, fence.fd, fence.sieve)),
+            *(argv if fence is None else fenced(argv, fence.fd, fence.sieve, fence.file_size)),
             cwd=launch.directory,
             env=self._environ(launch),
             stdin=asyncio.subprocess.DEVNULL,

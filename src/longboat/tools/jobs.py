@@ -9,6 +9,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import subprocess
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -122,7 +123,7 @@ class Jobs:
         await self._finish_tasks()
         await self._keeper.aclose()
         await self._finish_tasks()  # of guards that did not end in time
-        await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
+        await asyncio.to_thread(_remove, self.scratch)
         self._files.forget(self.scratch)
 
     async def _launch(self, launch: Launch, show: Show | None) -> Job:
@@ -185,7 +186,17 @@ class Jobs:
 
 def _remove_below(directory: Path) -> None:
     for entry in os.scandir(directory) if directory.is_dir() else ():
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, ignore_errors=True)
-        else:
-            os.unlink(entry.path)
+        _remove(Path(entry.path))
+
+
+def _remove(path: Path) -> None:
+    """Whatever a command left there: directories it has closed, and trees too deep for Python, take other programs."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        with contextlib.suppress(OSError, RecursionError):
+            shutil.rmtree(path)
+    if os.path.lexists(path):
+        for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+            with contextlib.suppress(OSError):
+                subprocess.run([*command, "--", str(path)], capture_output=True, check=False)

@@ -14,8 +14,8 @@ What holds if somebody kills one of us:
 - Keeper and guard killed: the server, or the next one, finds the processes by the mark in their resource limits.
 
 A command may come with a fence (`landlock.py`) and a sieve for its system calls (`seccomp.py`): then it starts inside
-of them, and the guard stays outside. `python -I -S keeper.py FENCE SIEVE COMMAND…` does this alone, where there is no
-keeper.
+of them, and the guard stays outside. `python -I -S keeper.py FENCE SIEVE FILE_SIZE COMMAND…` does this alone, where
+there is no keeper.
 
 Imports the standard library alone, and little of it: it is to start at once.
 """
@@ -52,8 +52,8 @@ FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SI
 AGAIN_S, AGAIN_MAX_S = 0.01, 1.0
 """Between two tries to kill whoever is left: some take a while, some are another user's and stay."""
 TAKEN, OVER = b"t", b"o"
-Plan = tuple[list[str], str, dict[str, str], str]
-"""What to run, where, in which environment, and its sieve."""
+Plan = tuple[list[str], str, dict[str, str], str, int]
+"""What to run, where, in which environment, its sieve, and how large a file it may write; 0 is any size."""
 GO = b"g"
 """What the server says when it has heard of a command: only then does it run."""
 PLACE_BITS = 31
@@ -224,7 +224,7 @@ def _fork(plan: Plan, output_fd: int, fence_fd: int | None) -> tuple[int, int, i
 def _command(plan: Plan, *, guard: int, gate: int, fail: int, output_fd: int, fence_fd: int | None) -> None:
     """Does not return. Become the command, as the leader of its own session, once the gate is opened."""
     try:
-        argv, directory, environ, sieve = plan
+        argv, directory, environ, sieve, file_size = plan
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         os.setsid()
         _mark_limits(environ.get(MARK, ""))
@@ -234,7 +234,7 @@ def _command(plan: Plan, *, guard: int, gate: int, fail: int, output_fd: int, fe
             os.dup2(output_fd, 2)
             if fence_fd is None:
                 os.execve(argv[0], argv, environ)
-            _enter(fence_fd, bytes.fromhex(sieve), argv, environ)
+            _enter(fence_fd, bytes.fromhex(sieve), file_size, argv, environ)
     except OSError as error:
         os.write(fail, b"%d" % (error.errno or 0))
     finally:
@@ -324,13 +324,16 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
 
 
-def _enter(fence_fd: int | None, sieve: bytes, argv: list[str], environ: Mapping[str, str]) -> None:
+def _enter(fence_fd: int | None, sieve: bytes, file_size: int, argv: list[str], environ: Mapping[str, str]) -> None:
     """Become the command, inside of the fence. All that it starts is inside too, and nobody gets out."""
     for number in RESTORED:
         signal.signal(number, signal.SIG_DFL)
     for capability in range(CAPABILITIES):
         if capability not in KEPT_BY_ROOT.values():
             _prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # refused to others, who have none
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the kernel writes a core where the command may not
+    if file_size:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
     program = _Program(len(sieve) // STEP_BYTES, sieve)
     if (
         _prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -342,12 +345,12 @@ def _enter(fence_fd: int | None, sieve: bytes, argv: list[str], environ: Mapping
     os.execvpe(argv[0], argv, environ)
 
 
-def alone(fence: str, sieve: str, *argv: str) -> None:
+def alone(fence: str, sieve: str, file_size: str, *argv: str) -> None:
     """Go into a fence and become the command there, without a guard."""
     if fence:
         os.set_inheritable(int(fence), False)
     try:
-        _enter(int(fence) if fence else None, bytes.fromhex(sieve), list(argv), os.environ)
+        _enter(int(fence) if fence else None, bytes.fromhex(sieve), int(file_size), list(argv), os.environ)
     except OSError as error:
         os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
         os._exit(127)

@@ -167,7 +167,13 @@ class Keeper:
         if program is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
         plan = json.dumps(
-            [[program, *argv[1:]], str(directory), dict(environ), fence.sieve.hex() if fence else ""]
+            [
+                [program, *argv[1:]],
+                str(directory),
+                dict(environ),
+                fence.sieve.hex() if fence else "",
+                fence.file_size if fence else 0,
+            ]
         ).encode()
         for _ in range(_ATTEMPTS):
             line = await self._open()
@@ -240,10 +246,10 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def fenced(argv: Sequence[str], fence: int | None, sieve: bytes) -> tuple[str, ...]:
+def fenced(argv: Sequence[str], fence: int | None, sieve: bytes, file_size: int) -> tuple[str, ...]:
     """A command that goes into its fence, if there is one, and behind its sieve by itself: slower, but it needs no
     keeper."""
-    return (*_PROGRAM, "" if fence is None else str(fence), sieve.hex(), *argv)
+    return (*_PROGRAM, "" if fence is None else str(fence), sieve.hex(), str(file_size), *argv)
 
 
 def _hand_over(line: socket.socket, plan: bytes, output: int, fence: int | None) -> socket.socket:

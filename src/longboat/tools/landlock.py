@@ -47,6 +47,8 @@ class Fence:
     """Whether it may write to /dev/shm."""
     sieve: bytes = b""
     """A filter for system calls (`seccomp.py`) that goes with it; empty if there is none."""
+    file_size: int = 0
+    """The largest file that may be written, in bytes; 0 is any."""
 
 
 class _Attributes(ctypes.Structure):
@@ -77,6 +79,7 @@ class Ruleset:
         """Blocking. Raises OSError."""
         self.fd = _created(fence)
         self.sieve = fence.sieve
+        self.file_size = fence.file_size
         weakref.finalize(self, os.close, self.fd)
 
 

@@ -174,6 +174,10 @@ def _unfit(policy: SandboxPolicy, version: int) -> str:
 _NAMESPACES = ("--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent")
 # Others have no capabilities to begin with.
 _POWERS = ("--cap-drop", "ALL", *(word for name in KEPT_BY_ROOT for word in ("--cap-add", f"CAP_{name}")))
+# Who owns these files may write them without any capability, and so set what the kernel runs outside of the box.
+_KERNEL = tuple(
+    word for name in ("sys", "irq", "bus", "fs", "sysrq-trigger") for word in ("--ro-bind-try", *2 * (f"/proc/{name}",))
+)
 _BASE = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
 
 
@@ -204,7 +208,7 @@ def bubblewrap_masks(paths: Iterable[Path]) -> list[str]:
 
 def bubblewrap_start() -> tuple[str, ...]:
     """Bubblewrap's first words: the file system, read-only, with no network and no process of others."""
-    return (*_NAMESPACES, *(_POWERS if os.geteuid() == 0 else ()), *_BASE)
+    return (*_NAMESPACES, *_POWERS, *_BASE, *_KERNEL) if os.geteuid() == 0 else (*_NAMESPACES, *_BASE)
 
 
 @cache

@@ -32,7 +32,7 @@ _ENDS = {
 }
 """How a filter may end, by name: `unknown` lets the C library fall back on an older call."""
 _LOAD, _MASK, _IS, _FROM, _ANY_OF, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
 """Where they are in what the kernel shows of a call. Of an argument, the lower half: the kernel too reads no more."""
 _X32 = 0x40000000
 """From here on are x86_64's calls by other numbers; no other machine has any there."""
@@ -57,6 +57,13 @@ _IOCTLS = {
 
 _SIGNALS_BY_FILE = (8, 10, 15)
 """Of fcntl, F_SETOWN, F_SETSIG and F_SETOWN_EX: whom a file signals when there is something to read, and how."""
+
+_SET_LEASE = 1024
+"""Of fcntl: whoever opens the file has to wait for its holder."""
+_TRUNCATES = 0x203
+_TRUNCATES_UNWRITTEN = (0x200, 0x203)
+"""Of the flags of a file to open, its emptying and its mode; and where it is emptied although it is not opened for
+writing, which the first versions of Landlock do not see."""
 
 _RING = (425, 426, 427)
 """io_uring, the same everywhere: a ring makes sockets, and much more, without a call."""
@@ -83,8 +90,10 @@ class _Machine:
     """What changes something although no file is opened for writing."""
     signals: tuple[int, ...]
     fcntl: int
-    on_others: Mapping[int, int]
-    """Calls about a process, which is this one if the argument at that offset is 0."""
+    on_others: Mapping[int, tuple[int, ...]]
+    """Calls about a process, which is this one if the arguments at these offsets are 0."""
+    opens: Mapping[int, int]
+    """Calls that open a file, and the offset of their flags."""
 
 
 _X86_64 = _Machine(
@@ -108,7 +117,8 @@ _X86_64 = _Machine(
     signals=(62, 200, 234, 129, 297),  # kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo
     fcntl=72,
     # prlimit64, sched_setaffinity, sched_setscheduler, sched_setparam, sched_setattr, setpriority
-    on_others={302: _FIRST, 203: _FIRST, 144: _FIRST, 142: _FIRST, 314: _FIRST, 141: _SECOND},
+    on_others={302: (_FIRST,), 203: (_FIRST,), 144: (_FIRST,), 142: (_FIRST,), 314: (_FIRST,), 141: (_FIRST, _SECOND)},
+    opens={2: _SECOND, 257: _THIRD},
 )
 _AARCH64 = _Machine(
     architecture=0xC00000B7,
@@ -127,10 +137,11 @@ _AARCH64 = _Machine(
     ),
     signals=(129, 130, 131, 138, 240),
     fcntl=25,
-    on_others={261: _FIRST, 122: _FIRST, 119: _FIRST, 118: _FIRST, 274: _FIRST, 140: _SECOND},
+    on_others={261: (_FIRST,), 122: (_FIRST,), 119: (_FIRST,), 118: (_FIRST,), 274: (_FIRST,), 140: (_FIRST, _SECOND)},
+    opens={56: _THIRD},
 )
 _MACHINES = {"x86_64": _X86_64, "aarch64": _AARCH64}
-_CLONE3 = 435
+_CLONE3, _OPENAT2 = 435, 437
 
 
 @cache
@@ -174,15 +185,20 @@ def _no_changes(machine: _Machine, signals: bool) -> Iterator[Step]:
     yield _FROM, _LAST_KNOWN + 1, "unknown", 0
     for number in (*machine.changes, *_CHANGES_EVERYWHERE, *(() if signals else machine.signals)):
         yield _IS, number, "refuse", 0
-    yield _IS, _CLONE3, "unknown", 0  # its flags are in memory, where no filter can look
+    for number in (_CLONE3, _OPENAT2):
+        yield _IS, number, "unknown", 0  # their flags are in memory, where no filter can look
     yield from _if_called(machine.clone, [(_LOAD, _FIRST, 0, 0), (_ANY_OF, _NEW_NAMESPACES, "refuse", "allow")])
-    for number, offset in machine.on_others.items():
-        yield from _if_called(number, [(_LOAD, offset, 0, 0), (_IS, 0, "allow", "refuse")])
+    for number, offsets in machine.on_others.items():
+        others: list[Step] = [step for offset in offsets for step in ((_LOAD, offset, 0, 0), (_IS, 0, 0, "refuse"))]
+        yield from _if_called(number, [*others, (_IS, 0, "allow", "refuse")])
+    for number, offset in machine.opens.items():
+        flags: list[Step] = [(_LOAD, offset, 0, 0), (_MASK, _TRUNCATES, 0, 0)]
+        flags += [(_IS, value, "refuse", 0) for value in _TRUNCATES_UNWRITTEN]
+        yield from _if_called(number, [*flags, (_IS, 0, "allow", "allow")])
     known: list[Step] = [(_IS, value, "allow", 0) for value in _IOCTLS.values()]
     yield from _if_called(machine.ioctl, [(_LOAD, _SECOND, 0, 0), *known, (_IS, 0, "no_terminal", "no_terminal")])
-    if not signals:
-        by_file: list[Step] = [(_IS, value, "refuse", 0) for value in _SIGNALS_BY_FILE]
-        yield from _if_called(machine.fcntl, [(_LOAD, _SECOND, 0, 0), *by_file, (_IS, 0, "allow", "allow")])
+    by_file: list[Step] = [(_IS, value, "refuse", 0) for value in (_SET_LEASE, *(() if signals else _SIGNALS_BY_FILE))]
+    yield from _if_called(machine.fcntl, [(_LOAD, _SECOND, 0, 0), *by_file, (_IS, 0, "allow", "allow")])
 
 
 def _no_sockets(machine: _Machine) -> Iterator[Step]:

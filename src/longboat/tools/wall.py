@@ -9,7 +9,7 @@ kernel has no Landlock, bubblewrap and the filter are. Must not know which comma
 import asyncio
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -31,6 +31,10 @@ SECRETS = (
     *(".config/google-chrome", ".config/chromium", ".bash_history", ".zsh_history", ".python_history"),
 )
 """Below the home directory: where programs keep what nobody else is to read."""
+
+
+MAX_FILE = 2**28
+"""Bytes that a command may write to one file of its temp directory: sort needs some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +91,15 @@ class ReadOnlyWall:
         self._temp.mkdir(parents=True, exist_ok=True, mode=0o700)
         stamps = {path: _stamp(path) for path in self._listed(denied)}  # first: what changes now is seen next time
         version = landlock.version()
+        closed = self._closed(denied)
         fence = landlock.Fence(
             version=version,
             writable=(self._temp,),
-            readable=self._readable(),
-            closed=self._closed(denied),
+            readable=self._readable(closed),
+            closed=closed,
             shared_memory=False,
             sieve=seccomp.read_only(signals=version >= landlock.CAN_SCOPE),
+            file_size=MAX_FILE,
         )
         self._ruleset, self._denied, self._stamps = landlock.Ruleset(fence), denied, stamps
 
@@ -109,8 +115,13 @@ class ReadOnlyWall:
         above = {str(parent) for path in closed for parent in path.parents}
         return above | {str(self._workspace)}
 
-    def _readable(self) -> tuple[Path, ...]:
-        return (self._workspace, *git_directories(self._workspace))
+    def _readable(self, closed: Iterable[Path]) -> tuple[Path, ...]:
+        """The workspace, and what git keeps of it elsewhere. A file `.git` can name any place, so none that is closed
+        counts."""
+        shut = tuple(Path(os.path.realpath(path)) for path in closed)
+        places = (Path(os.path.realpath(path)) for path in git_directories(self._workspace))
+        kept = (place for place in places if not any(place.is_relative_to(path) for path in shut))
+        return (self._workspace, *(place for place in kept if str(place) not in ("/", *landlock.CLOSED)))
 
     def _closed(self, denied: DeniedFiles) -> tuple[Path, ...]:
         secrets = (path for name in SECRETS if (path := _home() / name).exists())
@@ -120,10 +131,11 @@ class ReadOnlyWall:
         self._temp.mkdir(parents=True, exist_ok=True, mode=0o700)
         temp = str(self._temp)
         walls = [*bubblewrap_start(), "--tmpfs", "/tmp"]
-        for path in map(str, self._readable()):
-            walls += ["--ro-bind", path, path]
-        walls += ["--bind", temp, temp, *bubblewrap_masks(self._closed(denied))]
-        inner = fenced(argv, None, seccomp.read_only(signals=True))  # it sees no process but its own
+        closed = self._closed(denied)
+        for path in map(str, self._readable(closed)):
+            walls += ["--ro-bind-try", path, path]
+        walls += ["--bind", temp, temp, *bubblewrap_masks(closed)]
+        inner = fenced(argv, None, seccomp.read_only(signals=True), MAX_FILE)  # it sees no process but its own
         return Boxed(argv=(shutil.which("bwrap") or "bwrap", *walls, "--", *inner))
 
 
