@@ -34,6 +34,9 @@ SETTINGS_FOR_NOTHING = (
     *(f"env {settings} {shell} -c ''" for settings in _SETTINGS_THAT_RUN for shell in ("bash", "sh")),
     *(f"{before} BASH_ENV=./x bash -c ''" for before in ("env", "env -i", "env -u A", "timeout 5 env", "nohup env")),
     "BASH_ENV=./x timeout 5 bash -c ''",
+    "sh -c 'tail 10<a'",  # To dash, a descriptor has one digit, and 10 is a file.
+    "dash -c 'cat {fd}<a'",
+    "sh -c 'function cat { :; }'",
     "BASH_ENV=./x nohup bash -c ''",
     "BASH_ENV=./x nice -n 5 sh -c 'x=1'",
     "BASH_ENV=./x command bash -c ''",

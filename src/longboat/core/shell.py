@@ -28,7 +28,9 @@ _SHELL_FLAGS = re.compile(r"-[celu]+")
 _SET_FLAGS = re.compile(r"[-+][eu]*o?")
 _PIPED = re.compile(r"/{1,2}(?:dev|proc)/")
 """A script in one of these directories is no file: it comes from a pipe or another descriptor."""
-_BEYOND_POSIX = re.compile(r"\$'|\[\[|\(\(|<\(|>\(|<<<|&>|\+=")
+_BEYOND_POSIX = re.compile(
+    r"\$['\"]|\[\[|\(\(|<\(|>\(|<<<|&>|\|&|\+=|[0-9]{2}[<>]|\}[<>]|\b(?:coproc|function|select)\b"
+)
 """What dash reads otherwise than bash does."""
 
 _EVALUATING = names(
