@@ -221,12 +221,17 @@ class SessionDamaged(Conflict):
 
     def __init__(self, session_id: str, what: str) -> None:
         super().__init__(
-            f"Session {session_id!r} is damaged: {what} cannot be read. Other sessions are not affected. "
+            f"{self.headline(session_id)}: {what} cannot be read. Other sessions are not affected. "
             f"`longboat session export {session_id}` saves what is readable; then delete the session, "
             "or restore a backup (`longboat store restore`)."
         )
         self.session_id = session_id
         self.what = what
+
+    @staticmethod
+    def headline(session_id: str) -> str:
+        """By this the error of a run, which is only text, can be recognized."""
+        return f"Session {session_id!r} is damaged"
 
 
 class NoLoginPending(Conflict):

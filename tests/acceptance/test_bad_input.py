@@ -145,7 +145,7 @@ async def test_a_second_server_on_the_same_data_or_the_same_socket_is_refused_an
         same_socket = await _fails(site)
         assert same_socket.startswith("longboat: A server already listens on ")
         same_data = await _fails(site, LONGBOAT_RUNTIME_DIR=str(site.path / "elsewhere"))
-        assert same_data.startswith(f"longboat: Another server (pid {site.server.pid}) uses {site.data}: ")
+        assert same_data.startswith(f"longboat: Another server (pid {site.server.pid}) uses {site.data}. ")
         for said in (same_socket, same_data):
             assert "longboat run" in said
             assert "Traceback" not in said
@@ -189,7 +189,8 @@ async def test_a_store_that_is_no_store_is_told_without_a_traceback() -> None:
         site.data.mkdir()
         (site.data / "longboat.db").write_bytes(b"no database" * 100)
         said = await _fails(site)
-        assert said.startswith("longboat: Cannot open the store")
+        assert said.startswith(f"longboat: The database {site.data / 'longboat.db'} is damaged: ")
+        assert "longboat store restore FILE" in said
         for word in ("longboat.db", "--data-dir"):
             assert word in said
         assert not site.socket.exists()

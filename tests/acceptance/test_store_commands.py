@@ -86,7 +86,10 @@ async def test_a_restore_beside_a_running_server_is_refused_and_says_how_to_stop
         backup = str(site.path / "copy.db")
         assert (await store(site, "backup", backup))[0] == 0
         code, _, err = await store(site, "restore", backup)
-        assert (code, "longboat stop" in err) == (1, True)
+        assert (code, "Stop the server first: `longboat stop`." in err) == (1, True)
+        assert f"Then: longboat store restore {backup} --data-dir {site.data}" in err
+        code, _, err = await store(site, "backup", str(site.data / STORE_NAME), "--force")
+        assert (code, "is the database itself" in err) == (1, True), "the live database is not overwritten"
         code, _, err = await store(site, "backup", backup)
         assert (code, "--force" in err) == (1, True)
         assert await session.outcome(await session.submit("still here")) == "end_turn"
@@ -104,10 +107,57 @@ async def test_check_finds_a_damaged_row_in_a_backup_and_exits_with_1() -> None:
         with sqlite3.connect(backup) as connection:
             connection.execute("UPDATE messages SET parts = x'5b' WHERE seq = 1")
         connection.close()
-        code, out, _ = await store(site, "check", str(backup))
+        code, out, err = await store(site, "check", str(backup))
         assert (code, "message 1 of session" in out) == (1, True)
-        code, out, _ = await store(site, "check", str(site.data))
-        assert (code, "as it should be" in out) == (0, True), "the server's own database is sound"
+        assert err == "Do not rely on this backup.\n"
+        for path in ([str(site.data)], ["--data-dir", str(site.data)]):
+            code, out, _ = await store(site, "check", *path)
+            assert (code, out.splitlines()[-1]) == (0, "No problems found."), "the server's own database is sound"
+            assert out.startswith(f"{site.data / STORE_NAME}: 1 session, ")
+
+
+async def test_backup_and_restore_warn_of_a_row_that_cannot_be_read_and_exit_with_1() -> None:
+    async with open_site() as site:
+        await site.serve()
+        session = await site.session(site.project())
+        await session.outcome(await session.submit("hello"))
+        with sqlite3.connect(site.data / STORE_NAME) as connection:
+            connection.execute("UPDATE messages SET parts = x'5b' WHERE seq = 1")
+        connection.close()
+        backup = site.path / "copy.db"
+        code, out, err = await store(site, "backup", str(backup))
+        assert (code, f"from {site.data / STORE_NAME} to {backup}." in out) == (1, True)
+        assert "The backup was made, but it has problems: message 1 of session" in err
+        assert f"longboat store check {backup} shows all of them." in err
+        code, out, err = await store(site, "restore", str(backup), "--data-dir", str(site.path / "other"))
+        assert (code, "Restored 1 session" in out) == (1, True)
+        assert "The backup was restored, but it has problems: message 1 of session" in err
+
+
+async def test_a_run_in_a_damaged_session_is_not_told_that_the_session_goes_on() -> None:
+    async with open_site() as site:
+        await site.serve()
+        directory = site.project()
+        session = await site.session(directory)
+        await session.outcome(await session.submit("hello"))
+        with sqlite3.connect(site.data / STORE_NAME) as connection:
+            connection.execute("UPDATE messages SET parts = x'5b' WHERE seq = 1")
+        connection.close()
+        run = await ended(await site.longboat("run", "-s", session.session_id, "go on", cwd=directory))
+        assert (run.code, "is damaged: message 1 cannot be read" in run.err) == (1, True), run.err
+        assert "The session keeps what was said" not in run.err
+
+
+@pytest.mark.parametrize("content", [b"", b"no database " * 500])
+async def test_check_says_that_a_file_is_no_longboat_database(content: bytes) -> None:
+    async with open_site() as site:
+        (site.path / "x.db").write_bytes(content)
+        code, out, err = await store(site, "check", "x.db")
+        assert (code, err) == (1, "Do not rely on this backup.\n")
+        assert [line.split() for line in out.splitlines()] == [
+            ["x.db:", "0.0", "MB"],
+            ["WRONG", "file", "Not", "a", "Longboat", "database."],
+        ]
 
 
 async def test_d12_a_server_starts_on_a_database_with_a_damaged_row_and_serves_the_other_sessions() -> None:

@@ -47,6 +47,7 @@ async def test_a_backup_is_one_instant_whatever_is_written_while_it_is_made(
 
 async def test_a_backup_is_private_whole_and_alone(tmp_path: Path) -> None:
     target = tmp_path / "backups" / "copy.db"
+    target.parent.mkdir()
     async with open_bench(tmp_path) as bench:
         await bench.store.submit(said("a"))
         back_up(tmp_path / STORE_NAME, target)
@@ -72,7 +73,8 @@ async def test_a_backup_of_a_damaged_store_is_refused_and_leaves_nothing(tmp_pat
         connection.executescript(
             "PRAGMA writable_schema = ON;UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'sessions_by_workspace'"
         )
-    with pytest.raises(DataDirError, match="is damaged"):
+    (tmp_path / "backups").mkdir()
+    with pytest.raises(DataDirError, match=f"`longboat store check {tmp_path / STORE_NAME}` shows all of it"):
         back_up(tmp_path / STORE_NAME, tmp_path / "backups" / "copy.db")
     assert list((tmp_path / "backups").iterdir()) == []
 
@@ -130,7 +132,7 @@ async def test_a_restore_is_refused_while_a_server_uses_the_directory(tmp_path: 
     backup = tmp_path / "copy.db"
     async with launch(tmp_path, ScriptedModel.echo()) as boat:
         back_up(tmp_path / "data" / STORE_NAME, backup)
-        with pytest.raises(DataDirError, match="stop it with `longboat stop`") as refused:
+        with pytest.raises(DataDirError, match=r"Stop the server first: `longboat stop`\.$") as refused:
             restore(backup, tmp_path / "data")
         assert refused.value.code == "data_dir_in_use"
         await boat.submit("hello", "r1")

@@ -1,6 +1,8 @@
 """The check of a store: a sound one has no findings, and each kind of damage is found (D12)."""
 
 import asyncio
+import os
+import random
 import re
 import sqlite3
 import threading
@@ -14,6 +16,7 @@ from longboat.errors import DataDirError
 from longboat.runtime.app import open_app
 from longboat.store.check import check_deeply, check_quickly, database_of
 from longboat.store.datadir import STORE_NAME
+from longboat.store.protocol import Problem
 from longboat.testing import ScriptedModel
 
 
@@ -33,10 +36,10 @@ def damage(file: Path, sql: str) -> None:
     connection.close()
 
 
-def tear(file: Path) -> None:
-    """Overwrite a page in the middle of the file, as a bad disk does."""
+def tear(file: Path, *, page: int | None = None) -> None:
+    """Overwrite a page, in the middle of the file unless told, as a bad disk does."""
     content = bytearray(file.read_bytes())
-    place = len(content) // 4096 // 2 * 4096
+    place = (len(content) // 4096 // 2 if page is None else page) * 4096
     content[place : place + 4096] = b"\xa5" * 4096
     file.write_bytes(content)
 
@@ -107,15 +110,64 @@ def test_a_store_of_a_newer_version_is_a_finding(file: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing like a database " * 99])
-def test_what_is_no_store_is_refused_or_named(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_database_is_a_finding(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.db").write_bytes(content)
-    if content:
-        with pytest.raises(DataDirError, match="cannot be read as a Longboat database"):
-            check_deeply(tmp_path / "x.db")
-    else:
-        assert [problem.kind for problem in check_deeply(tmp_path / "x.db").problems] == ["file"]
-    with pytest.raises(DataDirError, match="There is no database at"):
-        database_of(tmp_path)
+    for report in (check_deeply(tmp_path / "x.db"), check_quickly(tmp_path / "x.db", limit_s=60)):
+        assert report.problems == (Problem(kind="file", detail="Not a Longboat database."),)
+
+
+def test_a_database_of_another_program_is_a_finding(tmp_path: Path) -> None:
+    damage(tmp_path / "x.db", "CREATE TABLE cats (name TEXT); PRAGMA user_version = 1")
+    assert check_deeply(tmp_path / "x.db").problems == (Problem(kind="file", detail="Not a Longboat database."),)
+
+
+def test_directories_missing_files_and_pipes_are_refused_without_being_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "missing", tmp_path / "pipe"):
+        with pytest.raises(DataDirError, match="There is no database at"):
+            database_of(path)
+        with pytest.raises(DataDirError, match="There is no database at"):
+            check_deeply(path)
+
+
+def test_a_file_cut_off_anywhere_has_findings(file: Path) -> None:
+    """An interrupted copy. One of these ended in a traceback: a row whose numbers were NULL."""
+    whole = file.read_bytes()
+    for size in (*range(0, len(whole), 4096 * 3), 1, 99, 100, 5000, len(whole) - 4096, len(whole) - 1):
+        file.write_bytes(whole[:size])
+        assert check_deeply(file).problems, f"{size} of {len(whole)} bytes"
+        check_quickly(file, limit_s=60)
+
+
+@pytest.mark.parametrize("filler", [b"\0", b"\xa5", b"\x0d", b"\xff"])
+def test_any_page_overwritten_never_ends_in_a_traceback(file: Path, filler: bytes) -> None:
+    whole = file.read_bytes()
+    for place in range(0, len(whole), 4096):
+        file.write_bytes(whole[:place] + filler * 4096 + whole[place + 4096 :])
+        check_quickly(file, limit_s=60)
+        assert check_deeply(file).complete
+
+
+def test_flipped_bytes_never_end_in_a_traceback(file: Path) -> None:
+    whole = file.read_bytes()
+    luck = random.Random(10)
+    for _ in range(60):
+        content = bytearray(whole)
+        for place in luck.sample(range(100, len(content)), 200):
+            content[place] ^= luck.randrange(1, 256)
+        file.write_bytes(content)
+        assert check_deeply(file).complete
+
+
+def test_a_row_of_the_log_without_numbers_is_a_finding_and_hides_no_other(file: Path) -> None:
+    damage(
+        file,
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'NOT NULL', '')"
+        " WHERE name = 'events'",
+    )
+    damage(file, "UPDATE events SET first = NULL, last = NULL, epoch = NULL WHERE entry_id = 2")
+    damage(file, "UPDATE messages SET parts = x'5b' WHERE seq = 1")
+    assert {problem.kind for problem in check_deeply(file).problems} >= {"row", "log"}
 
 
 def test_a_check_that_is_given_up_says_that_it_is_not_complete(file: Path) -> None:
@@ -168,8 +220,20 @@ def test_doctor_tells_of_the_database(file: Path, monkeypatch: pytest.MonkeyPatc
 
     assert finding(deep=False)[0] is finding(deep=True)[0] is Verdict.OK
     damage(file, "UPDATE messages SET parts = x'5b' WHERE seq = 1")
-    assert finding(deep=False)[0] is Verdict.OK, "only reading every row finds it"
+    verdict, detail = finding(deep=False)
+    assert verdict is Verdict.OK, "only reading every row finds it"
+    assert detail.startswith(f"{file}, ")
+    assert detail.endswith(": the file is intact; its rows were not read (--deep reads them)"), "no more than is known"
     verdict, detail = finding(deep=True)
     assert verdict is Verdict.WRONG
     assert "message 1" in detail
-    assert "longboat store check" in detail
+    assert f"longboat store check {file}" in detail
+
+
+async def test_a_server_on_a_malformed_database_names_the_commands_that_help(file: Path, tmp_path: Path) -> None:
+    tear(file, page=1)
+    with pytest.raises(DataDirError) as refused:
+        async with open_app(settings_in(tmp_path)):
+            pass
+    assert f"longboat store check --data-dir {file.parent}" in refused.value.message
+    assert f"longboat store restore FILE --data-dir {file.parent}" in refused.value.message

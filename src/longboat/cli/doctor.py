@@ -1,6 +1,7 @@
 """`longboat doctor`: what is configured, reachable and wrong."""
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longboat.cli.data_dirs import DataDir, choose_data_dir, data_dir_option
 from longboat.cli.options import cwd_option
 from longboat.errors import LongboatError
+from longboat.store.datadir import STORE_NAME
 
 if TYPE_CHECKING:
     from longboat.models.registry import Overview, ProviderInfo
@@ -41,9 +44,10 @@ class Finding:
 
 @click.command(short_help="Check what is configured, reachable and wrong.")
 @click.option("--deep", is_flag=True, help="Also check the whole database, as `longboat store check` does.")
+@data_dir_option
 @cwd_option
 @click.pass_context
-def doctor(ctx: click.Context, deep: bool, cwd: str) -> None:
+def doctor(ctx: click.Context, deep: bool, data_dir: str | None, cwd: str) -> None:
     """Check the installation, the data directory, the database, the server, the configuration and the models.
 
     Exit code 1 if something is wrong.
@@ -51,9 +55,10 @@ def doctor(ctx: click.Context, deep: bool, cwd: str) -> None:
     \b
     longboat doctor
     longboat doctor --deep
+    longboat doctor --data-dir /var/lib/longboat/data
     """
     wrong = 0
-    for finding in examine(Path(cwd), deep=deep):
+    for finding in examine(Path(cwd), data_dir, deep=deep):
         color = {Verdict.OK: "green", Verdict.NOTE: "yellow", Verdict.WRONG: "red"}[finding.verdict]
         click.echo(f"{click.style(f'{finding.verdict:<5}', fg=color)}  {finding.subject:<14}  {finding.detail}")
         wrong += finding.verdict is Verdict.WRONG
@@ -62,16 +67,17 @@ def doctor(ctx: click.Context, deep: bool, cwd: str) -> None:
         ctx.exit(1)
 
 
-def examine(cwd: Path, *, deep: bool = False) -> Iterator[Finding]:
+def examine(cwd: Path, data_dir: str | None = None, *, deep: bool = False) -> Iterator[Finding]:
     """All findings, in the order in which a person would look."""
+    chosen = choose_data_dir(data_dir)
     yield from _installation()
-    yield from _data_directory()
-    yield from _database(deep)
+    yield from _data_directory(chosen)
+    yield from _database(chosen.path / STORE_NAME, deep)
     yield from _socket()
     yield from _server()
     yield _wall()
-    yield from _sandbox(cwd)
-    yield from _models(cwd)
+    yield from _sandbox(cwd, chosen.path)
+    yield from _models(cwd, chosen.path)
 
 
 def _installation() -> Iterator[Finding]:
@@ -85,11 +91,10 @@ def _installation() -> Iterator[Finding]:
     yield Finding(Verdict.OK if fit else Verdict.WRONG, "sqlite", sqlite3.sqlite_version)
 
 
-def _data_directory() -> Iterator[Finding]:
-    from longboat.wire.discovery import data_dir
-
-    path = data_dir(os.environ, Path.home()).absolute()
-    there = path
+def _data_directory(chosen: DataDir) -> Iterator[Finding]:
+    if chosen.note:
+        yield Finding(Verdict.NOTE, "data", chosen.note)
+    there = path = chosen.path
     while not there.exists():
         there = there.parent
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
@@ -104,12 +109,9 @@ def _data_directory() -> Iterator[Finding]:
         yield Finding(Verdict.WRONG, "data", f"{detail}: {advice}")
 
 
-def _database(deep: bool) -> Iterator[Finding]:
+def _database(file: Path, deep: bool) -> Iterator[Finding]:
     from longboat.store.check import check_deeply, check_quickly
-    from longboat.store.datadir import STORE_NAME
-    from longboat.wire.discovery import data_dir
 
-    file = data_dir(os.environ, Path.home()).absolute() / STORE_NAME
     if not file.exists():
         return
     try:
@@ -118,13 +120,15 @@ def _database(deep: bool) -> Iterator[Finding]:
         yield Finding(Verdict.WRONG, "database", error.message)
         return
     if report.problems:
-        detail = f"{report.problems[0].detail}; `longboat store check` shows all that is wrong"
+        command = shlex.join(["longboat", "store", "check", str(file)])
+        detail = f"{report.problems[0].detail}; `{command}` shows all that is wrong"
         yield Finding(Verdict.WRONG, "database", f"{file} is damaged: {detail}")
     elif report.complete:
-        looked = "every row was read" if deep else "--deep reads every row"
-        yield Finding(Verdict.OK, "database", f"{report.size / 1e6:,.1f} MB, sound ({looked})")
+        looked = "no problems found" if deep else "the file is intact; its rows were not read (--deep reads them)"
+        yield Finding(Verdict.OK, "database", f"{file}, {report.size / 1e6:,.1f} MB: {looked}")
     else:
-        yield Finding(Verdict.NOTE, "database", f"too large to check within {CHECK_S:g} s: --deep checks all of it")
+        detail = f"{file} is too large to check within {CHECK_S:g} s: --deep checks all of it"
+        yield Finding(Verdict.NOTE, "database", detail)
 
 
 def _socket() -> Iterator[Finding]:
@@ -178,17 +182,16 @@ def _wall() -> Finding:
     return Finding(Verdict.NOTE, "wall", f"none: {wall}. Only a few commands, such as `git status`, run without asking")
 
 
-def _sandbox(cwd: Path) -> Iterator[Finding]:
+def _sandbox(cwd: Path, data: Path) -> Iterator[Finding]:
     """What a server of this user would put the commands of bash into."""
     from longboat.config.load import load_config, user_config_file
     from longboat.tools.sandbox import SandboxMode, SandboxPolicy, examine
-    from longboat.wire.discovery import data_dir
 
     try:
         mode = SandboxMode(load_config(cwd, environ=os.environ, user_dir=Path.home()).sandbox)
     except LongboatError:
         return  # told below
-    data, config = data_dir(os.environ, Path.home()), user_config_file(os.environ, Path.home()).parent
+    config = user_config_file(os.environ, Path.home()).parent
     box = examine(SandboxPolicy(mode=mode, workspace=cwd, temp=data / "tmp", hidden=(data, config)))
     if isinstance(box, str):
         verdict = Verdict.WRONG if mode is SandboxMode.REQUIRED else Verdict.NOTE
@@ -198,7 +201,7 @@ def _sandbox(cwd: Path) -> Iterator[Finding]:
         yield Finding(Verdict.NOTE if box.lack else Verdict.OK, "sandbox", f'"{mode}"; this system has a {box}{lack}')
 
 
-def _models(cwd: Path) -> Iterator[Finding]:
+def _models(cwd: Path, data: Path) -> Iterator[Finding]:
     from longboat.cli.models import advice_for, describe, server_view
     from longboat.config.load import FILE_NAME, user_config_file
 
@@ -214,14 +217,15 @@ def _models(cwd: Path) -> Iterator[Finding]:
     except LongboatError:
         agent = None  # told above
     # What only this shell lacks is no matter to a server that has it.
-    yield from _as_this_shell_has_it(overview, Verdict.NOTE if agent is not None and agent.ready else Verdict.WRONG)
+    missing = Verdict.NOTE if agent is not None and agent.ready else Verdict.WRONG
+    yield from _as_this_shell_has_it(overview, missing, data)
     if agent is not None:
         yield from _as_the_server_has_it(overview, agent, cwd)
     if advice := advice_for(overview, agent):
         yield Finding(Verdict.NOTE, "models", advice)
 
 
-def _as_this_shell_has_it(overview: "Overview", verdict: Verdict) -> Iterator[Finding]:
+def _as_this_shell_has_it(overview: "Overview", verdict: Verdict, data: Path) -> Iterator[Finding]:
     in_use = {(name or "").partition("/")[0] for name in (overview.large, overview.small)}
     for provider in overview.providers:
         yield from _provider(provider, verdict, in_use=provider.name in in_use)
@@ -230,7 +234,7 @@ def _as_this_shell_has_it(overview: "Overview", verdict: Verdict) -> Iterator[Fi
     else:
         detail = f"prompts: {overview.large}, titles: {overview.small} (by the environment of this shell)"
         yield Finding(Verdict.OK, "models here", detail)
-    yield from _local_model(in_use="local" in in_use)
+    yield from _local_model(data, in_use="local" in in_use)
 
 
 def _as_the_server_has_it(overview: "Overview", agent: "AgentInfo", cwd: Path) -> Iterator[Finding]:
@@ -268,14 +272,13 @@ def _unreachable(url: str) -> str:
     return ""
 
 
-def _local_model(*, in_use: bool) -> Iterator[Finding]:
+def _local_model(data: Path, *, in_use: bool) -> Iterator[Finding]:
     from longboat.models.local import runtime_installed
     from longboat.models.weights import present
-    from longboat.wire.discovery import data_dir
 
     if not runtime_installed():
         yield Finding(Verdict.NOTE, "local model", "not installed (pip install 'longboat[local]')")
-    elif not present(data_dir(os.environ, Path.home())):
+    elif not present(data):
         when = "fetched at the first prompt" if in_use else "not used"
         yield Finding(Verdict.NOTE, "local model", f"weights not here, {when} (`longboat models pull` fetches them)")
     else:

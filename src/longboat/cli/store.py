@@ -1,6 +1,6 @@
 """`longboat store`: back up, restore and check the database of this machine's server."""
 
-import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,24 +9,18 @@ from typing import TYPE_CHECKING
 import click
 
 from longboat.cli.console import json_line, notice, safe
-from longboat.cli.options import Command, format_option
+from longboat.cli.data_dirs import choose_data_dir, data_dir_option
+from longboat.cli.main import Failure
+from longboat.cli.options import format_option
+from longboat.errors import DataDirError
 
 if TYPE_CHECKING:
-    from longboat.store.backup import Progress
+    from longboat.store.backup import Progress, Restored
     from longboat.store.protocol import Report
 
 SHOWN = 20
 """Problems that people are shown; json has up to a hundred."""
 BESIDE = "Not in it: token and logins/ of the data directory (both secret), longboat.json and trusted.json."
-
-
-def data_dir_option(command: Command) -> Command:
-    return click.option(
-        "--data-dir",
-        type=click.Path(file_okay=False),
-        metavar="DIR",
-        help="The server's data directory.  [default: the user's own]",
-    )(command)
 
 
 @click.group(short_help="Back up, restore and check the database.")
@@ -45,11 +39,13 @@ def store() -> None:
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @format_option
 @data_dir_option
-def back_up_store(file: Path, force: bool, style: str, data_dir: str | None) -> None:
+@click.pass_context
+def back_up_store(ctx: click.Context, file: Path, force: bool, style: str, data_dir: str | None) -> None:
     """Copy the database into FILE, as it is at this moment. The server may keep running.
 
-    The copy is checked before it gets its name, and only you can read it. It holds all transcripts; it does not hold
-    the token, the logins to MCP servers or your configuration.
+    Only you can read the copy. It holds all transcripts; it does not hold the token, the logins to MCP servers or your
+    configuration. It is checked as `longboat store check` does: if a row cannot be read, the backup is made all the
+    same, with a warning and exit code 1. A database file that is damaged itself is not backed up.
 
     \b
     longboat store backup ~/longboat-backup.db
@@ -59,25 +55,29 @@ def back_up_store(file: Path, force: bool, style: str, data_dir: str | None) -> 
     from longboat.store.backup import back_up
     from longboat.store.check import database_of
 
-    source = database_of(_data_dir(data_dir))
+    source = database_of(_chosen(data_dir))
     with _progress("Copying") as progress:
         report = back_up(source, file.absolute(), replace=force, progress=progress)
     if style == "json":
         json_line(report)
-        return
-    click.echo(f"Backed up {_told(report)} to {safe(str(file))}.")
-    notice(BESIDE)
+    else:
+        click.echo(f"Backed up {_told(report)} from {safe(str(source))} to {safe(str(file))}.")
+        notice(BESIDE)
+        warn(report, "The backup was made, but")
+    ctx.exit(1 if report.problems else 0)
 
 
 @store.command("restore")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @format_option
 @data_dir_option
-def restore_store(file: Path, style: str, data_dir: str | None) -> None:
+@click.pass_context
+def restore_store(ctx: click.Context, file: Path, style: str, data_dir: str | None) -> None:
     """Replace the database with a backup. The server must be stopped.
 
-    The backup is checked first. The database it replaces is kept beside the new one, with the time in its name.
-    Runs that were unfinished when the backup was made are handled as after a crash when the server starts.
+    The backup is checked first: a damaged file is refused; one with rows that cannot be read is restored, with a
+    warning and exit code 1. The database it replaces is kept beside the new one, with the time in its name. Runs that
+    were unfinished when the backup was made are handled as after a crash when the server starts.
 
     \b
     longboat stop
@@ -86,26 +86,39 @@ def restore_store(file: Path, style: str, data_dir: str | None) -> None:
     """
     from longboat.store.backup import restore
 
-    directory = _data_dir(data_dir)
-    with _progress("Restoring") as progress:
-        done = restore(file, directory, progress=progress)
+    directory = _chosen(data_dir)
+    try:
+        with _progress("Restoring") as progress:
+            done = restore(file, directory, progress=progress)
+    except DataDirError as error:
+        if error.code != "data_dir_in_use":
+            raise
+        command = shlex.join(["longboat", "store", "restore", str(file), "--data-dir", str(directory)])
+        raise Failure(error.message, f"Then: {command}") from error
     if style == "json":
         json_line(done)
-        return
+    else:
+        _show_restored(done)
+    ctx.exit(1 if done.report.problems else 0)
+
+
+def _show_restored(done: "Restored") -> None:
     click.echo(f"Restored {_told(done.report)} to {safe(done.report.file)}.")
     if done.kept is not None:
         click.echo(f"The database that was there before is now {safe(done.kept)}: delete it once all is well.")
     if unfinished := done.report.counts.get("unfinished_runs"):
         runs = "1 run was" if unfinished == 1 else f"{unfinished} runs were"
         notice(f"{runs} unfinished in the backup: at the next start active runs are settled and queued ones run.")
+    warn(done.report, "The backup was restored, but")
 
 
 @store.command("check")
 @click.argument("path", required=False, type=click.Path(exists=True, path_type=Path))
 @format_option
+@data_dir_option
 @click.pass_context
-def check_store(ctx: click.Context, path: Path | None, style: str) -> None:
-    """Check the database of a data directory, or a backup file. The server may keep running.
+def check_store(ctx: click.Context, path: Path | None, style: str, data_dir: str | None) -> None:
+    """Check the server's database, or PATH: a data directory or a backup file. The server may keep running.
 
     Checks the file itself, the references between its rows, that every row can be read, that the event log has no
     gaps, and that every finished run ended exactly once. Exit code 1 if something is wrong.
@@ -113,11 +126,13 @@ def check_store(ctx: click.Context, path: Path | None, style: str) -> None:
     \b
     longboat store check
     longboat store check ~/longboat-backup.db
-    longboat store check /var/lib/longboat/data --format json | jq .problems
+    longboat store check --data-dir /var/lib/longboat/data --format json | jq .problems
     """
     from longboat.store.check import check_deeply, database_of
 
-    report = check_deeply(database_of(path or _data_dir(None)))
+    if path is not None and data_dir is not None:
+        raise click.UsageError("Give PATH or --data-dir, not both.")
+    report = check_deeply(database_of(path or _chosen(data_dir)))
     if style == "json":
         json_line(report)
     else:
@@ -126,17 +141,38 @@ def check_store(ctx: click.Context, path: Path | None, style: str) -> None:
 
 
 def show_report(report: "Report") -> None:
+    from longboat.store.check import newest_schema
+
     click.echo(f"{safe(report.file)}: {_told(report)}")
     for problem in report.problems[:SHOWN]:
         click.echo(f"{click.style('WRONG', fg='red')}  {problem.kind:<9}  {safe(problem.detail)}")
     if (hidden := len(report.problems) - SHOWN) > 0:
         notice(f"{hidden} more: --format json")
     if report.problems:
-        click.echo(
-            "Restore a backup (`longboat store restore`), or export what is readable and delete the rest.", err=True
-        )
+        click.echo(_advice(Path(report.file)), err=True)
+    elif report.schema < newest_schema():
+        click.echo(f"No problems found in the file. Its rows have an old schema ({report.schema}) and were not read.")
     else:
-        click.echo("Everything is as it should be.")
+        click.echo("No problems found.")
+
+
+def _advice(file: Path) -> str:
+    from longboat.store.datadir import STORE_NAME
+
+    if file.name == STORE_NAME and (file.parent / "lock").exists():
+        return "Restore a backup (`longboat store restore`), or export what is readable and delete the rest."
+    return "Do not rely on this backup."
+
+
+def warn(report: "Report", what: str) -> None:
+    """What a check found in a copy."""
+    if report.problems:
+        more = f" and {len(report.problems) - 1} more" if len(report.problems) > 1 else ""
+        command = shlex.join(["longboat", "store", "check", report.file])
+        click.secho(f"{what} it has problems: {safe(report.problems[0].detail)}{more}.", err=True, fg="red")
+        click.echo(f"  {safe(command)} shows all of them.", err=True)
+    elif not report.complete:
+        click.secho(f"{what} it could not be checked in time.", err=True, fg="red")
 
 
 def _told(report: "Report") -> str:
@@ -147,13 +183,15 @@ def _told(report: "Report") -> str:
         if name in report.counts
     ]
     size = f"{report.size / 1e6:,.1f} MB"
-    return f"{', '.join(held)} ({size})" if held else f"{size} with schema {report.schema}"
+    return f"{', '.join(held)} ({size})" if held else size
 
 
-def _data_dir(given: str | None) -> Path:
-    from longboat.wire.discovery import data_dir
-
-    return (Path(given) if given else data_dir(os.environ, Path.home())).absolute()
+def _chosen(data_dir: str | None) -> Path:
+    """The data directory; people are told what they may not expect of it."""
+    chosen = choose_data_dir(data_dir)
+    if chosen.note:
+        notice(safe(chosen.note))
+    return chosen.path
 
 
 @contextmanager

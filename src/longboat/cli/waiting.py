@@ -22,7 +22,7 @@ from longboat.cli.options import own_name
 from longboat.cli.runs import OUTCOMES
 from longboat.client import Client, Event
 from longboat.client.patience import STOPPED
-from longboat.errors import LongboatError, ServerUnreachable
+from longboat.errors import LongboatError, ServerUnreachable, SessionDamaged
 from longboat.wire.asks import Question
 from longboat.wire.models import Outcome, RunComplete
 from longboat.wire.requests import Submit
@@ -164,10 +164,13 @@ def _exit_code(complete: RunComplete | None, stage: Stage) -> int:
             stage.say("canceled")
             return CANCELED
         case Outcome.ERROR | Outcome.INTERRUPTED:
-            raise Failure(
-                complete.error or "The run was interrupted.",
-                f'The session keeps what was said: longboat run -s {complete.session_id} "…" goes on.',
-            )
+            raise Failure(complete.error or "The run was interrupted.", _how_to_go_on(complete))
+
+
+def _how_to_go_on(complete: RunComplete) -> str:
+    if SessionDamaged.headline(complete.session_id) in complete.error:
+        return ""  # the error itself says what to do
+    return f'The session keeps what was said: longboat run -s {complete.session_id} "…" goes on.'
 
 
 class _Interrupt:

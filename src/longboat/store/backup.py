@@ -5,6 +5,7 @@ every instant.
 """
 
 import os
+import shlex
 import shutil
 import sqlite3
 import time
@@ -17,13 +18,13 @@ from tempfile import mkstemp
 import msgspec
 
 from longboat.errors import DataDirError
-from longboat.store.check import check_quickly, newest_schema, open_for_reading, schema_of
+from longboat.store.check import check_deeply, described, is_damage, newest_schema, open_for_reading, schema_of
 from longboat.store.datadir import SIDE_FILES, STORE_NAME, hold_data_dir
 from longboat.store.protocol import Report
 
 STEP_PAGES = 1000
 VERIFY_S = 3600.0
-"""Copies are verified to the end; this only keeps a broken disk from holding us for ever."""
+"""Copies are checked to the end; this only keeps a broken disk from holding us for ever."""
 
 Progress = Callable[[int, int], None]
 """Pages done, pages in all."""
@@ -39,15 +40,17 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def back_up(source: Path, target: Path, *, replace: bool = False, progress: Progress = lambda *_: None) -> Report:
-    """Copy a store into one file, as it is at this instant, whoever writes to it meanwhile; verified."""
-    if target.is_dir():
-        raise DataDirError(f"{target} is a directory: name a file in it.", code="backup_exists")
-    _check_free(target, replace=replace)
+    """Copy a store into one file, as it is at this instant, whoever writes to it meanwhile.
+
+    A copy that is damaged as a file is refused. Rows that cannot be read, and the like, are in the report: a backup
+    of a store with one bad row is better than none.
+    """
+    _check_target(target, source, replace=replace)
     copy = _new_file(target)
     try:
         _copy(source, copy, progress)
-        report = _verified(copy)
-        _check_free(target, replace=replace)
+        report = _checked(copy, source)
+        _check_target(target, source, replace=replace)
         _put(copy, target)
     except BaseException:
         _remove(copy)
@@ -57,30 +60,55 @@ def back_up(source: Path, target: Path, *, replace: bool = False, progress: Prog
 
 def restore(backup: Path, data_dir: Path, *, progress: Progress = lambda *_: None) -> Restored:
     """Put a backup in the place of a data directory's database, which is kept beside it. No server may use it."""
-    with hold_data_dir(data_dir):
+    with hold_data_dir(data_dir, advice="Stop the server first: `longboat stop`."):
         database = data_dir / STORE_NAME
+        if _is_part_of(database, backup):
+            raise DataDirError(f"{backup} is the database itself: name a backup to restore.", code="backup_damaged")
         copy = _new_file(database)
         try:
             _copy(backup, copy, progress)
-            _verified(copy, name=backup)
-            _begin_new_epoch(copy)
+            report = _checked(copy, backup)
+            _begin_new_epoch(copy, backup)
             kept = _set_aside(database)
             _put(copy, database)
         except BaseException:
             _remove(copy)
             raise
-        return Restored(report=_verified(database), kept=None if kept is None else str(kept))
+        report = msgspec.structs.replace(report, file=str(database))
+        return Restored(report=report, kept=None if kept is None else str(kept))
 
 
-def _check_free(target: Path, *, replace: bool) -> None:
+def _check_target(target: Path, source: Path, *, replace: bool) -> None:
+    """Refuse to overwrite what the user may need."""
+    if _is_part_of(source, target):
+        raise DataDirError(f"{target} is the database itself: choose another file.", code="backup_exists")
+    if target.is_dir():
+        raise DataDirError(f"{target} is a directory: name a file in it.", code="backup_exists")
     if target.exists() and not replace:
         raise DataDirError(f"{target} exists: choose another name, or overwrite it with --force.", code="backup_exists")
+    if (log := Path(f"{target}-wal")).exists():
+        raise DataDirError(f"{target} is a database in use ({log} exists): choose another file.", code="backup_exists")
+    if not target.parent.is_dir():
+        raise DataDirError(f"There is no directory {target.parent}: create it first.", code="backup_failed")
+
+
+def _is_part_of(database: Path, file: Path) -> bool:
+    """Whether a file is the database or one of its side files, by any name."""
+    real = database.resolve()  # SQLite keeps the side files beside the file that a link leads to
+    parts = [Path(f"{path}{end}") for path in (database, real) for end in ("", *SIDE_FILES)]
+    return any(_is_same(part, file) for part in parts)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return one.resolve() == other.resolve()
 
 
 def _new_file(target: Path) -> Path:
     """A private file beside the target, so that it can be renamed to it."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor, name = mkstemp(prefix=f"{target.name}.", suffix=".part", dir=target.parent)
     except OSError as error:
         raise DataDirError(f"Cannot write in {target.parent}: {error.strerror}.", code="backup_failed") from error
@@ -97,26 +125,36 @@ def _copy(source: Path, copy: Path, progress: Progress) -> None:
             )
             writing.execute("PRAGMA journal_mode = DELETE")  # all of it in one file
     except sqlite3.Error as error:
+        if is_damage(error):
+            raise _damaged(source, described(error)) from error
         raise DataDirError(f"Cannot copy {source}: {error}.", code="backup_failed") from error
 
 
-def _verified(copy: Path, *, name: Path | None = None) -> Report:
-    report = check_quickly(copy, limit_s=VERIFY_S)
-    if report.problems:
-        first = report.problems[0].detail
-        raise DataDirError(
-            f"{name or copy} is damaged ({first}): `longboat store check` shows all of it.", code="backup_damaged"
-        )
+def _checked(copy: Path, original: Path) -> Report:
+    report = check_deeply(copy, limit_s=VERIFY_S)
+    for problem in report.problems:
+        if problem.kind == "file":
+            raise _damaged(original, problem.detail)
     return report
 
 
-def _begin_new_epoch(copy: Path) -> None:
+def _damaged(file: Path, detail: str) -> DataDirError:
+    command = f"longboat store check {shlex.quote(str(file))}"
+    return DataDirError(
+        f"{file} is damaged ({detail.removesuffix('.')}): `{command}` shows all of it.", code="backup_damaged"
+    )
+
+
+def _begin_new_epoch(copy: Path, backup: Path) -> None:
     """Clients may hold cursors of events that the backup does not have. By an epoch that was never used they are told
     from those that will be written from now on. Migrations are left to the server."""
-    with closing(sqlite3.connect(copy)) as connection, connection:
-        if not 0 < schema_of(connection) <= newest_schema():
-            raise DataDirError(f"{copy} has a schema that is not known here.", code="backup_damaged")
-        connection.execute("UPDATE meta SET value = max(value + 1, ?) WHERE key = 'epoch'", (int(time.time()),))
+    try:
+        with closing(sqlite3.connect(copy)) as connection, connection:
+            if not 0 < schema_of(connection) <= newest_schema():
+                raise _damaged(backup, "its schema is not known here")
+            connection.execute("UPDATE meta SET value = max(value + 1, ?) WHERE key = 'epoch'", (int(time.time()),))
+    except sqlite3.Error as error:
+        raise _damaged(backup, str(error)) from error
 
 
 def _set_aside(database: Path) -> Path | None:

@@ -54,9 +54,17 @@ def _is_in_place(name: str, known: os.stat_result) -> bool:
     return found.st_ino == known.st_ino and found.st_dev == known.st_dev
 
 
+SERVER_ADVICE = (
+    "Attach to it with `longboat run`, stop it with `longboat stop`, or choose another directory with --data-dir."
+)
+
+
 @contextmanager
-def hold_data_dir(path: Path) -> Iterator[Path]:
-    """Hold the directory with a lock file that names our pid; the kernel drops the lock whenever we end."""
+def hold_data_dir(path: Path, *, advice: str = SERVER_ADVICE) -> Iterator[Path]:
+    """Hold the directory with a lock file that names our pid; the kernel drops the lock whenever we end.
+
+    `advice`: what a person can do if another server holds it.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = opener(str(path / "lock"), os.O_RDWR | os.O_CREAT)
@@ -65,21 +73,17 @@ def hold_data_dir(path: Path) -> Iterator[Path]:
             f"Cannot use the data directory {path}: {error.strerror}. Choose another with --data-dir."
         ) from error
     try:
-        _take(lock, path)
+        _take(lock, path, advice)
         yield path
     finally:
         os.close(lock)
 
 
-def _take(lock: int, path: Path) -> None:
+def _take(lock: int, path: Path, advice: str) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         pid = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
-        raise DataDirError(
-            f"Another server (pid {pid}) uses {path}: attach to it with `longboat run`, stop it with `longboat stop`, "
-            "or choose another directory with --data-dir.",
-            code="data_dir_in_use",
-        ) from None
+        raise DataDirError(f"Another server (pid {pid}) uses {path}. {advice}", code="data_dir_in_use") from None
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)

@@ -32,13 +32,12 @@ from longboat.wire.sse import Decoder
 PAGE = 500
 
 
-def find_violations(reader: Reader) -> Iterator[Problem]:
-    """Every violation, one after the other."""
-    yield from _undecodable(reader)
-    log = _Log()
-    yield from log.walk(reader)
-    yield from _wrong_ends(reader, log)
-    yield from _left_asks(reader)
+def invariant_checks(reader: Reader) -> Iterator[Iterator[Problem]]:
+    """Checks that do not depend on each other: where damage stops one of them, the others still find what they can."""
+    for query, decode in TABLES.items():
+        yield _undecodable(reader, query, decode)
+    yield _log_and_runs(reader)
+    yield _left_asks(reader)
 
 
 # Rows
@@ -55,19 +54,20 @@ TABLES: dict[str, Callable[[Row], object]] = {
 }
 
 
-def _undecodable(reader: Reader) -> Iterator[Problem]:
-    for query, decode in TABLES.items():
-        for row in _pages(reader, query):
-            try:
-                decode(row)
-            except SessionDamaged as error:
-                yield Problem(kind="row", detail=f"{error.what} of session {error.session_id} cannot be read")
+def _undecodable(reader: Reader, query: str, decode: Callable[[Row], object]) -> Iterator[Problem]:
+    for row in _pages(reader, query):
+        try:
+            decode(row)
+        except SessionDamaged as error:
+            yield Problem(kind="row", detail=f"{error.what} of session {error.session_id} cannot be read")
 
 
 def _pages(reader: Reader, query: str) -> Iterator[Row]:
     after = -1
     while rows := reader.fetch(query, after=after, limit=PAGE):
         yield from rows
+        if rows[-1]["place"] <= after:  # a damaged index could lead in a circle
+            raise ValueError("rows are out of order")
         after = rows[-1]["place"]
 
 
@@ -97,6 +97,9 @@ class _Log:
             yield from self._events(row, workspace_id, place)
 
     def _numbers(self, row: Row, workspace_id: str, place: str) -> Iterator[Problem]:
+        if not all(isinstance(row[name], int) for name in ("first", "last", "epoch")):
+            yield Problem(kind="log", detail=f"{place}: a number cannot be read")
+            return
         if (known := self._last.get(workspace_id)) is not None:
             last, epoch = known
             if row["first"] != last + 1:
@@ -119,6 +122,12 @@ class _Log:
 
 
 # Runs and asks
+
+
+def _log_and_runs(reader: Reader) -> Iterator[Problem]:
+    log = _Log()
+    yield from log.walk(reader)
+    yield from _wrong_ends(reader, log)
 
 
 def _wrong_ends(reader: Reader, log: _Log) -> Iterator[Problem]:

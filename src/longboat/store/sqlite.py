@@ -8,6 +8,7 @@ batch that holds only deltas commits without fsync; the next durable commit sync
 
 import asyncio
 import logging
+import shlex
 import sqlite3
 import threading
 import time
@@ -22,7 +23,7 @@ from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from longboat.errors import DataDirError, DataDirGone, StoreDamaged, StoreUnavailable
-from longboat.store.check import check_quickly
+from longboat.store.check import check_quickly, is_damage
 from longboat.store.datadir import OpenFiles
 from longboat.store.failing import FailureLog
 from longboat.store.migrations import migrate
@@ -61,14 +62,23 @@ async def open_sqlite(path: Path) -> AsyncIterator["SqliteStore"]:
     try:
         store = await asyncio.to_thread(_open, path, loop, given_up)
     except (sqlite3.Error, OSError) as error:
-        message = f"Cannot open the store {path}: {error}. Check the disk, or choose another --data-dir."
-        raise DataDirError(message) from error
+        raise DataDirError(_why_closed(path, error)) from error
     finally:
         given_up.set()
     try:
         yield store
     finally:
         await store.aclose()
+
+
+def _why_closed(path: Path, error: sqlite3.Error | OSError) -> str:
+    if not (isinstance(error, sqlite3.Error) and is_damage(error)):
+        return f"Cannot open the store {path}: {error}. Check the disk, or choose another --data-dir."
+    directory = shlex.quote(str(path.parent))
+    return (
+        f"The database {path} is damaged: {error}. `longboat store check --data-dir {directory}` shows what is "
+        f"affected; `longboat store restore FILE --data-dir {directory}` puts a backup in its place."
+    )
 
 
 def _open(path: Path, loop: asyncio.AbstractEventLoop, given_up: threading.Event) -> "SqliteStore":

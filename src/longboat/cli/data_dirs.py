@@ -1,0 +1,68 @@
+"""Which data directory a command is about: the one it is given, the running server's, or the user's own."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from longboat.cli.options import Command
+
+if TYPE_CHECKING:
+    from longboat.wire.discovery import Discovery
+
+
+@dataclass(frozen=True, slots=True)
+class DataDir:
+    path: Path
+    note: str = ""
+    """What people should know about the choice."""
+
+
+def data_dir_option(command: Command) -> Command:
+    return click.option(
+        "--data-dir",
+        type=click.Path(file_okay=False),
+        metavar="DIR",
+        help="The server's data directory.  [default: LONGBOAT_DATA_DIR, the running server's, or your own]",
+    )(command)
+
+
+def choose_data_dir(given: str | None) -> DataDir:
+    """What is named counts first. A server that runs on another directory is mentioned."""
+    from longboat.wire.discovery import data_dir
+
+    if given:
+        return DataDir(Path(given).absolute())
+    own = data_dir(os.environ, Path.home()).absolute()
+    server = _running_server()
+    if server is None:
+        return DataDir(own, _note_on_unknown_server(own))
+    theirs = Path(server.data_dir)
+    if not os.environ.get("LONGBOAT_DATA_DIR"):
+        return DataDir(theirs)
+    differs = theirs.resolve() != own.resolve()
+    return DataDir(own, f"The running server uses another data directory: --data-dir {theirs}" if differs else "")
+
+
+def _running_server() -> "Discovery | None":
+    """What the server that commands here talk to says of itself, if it runs on this machine."""
+    from longboat.client.address import is_alive, read_discovery
+    from longboat.server import listen
+
+    found = read_discovery(os.environ)
+    if url := os.environ.get("LONGBOAT_URL"):
+        found = found if found is not None and found.url == url.rstrip("/") else None
+    elif socket := os.environ.get("LONGBOAT_SOCKET"):
+        path = os.path.abspath(socket)
+        found = found if found is not None and found.socket == path else listen.read_discovery(Path(f"{path}.json"))
+    return found if found is not None and is_alive(found.pid) else None
+
+
+def _note_on_unknown_server(own: Path) -> str:
+    from longboat.cli.main import naming_variable
+
+    if (name := naming_variable()) is None:
+        return ""
+    return f"{name} names a server that does not say where its data is. Looking at {own}; --data-dir names another."
