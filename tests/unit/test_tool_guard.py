@@ -138,7 +138,8 @@ class Scene:
                     data = _received(ours)
                     heard += data
                     if data and heard.count(b"\n") == 1:
-                        ours.sendall(keeper.GO)
+                        with contextlib.suppress(BrokenPipeError):  # killed right behind its first word
+                            ours.sendall(keeper.GO)
                     if not data or b"+" in heard:  # it runs: the end that it takes is the usual one from here on
                         _close(ours, events)
                 elif not output.read(4096):
