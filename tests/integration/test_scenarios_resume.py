@@ -86,7 +86,8 @@ class Refusing:
             raise StoreUnavailable("the disk is full")
 
         def take(store: SqliteStore, unit: Unit) -> Awaitable[None]:
-            if self.times and any(write.query.startswith("permission") for write in unit.writes):
+            writes = (*unit.writes, *(entry.only_with for entry in unit.entries if entry.only_with is not None))
+            if self.times and any(write.query.startswith("permission") for write in writes):
                 self.times -= 1
                 return refuse()
             return submit(store, unit)
