@@ -23,8 +23,8 @@ _ENDED_S = 2.0
 """How long a guard has to end everybody, and after them all their keeper."""
 _ANSWER_S = 30.0
 """How long a guard may take to say something of its command. One that was stopped never does."""
-_ATTEMPTS = 3
-"""Keepers tried for one command: somebody may just have killed one."""
+_ATTEMPTS = 6
+"""Guards tried for one command: somebody may just have killed one, and its death takes a moment on a busy machine."""
 _PROGRAM = (sys.executable, "-I", "-S", "-X", "utf8", keeper.__file__)
 _IS_POSSIBLE = sys.platform == "linux" and os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
