@@ -205,8 +205,10 @@ async def test_signals_that_can_be_caught_do_not_end_a_guard_or_keeper(tmp_path:
     told = await kit.use(BashTool(jobs), command=ANCESTORS + polite)
     assert told.content.startswith("on\n[exit code 0")
     plain = await kit.use(BashTool(jobs), command="grep -E 'Sig(Ign|Blk)' /proc/self/status")
-    assert {line.split()[1] for line in plain.content.splitlines()[:2]} == {"0" * 16}, "none of this is passed on"
     await jobs.aclose()
+    masks = [int(line.split()[1], 16) for line in plain.content.splitlines()[:2]]
+    own = 1 << 31 | 1 << 32  # 32 and 33 are the C library's, and whoever started us may have them ignored
+    assert [mask & ~own for mask in masks] == [0, 0], "none of this is passed on"
 
 
 @pytest.mark.parametrize("when", ["while it starts", "later", "before"])
