@@ -199,13 +199,18 @@ class _Memory:
         found = b""
         while address and b"\0" not in found and len(found) < _MAX_STRING:
             # Up to the end of a page: the next one may not be there.
-            found += os.pread(self._fd, min(4096 - (address + len(found)) % 4096, 256), address + len(found))
+            piece = os.pread(self._fd, min(4096 - (address + len(found)) % 4096, 256), address + len(found))
+            if not piece:
+                break  # the process was killed meanwhile
+            found += piece
         return os.fsdecode(found.partition(b"\0")[0])
 
     def strings(self, address: int) -> list[str]:
         found: list[str] = []
         while address and len(found) < _POINTERS:
             block = os.pread(self._fd, min(4096 - address % 4096, 256), address)
+            if not block:
+                break
             for (pointer,) in struct.iter_unpack("=Q", block):
                 if not pointer:
                     return found
