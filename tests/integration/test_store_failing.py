@@ -271,7 +271,7 @@ async def test_a_store_that_is_no_store_is_named(tmp_path: Path, content: bytes)
     settings = settings_in(tmp_path)
     settings.data_dir.mkdir()
     (settings.data_dir / STORE_NAME).write_bytes(content)
-    with pytest.raises(DataDirError, match=r"Cannot open the store .*longboat.db: file is not a database"):
+    with pytest.raises(DataDirError, match=r"longboat.db is damaged: file is not a database"):
         async with open_app(settings):
             pass
     assert (settings.data_dir / STORE_NAME).read_bytes() == content
