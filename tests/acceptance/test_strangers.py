@@ -13,9 +13,9 @@ HOST = b"Host: 127.0.0.1\r\n"
 LARGE = 15_900_000
 """Just below server.max_body_mb, as in the review."""
 FEW_MB = 16
+"""What RSS may grow by: bodies that were kept would be 950 MB, heads 128 MB."""
 CONNECTIONS_MB = 40
 """What a thousand open connections cost by themselves, with room for a busy machine on which answers pile up."""
-"""What RSS may grow by: bodies that were kept would be 950 MB, heads 128 MB."""
 
 
 def rss_mb(site: Site) -> float:
