@@ -77,6 +77,30 @@ async def test_a_run_that_outlasts_the_drain_is_interrupted_and_closed(tmp_path:
         check_requests(again_model.requests)
 
 
+async def test_a_hurry_before_every_session_knows_of_it_starts_nothing_that_waits(tmp_path: Path) -> None:
+    """L11, B5: the second signal may come while the sessions are still being told."""
+    model = ScriptedModel([[Say("one"), Hang()], [Say("two"), Hang()], [Say("three"), Hang()]])
+    async with launch(tmp_path, model) as boat:
+        sessions = [boat.session_id, *[(await boat.workspace.create_session(CreateSession())).id for _ in range(2)]]
+        for session_id in sessions:
+            for place in ("active", "queued"):
+                await boat.submit("go", f"{place}-{session_id}", session_id=session_id)
+            await boat.watcher.in_state(f"queued-{session_id}", "queued")
+        await model.requests.wait(len(sessions))
+        hurry = asyncio.Event()
+        hurry.set()
+        slow = asyncio.Event()
+        boat.actor._mailbox.post(slow.wait)  # the first session is busy, so it learns of it last
+        left = asyncio.create_task(boat.app.leave(drain_s=LONG, hurry=hurry))
+        for session_id in sessions[1:]:
+            await boat.completed(f"active-{session_id}")
+        slow.set()
+        await left
+        assert len(model.requests) == len(sessions)
+        ends = [event.payload for event in boat.watcher.events if event.type == "run_complete"]
+        assert {end.run_id: end.outcome for end in ends} == {f"active-{each}": Outcome.INTERRUPTED for each in sessions}
+
+
 @pytest.mark.parametrize("drain_s", [LONG, 0.01], ids=["the active run ends", "the active run is interrupted"])
 async def test_what_is_queued_stays_queued_and_runs_in_order_after_the_next_start(
     tmp_path: Path, drain_s: float

@@ -50,8 +50,8 @@ class ServedKit(OpenKit):
 
     servers: LanguageServers
 
-    async def note_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
-        await super().note_change(path, before, after)
+    async def note_change(self, key: str, path: Path, before: bytes | None, after: bytes | None) -> str:
+        await super().note_change(key, path, before, after)
         return await self.servers.diagnostics_after(path, (after or b"").decode())
 
 

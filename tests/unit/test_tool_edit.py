@@ -79,6 +79,26 @@ async def test_of_two_edits_at_once_none_is_lost(tmp_path: Path) -> None:
     assert any(isinstance(result, str) for result in results)
 
 
+async def test_of_two_edits_that_saw_the_same_the_second_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("a = 1\nb = 1\n")
+    both = asyncio.Event()
+
+    async def meet(_: Need) -> None:
+        if len(kit.needs) == 2:
+            both.set()
+        await both.wait()
+
+    kit = OpenKit(tmp_path, on_permit=meet)
+    kit.saw(path)
+    results = await asyncio.gather(edit(kit, "a = 1", "a = 2"), edit(kit, "b = 1", "b = 2"), return_exceptions=True)
+    (made,) = [n for n, result in enumerate(results) if isinstance(result, str)]
+    assert "changed by someone else just now" in str(results[1 - made])
+    assert path.read_text() == ("a = 2\nb = 1\n", "a = 1\nb = 2\n")[made]
+    assert kit.expected == {}
+    assert len(kit.changes) == 1
+
+
 async def test_a_change_underneath_while_permission_is_asked_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("a = 1\n")

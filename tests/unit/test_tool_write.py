@@ -189,10 +189,10 @@ class SlowKit(OpenKit):
         self.recording = asyncio.Event()
         self.go_on = asyncio.Event()
 
-    async def note_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
+    async def note_change(self, key: str, path: Path, before: bytes | None, after: bytes | None) -> str:
         self.recording.set()
         await self.go_on.wait()
-        return await super().note_change(path, before, after)
+        return await super().note_change(key, path, before, after)
 
 
 async def test_a_cancel_after_the_write_lets_it_be_recorded(tmp_path: Path) -> None:

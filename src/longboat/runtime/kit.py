@@ -71,7 +71,6 @@ class WorkKit:
         self._told = told
         self._by_hook = approved
         self._approved = approved or record.approve is Approve.ALL
-        self._expected: dict[Path, str] = {}
         self._judged: Rules | None = None
         self._answered = answered
         self.output = output
@@ -202,14 +201,14 @@ class WorkKit:
     async def check_read(self, path: Path, content: bytes) -> None:
         await self._home.files.check_read(self._record.run.session_id, path, content)
 
-    async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> None:
-        self._expected[path] = await self._home.files.expect_change(self._record, path, before, after)
+    async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
+        return await self._home.files.expect_change(self._record, path, before, after)
 
-    async def forget_change(self, path: Path) -> None:
-        await self._home.files.forget_change(self._expected.pop(path))
+    async def forget_change(self, key: str) -> None:
+        await self._home.files.forget_change(key)
 
-    async def note_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
-        await self._home.files.note_change(self._record, self._expected.pop(path), path, before, after)
+    async def note_change(self, key: str, path: Path, before: bytes | None, after: bytes | None) -> str:
+        await self._home.files.note_change(self._record, key, path, before, after)
         return await self._home.bench.diagnostics_after(path, after)
 
     async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:

@@ -76,8 +76,9 @@ class SessionActor(Helm):
     async def redo(self) -> Undone:
         return await self._mailbox.do(self._redo)
 
-    async def leave(self) -> None:
-        await self._mailbox.do(lambda: self._apply(Leave()))
+    def leave(self) -> None:
+        """Asked for at once, so that no end of a turn comes before it."""
+        self._mailbox.post(lambda: self._apply(Leave()))
 
     async def restore(self, records: list[RunRecord], *, resume: bool) -> None:
         """Take up after a crash or a restart what the store has (B6)."""

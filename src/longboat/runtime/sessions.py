@@ -73,15 +73,15 @@ class Sessions:
         return actor.placed(run) if actor is not None else msgspec.structs.replace(run, position=None)
 
     def refuse(self) -> None:
-        """Take no new prompts: the server is leaving."""
+        """The server is leaving: take no new prompts and start nothing more; what is queued stays queued."""
         self._leaving = True
+        for actor in self._actors.values():
+            actor.leave()
 
     async def wind_down(self) -> None:
-        """Start nothing more, what is queued stays queued; then wait until no turn runs and all cancels are done."""
+        """After `refuse`: until no turn runs and all cancels are done."""
         for actor in list(self._actors.values()):
-            await actor.leave()
-        for actor in list(self._actors.values()):
-            await actor.wait_until(lambda state: not state.busy and not state.covered)
+            await actor.wait_until(lambda state: state.leaving and not state.busy and not state.covered)
 
     def interrupt(self) -> None:
         for actor in self._actors.values():

@@ -12,6 +12,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Protocol
 
 from longboat.core.permissions import Allow, Need, Rule, parse_rules
@@ -66,7 +67,7 @@ class OpenKit:
         self.needs: list[Need] = []
         self.outputs: list[str] = []
         self.reads: list[Path] = []
-        self.expected: dict[Path, Change] = {}
+        self.expected: dict[str, Change] = {}
         self.changes: list[Change] = []
         self.questions: list[str] = []
         self.todos: tuple[TodoItem, ...] = ()
@@ -111,14 +112,16 @@ class OpenKit:
         if self._seen[path] != _digest(content):
             raise ToolError(f"{path} has changed since it was read: view it again.")
 
-    async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> None:
-        self.expected[path] = Change(path=path, before=before, after=after)
+    async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
+        key = token_hex(8)
+        self.expected[key] = Change(path=path, before=before, after=after)
+        return key
 
-    async def forget_change(self, path: Path) -> None:
-        del self.expected[path]
+    async def forget_change(self, key: str) -> None:
+        del self.expected[key]
 
-    async def note_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
-        self.changes.append(self.expected.pop(path))
+    async def note_change(self, key: str, path: Path, before: bytes | None, after: bytes | None) -> str:
+        self.changes.append(self.expected.pop(key))
         if after is None:
             self._seen.pop(path, None)
         else:

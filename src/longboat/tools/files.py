@@ -109,27 +109,30 @@ async def apply_all(kit: Kit, changes: Sequence[Change]) -> list[str]:
 
 
 async def _commit_all(kit: Kit, changes: Sequence[Change]) -> list[str]:
-    async with _expected(kit, changes):
+    async with _expected(kit, changes) as keys:
         await asyncio.to_thread(_replace_all, kit.directory, changes)
-    return await asyncio.gather(*(kit.note_change(each.target.path, each.before, each.after) for each in changes))
+    return await asyncio.gather(*(_note(kit, key, change) for key, change in zip(keys, changes, strict=True)))
 
 
 async def _commit(kit: Kit, change: Change) -> str:
-    async with _expected(kit, [change]):
+    async with _expected(kit, [change]) as (key,):
         await asyncio.to_thread(_replace, kit.directory, change)
-    return await kit.note_change(change.target.path, change.before, change.after)
+    return await _note(kit, key, change)
+
+
+async def _note(kit: Kit, key: str, change: Change) -> str:
+    return await kit.note_change(key, change.target.path, change.before, change.after)
 
 
 @asynccontextmanager
-async def _expected(kit: Kit, changes: Sequence[Change]) -> AsyncIterator[None]:
+async def _expected(kit: Kit, changes: Sequence[Change]) -> AsyncIterator[list[str]]:
     """Undo knows of the changes before they are made, so that no crash in between hides one from it (A4)."""
-    for change in changes:
-        await kit.expect_change(change.target.path, change.before, change.after)
+    keys = [await kit.expect_change(each.target.path, each.before, each.after) for each in changes]
     try:
-        yield
+        yield keys
     except ToolError:
-        for change in changes:
-            await kit.forget_change(change.target.path)
+        for key in keys:
+            await kit.forget_change(key)
         raise
 
 

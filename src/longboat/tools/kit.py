@@ -71,16 +71,16 @@ class Kit(Protocol):
         """Raise ToolError unless this session has read the file and it is unchanged since (A3)."""
         ...
 
-    async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> None:
-        """Record a change for undo (A4) right before it is made; None is a file that is not there. Either `note_change`
-        or `forget_change` follows; if neither does, undo looks at the file to see what became of it."""
+    async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
+        """Record a change for undo (A4) right before it is made; None is a file that is not there. Returns its key, for
+        `note_change` or `forget_change`; if neither follows, undo looks at the file to see what became of it."""
         ...
 
-    async def forget_change(self, path: Path) -> None:
+    async def forget_change(self, key: str) -> None:
         """The change that was expected was not made."""
         ...
 
-    async def note_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
+    async def note_change(self, key: str, path: Path, before: bytes | None, after: bytes | None) -> str:
         """The change that was expected is made: tell the people attached. Returns what language servers say of it, or
         nothing. Counts as a read too."""
         ...
