@@ -25,7 +25,7 @@ from tempfile import gettempdir
 from typing import Self
 
 from fuzz.syscalls import Listener, Notice, install_filter, machine
-from longboat.tools import landlock
+from longboat.tools.sandbox import landlock
 
 MAX_EVENTS = 300
 """After so many a program is ended: it is in a loop."""

@@ -14,8 +14,8 @@ import uvloop
 
 from benchmarks.harness import Row, scratch
 from longboat.testing.kit import OpenKit
-from longboat.tools.bash import BashTool
-from longboat.tools.jobs import Jobs
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
 
 ROUNDS, MEGABYTES = 3, 500
 AT_LEAST_MB_S, AT_MOST_MS = 50, 10

@@ -12,8 +12,8 @@ import uvloop
 
 from benchmarks.harness import Row, compare, milliseconds, scratch, timed
 from longboat.testing.kit import KitTool, OpenKit
-from longboat.tools.glob import GlobTool
-from longboat.tools.grep import GrepTool
+from longboat.tools.search.glob import GlobTool
+from longboat.tools.search.grep import GrepTool
 
 ROUNDS = 9
 DIRECTORIES, FILES = 500, 100

@@ -7,8 +7,8 @@ import uvloop
 
 from benchmarks.harness import Row, compare, milliseconds, scratch, timed
 from longboat.testing.kit import OpenKit
-from longboat.tools.bash import BashTool
-from longboat.tools.jobs import Jobs
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
 
 ROUNDS, COMMANDS = 15, 20
 

@@ -12,7 +12,7 @@ from boat import Boat
 
 from longboat.core.history import is_object
 from longboat.core.stream import extend
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.store.datadir import STORE_NAME
 from longboat.wire.events import Change, Event
 from longboat.wire.models import (

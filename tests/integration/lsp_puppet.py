@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from longboat.testing.kit import KitTool, OpenKit
-from longboat.tools.definition import DefinitionTool
-from longboat.tools.lsp.berth import ServerState, ServerStatus
-from longboat.tools.lsp.server import Patience
-from longboat.tools.lsp.servers import LanguageServers
-from longboat.tools.seam import ToolResult
+from longboat.tools.lsp.client.server import Patience
+from longboat.tools.lsp.client.servers import LanguageServers
+from longboat.tools.lsp.client.slot import ServerState, ServerStatus
+from longboat.tools.lsp.definition import DefinitionTool
+from longboat.tools.protocol import ToolResult
 
 STRINGS = """
 import os, socket, sys, threading

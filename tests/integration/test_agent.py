@@ -10,8 +10,8 @@ from boat import TITLES_OFF, Boat, launch, watch
 from checks import check_ends, check_requests
 from crash import RESUME, check_log, restarted
 
-from longboat.runtime.asks import Asks
-from longboat.runtime.household import Household
+from longboat.runtime.turn.asks import Asks
+from longboat.runtime.workspace.services import Household
 from longboat.testing import CallTool, Gate, Say, ScriptedModel
 from longboat.testing.scripted import last_prompt
 from longboat.wire.asks import AskState, Permission, PermissionAnswer, Question

@@ -11,7 +11,7 @@ from checks import check_ends, check_requests
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError, RunNotFound
-from longboat.models.seam import Finished, ModelEvent, ModelRequest, StopReason, TextDelta
+from longboat.models.protocol import Finished, ModelEvent, ModelRequest, StopReason, TextDelta
 from longboat.testing import (
     CallTool,
     Gate,
@@ -20,8 +20,8 @@ from longboat.testing import (
     Say,
     ScriptedModel,
 )
-from longboat.tools.kit import Kit
-from longboat.tools.seam import ToolCall, ToolResult
+from longboat.tools.context import Kit
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.wire.models import (
     AgentEventType,
     Canceled,

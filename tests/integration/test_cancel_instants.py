@@ -11,8 +11,8 @@ from checks import check_ends, check_requests, finish_of
 
 from longboat.config.settings import Config
 from longboat.errors import ModelError
-from longboat.models.seam import Model
-from longboat.runtime.ends import LOST
+from longboat.models.protocol import Model
+from longboat.runtime.turn.outcome import LOST
 from longboat.testing import CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Think, Use
 from longboat.wire.models import (
     AgentEventType,

@@ -11,10 +11,10 @@ from boat import OneModel, Watcher, settings_in, watch
 from mirror import log_of
 
 from longboat.errors import ServerLeaving, SessionNotFound, WorkspaceClosing
-from longboat.models.seam import Model
+from longboat.models.protocol import Model
 from longboat.runtime.app import App, open_app
-from longboat.runtime.claims import Claims
-from longboat.runtime.workspace import Workspace
+from longboat.runtime.workspace.claims import Claims
+from longboat.runtime.workspace.workspace import Workspace
 from longboat.store.protocol import Unit
 from longboat.testing import Gate, Pause, Say, ScriptedModel
 from longboat.wire.models import Outcome

@@ -11,7 +11,7 @@ from scenario import Parts, Scene, call, open_scenario
 from server_harness import refusal, serve_in
 
 from longboat.errors import SessionNotFound
-from longboat.runtime.environs import MAX_BYTES, MAX_NAMES, MAX_ONE, Environs
+from longboat.runtime.workspace.client_environment import MAX_BYTES, MAX_NAMES, MAX_ONE, Environs
 from longboat.testing import Say, ScriptedModel
 from longboat.wire.requests import AnswerQuestion, CreateSession
 

@@ -11,7 +11,7 @@ from boat import Boat, configure, launch, watch
 from tui_deck import aboard, harbour
 
 from longboat.errors import ConfigInvalid
-from longboat.runtime import lookout
+from longboat.runtime.workspace import config_watcher
 from longboat.wire.requests import CreateSession
 from longboat.wire.workshop import ConfigChanged
 
@@ -50,12 +50,12 @@ def a_provider() -> None:
 @pytest.fixture
 def seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks by himself for the length of a test."""
-    monkeypatch.setattr(lookout, "LOOK_S", 3_600)
+    monkeypatch.setattr(config_watcher, "LOOK_S", 3_600)
 
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookout, "LOOK_S", 0.01)
+    monkeypatch.setattr(config_watcher, "LOOK_S", 0.01)
 
 
 @pytest.mark.usefixtures("seldom")

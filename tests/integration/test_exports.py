@@ -12,7 +12,7 @@ from checks import check_requests, check_transcript, locked_store, replayed
 
 from longboat.core.history import calls_of
 from longboat.errors import BadInput, NothingToUndo, SessionNotFound, StoreUnavailable
-from longboat.runtime.imports import parse
+from longboat.runtime.archive.imports import parse
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, Think, Use
 from longboat.testing.scripted import last_prompt
 from longboat.wire.archive import FORMAT_VERSION, ExportedChange, FileContent, SessionExport

@@ -13,7 +13,7 @@ from fuzz.rounds import Fuzzer, sandbox_of
 from fuzz.sandbox import Changed, Sandbox, unavailable
 from fuzz.workspace import Workspace, make_workspace
 
-from longboat.core.shell import Script, parse
+from longboat.permissions.shell.script import Script, parse
 from parts import how, missing
 
 WHY_NOT = unavailable()

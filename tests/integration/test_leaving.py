@@ -12,7 +12,7 @@ from crash import check_log, crashed
 
 from longboat.core.history import text_of
 from longboat.errors import ServerLeaving
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.runtime.app import open_app
 from longboat.testing import CallTool, Gate, Hang, Pause, Say, ScriptedModel, ScriptedTool, Step
 from longboat.testing.scripted import last_prompt

@@ -16,7 +16,7 @@ from mirror import frames_in, log_of, number_of
 from voyage import draw, launch_busy, logged, voyage
 
 from longboat.errors import SessionNotFound
-from longboat.runtime.hub import CHUNK_BYTES
+from longboat.runtime.workspace.hub import CHUNK_BYTES
 from longboat.store.protocol import Entry, Row, Unit
 from longboat.store.sqlite import SqliteReader
 from longboat.testing import Gate, Pause, Say, ScriptedModel, Step
@@ -28,7 +28,7 @@ from longboat.wire.sse import HEARTBEAT
 
 
 def small_ring(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> None:
-    monkeypatch.setattr("longboat.runtime.hub.RING_BYTES", size)
+    monkeypatch.setattr("longboat.runtime.workspace.hub.RING_BYTES", size)
 
 
 # One order
@@ -70,8 +70,8 @@ async def test_every_cursor_of_a_log_continues_with_the_very_same_bytes(
     if source != "ring":
         small_ring(monkeypatch)
     if source == "store, page by page":
-        monkeypatch.setattr("longboat.runtime.hub.STORE_PAGE", 2)
-        monkeypatch.setattr("longboat.runtime.hub.CHUNK_BYTES", 100)
+        monkeypatch.setattr("longboat.runtime.workspace.hub.STORE_PAGE", 2)
+        monkeypatch.setattr("longboat.runtime.workspace.hub.CHUNK_BYTES", 100)
     async with launch_busy(tmp_path) as boat:
         await boat.submit("one two", "r1")
         await boat.completed("r1")

@@ -10,17 +10,17 @@ import psutil
 import pytest
 
 from longboat.testing.kit import OpenKit
-from longboat.tools import family
-from longboat.tools.definition import DefinitionTool
-from longboat.tools.diagnostics import DiagnosticsTool
-from longboat.tools.edit import EditTool
-from longboat.tools.lsp.berth import ServerState
-from longboat.tools.lsp.server import Patience
-from longboat.tools.lsp.servers import LanguageServers
-from longboat.tools.references import ReferencesTool
-from longboat.tools.rename import RenameTool
-from longboat.tools.symbols import SymbolsTool
-from longboat.tools.view import ViewTool
+from longboat.tools.files.edit import EditTool
+from longboat.tools.files.view import ViewTool
+from longboat.tools.lsp.client.server import Patience
+from longboat.tools.lsp.client.servers import LanguageServers
+from longboat.tools.lsp.client.slot import ServerState
+from longboat.tools.lsp.definition import DefinitionTool
+from longboat.tools.lsp.diagnostics import DiagnosticsTool
+from longboat.tools.lsp.references import ReferencesTool
+from longboat.tools.lsp.rename import RenameTool
+from longboat.tools.lsp.symbols import SymbolsTool
+from longboat.tools.process import process_tree
 
 SHAPES = '''"""Shapes."""
 
@@ -166,7 +166,7 @@ async def test_after_a_crash_it_is_started_again_and_closing_leaves_no_process(
     assert defined.content.startswith("shapes.py:12\n")
     second = set(psutil.Process().children(recursive=True)) - before
     await servers.aclose()
-    assert not [process for process in first | second if family.is_alive(process.pid)]  # a zombie is dead
+    assert not [process for process in first | second if process_tree.is_alive(process.pid)]  # a zombie is dead
     ready = [ServerState.STARTING, ServerState.READY]
     assert states == [*ready, ServerState.CRASHED, *ready, ServerState.STOPPED]
 

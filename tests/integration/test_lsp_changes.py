@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from lsp_puppet import CAPABLE, QUICK, Puppet, Stage, ask, open_stage, place
 
-from longboat.core.permissions import Need
+from longboat.permissions.verdict import Need
 from longboat.testing.kit import OpenKit
-from longboat.tools.diagnostics import DiagnosticsTool
-from longboat.tools.kit import ToolError
-from longboat.tools.lsp.berth import ServerState
-from longboat.tools.rename import RenameTool
-from longboat.tools.seam import ToolResult
+from longboat.tools.context import ToolError
+from longboat.tools.lsp.client.slot import ServerState
+from longboat.tools.lsp.diagnostics import DiagnosticsTool
+from longboat.tools.lsp.rename import RenameTool
+from longboat.tools.protocol import ToolResult
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from lsp_puppet import CAPABLE, QUICK, Puppet, Stage, ask, open_stage, place
 
-from longboat.tools.kit import ToolError
-from longboat.tools.lsp.berth import ServerState
-from longboat.tools.lsp.servers import LanguageServers
-from longboat.tools.references import ReferencesTool
-from longboat.tools.rename import RenameTool
-from longboat.tools.symbols import SymbolsTool
+from longboat.tools.context import ToolError
+from longboat.tools.lsp.client.servers import LanguageServers
+from longboat.tools.lsp.client.slot import ServerState
+from longboat.tools.lsp.references import ReferencesTool
+from longboat.tools.lsp.rename import RenameTool
+from longboat.tools.lsp.symbols import SymbolsTool
 
 
 @pytest.fixture

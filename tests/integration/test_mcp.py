@@ -12,7 +12,7 @@ import uvloop
 from mcp_scene import Scene, is_alive, looked_for, old, opened, pid_in, stdio
 
 from longboat.testing.kit import OpenKit
-from longboat.tools.kit import ToolError
+from longboat.tools.context import ToolError
 from longboat.tools.mcp import McpArgument, McpPrompt, McpServers, Phase
 from longboat.tools.mcp.server import Patience
 

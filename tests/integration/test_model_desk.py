@@ -10,8 +10,8 @@ import pytest
 
 from longboat.config.load import user_config_file
 from longboat.errors import ConfigInvalid, ModelError
-from longboat.models.seam import Finished, Model, ModelRequest, StopReason, TextDelta
-from longboat.runtime.models import ModelDesk
+from longboat.models.protocol import Finished, Model, ModelRequest, StopReason, TextDelta
+from longboat.runtime.workspace.models import ModelDesk
 
 ANSWER = [
     b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n',

@@ -14,7 +14,7 @@ from mcp_scene import looked_for, stdio
 from scenario import PLAIN, Parts, Scene, all_gone, call, is_alive, open_scenario
 
 from longboat.testing import Gate, Pause, Say, ScriptedModel, ScriptedTool
-from longboat.tools.seam import ToolCall
+from longboat.tools.protocol import ToolCall
 from longboat.wire.asks import AskState
 from longboat.wire.models import Outcome
 

@@ -15,8 +15,8 @@ from scenario import Parts, call, open_scenario
 
 from longboat.errors import NothingToUndo, UndoConflict
 from longboat.testing import Say, ScriptedModel
-from longboat.tools.files import REPLACING
-from longboat.tools.restore import Restore, content_of, put_back
+from longboat.tools.files.file_io import REPLACING
+from longboat.tools.files.restore import Restore, content_of, put_back
 from longboat.wire.models import Outcome
 from longboat.wire.requests import CreateSession
 

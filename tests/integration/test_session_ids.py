@@ -9,7 +9,7 @@ from boat import launch
 from server_harness import refusal, serve_in
 
 from longboat.client import Client, SyncClient
-from longboat.runtime.founding import found
+from longboat.runtime.workspace.founding import found
 from longboat.testing import ScriptedModel
 from longboat.wire.requests import CreateSession
 

@@ -12,8 +12,8 @@ import pytest
 from boat import Boat, launch
 
 from longboat.errors import BadInput, RunNotFound, SessionNotFound
-from longboat.runtime.netting import Stretch, net, unified
-from longboat.runtime.sights import MAX_ENTRIES, best_of
+from longboat.runtime.archive.net_changes import Stretch, net, unified
+from longboat.runtime.workspace.browse import MAX_ENTRIES, best_of
 from longboat.testing import CallTool, Say, ScriptedModel
 from longboat.wire.events import Change
 from longboat.wire.listings import FileKind

@@ -77,7 +77,7 @@ async def test_a_client_that_follows_from_its_snapshot_ends_with_what_the_store_
 async def test_a_snapshot_of_one_session_has_it_however_old_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longboat.runtime.hub.SNAPSHOT_SESSIONS", 2)
+    monkeypatch.setattr("longboat.runtime.workspace.hub.SNAPSHOT_SESSIONS", 2)
     async with launch(tmp_path, ScriptedModel.echo()) as boat:
         newer = [(await boat.workspace.create_session(CreateSession())).id for _ in range(2)]
         async with watch(boat.workspace, session_id=boat.session_id) as one, watch(boat.workspace) as everything:

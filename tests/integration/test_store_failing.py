@@ -123,9 +123,9 @@ async def test_a_run_whose_end_cannot_be_written_stays_active_until_it_can(
 ) -> None:
     """E2: the write is tried again, the run stays active meanwhile, and still ends once."""
     monkeypatch.setattr("longboat.store.sqlite.BUSY_TIMEOUT_S", 0.02)
-    monkeypatch.setattr("longboat.runtime.session.RETRY_S", 0.01)
-    monkeypatch.setattr("longboat.runtime.insistence.RETRY_S", 0.01)
-    monkeypatch.setattr("longboat.runtime.outbox.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.session.actor.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.turn.outbox.RETRY_S", 0.01)
     gate = Gate()
     async with launch(tmp_path, ScriptedModel([[Say("so "), Pause(gate), Say("far")]])) as boat:
         await boat.submit("go", "r1")
@@ -176,7 +176,7 @@ async def test_a_start_waits_for_a_store_that_is_locked_for_a_while(
 ) -> None:
     """B6: what the last server left is taken up once the store can be written."""
     monkeypatch.setattr("longboat.store.sqlite.BUSY_TIMEOUT_S", 0.02)
-    monkeypatch.setattr("longboat.runtime.insistence.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
     async with launch(tmp_path, ScriptedModel([[Say("mid"), Hang()]])) as boat:
         await boat.submit("go", "r1")
         await boat.watcher.until(lambda event: event.type == "message_delta")

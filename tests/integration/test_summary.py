@@ -9,7 +9,7 @@ from checks import check_ends, check_requests, locked_store
 from longboat.core.history import SUMMARY_LEAD
 from longboat.core.prompts import SUMMARIZE
 from longboat.errors import ModelError, TooLate
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.testing import CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Use
 from longboat.testing.scripted import last_prompt
 from longboat.wire.events import Change

@@ -9,7 +9,7 @@ from boat import launch
 from checks import check_ends, full_disk, locked_store
 
 from longboat.errors import StoreUnavailable
-from longboat.runtime.outbox import ROOM_CHARACTERS
+from longboat.runtime.turn.outbox import ROOM_CHARACTERS
 from longboat.store.protocol import Unit
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Use
 from longboat.wire.asks import AskState
@@ -19,9 +19,9 @@ from longboat.wire.models import Delivery, Outcome, RunState, Usage
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that failed is tried again soon."""
-    monkeypatch.setattr("longboat.runtime.session.RETRY_S", 0.01)
-    monkeypatch.setattr("longboat.runtime.insistence.RETRY_S", 0.01)
-    monkeypatch.setattr("longboat.runtime.outbox.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.session.actor.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.turn.outbox.RETRY_S", 0.01)
 
 
 @pytest.mark.usefixtures("quick")

@@ -13,7 +13,7 @@ from boat import TITLES_OFF, OneModel, launch, settings_in, unprivileged, watch
 
 from longboat.config.load import user_config_file
 from longboat.errors import BadInput, SessionNotFound, WorkspaceNotFound
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.runtime.app import App, open_app
 from longboat.store.protocol import Reader
 from longboat.testing import Gate, Pause, Say, ScriptedModel, Step

@@ -16,7 +16,7 @@ from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
 from longboat.models.general import Endpoint, GeneralModel
 from longboat.models.openai_request import encode_request
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.wire.ids import new_id
 from longboat.wire.models import Message, Role, TextPart
 

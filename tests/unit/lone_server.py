@@ -17,16 +17,16 @@ from types import FrameType
 from typing import Any
 
 from longboat.testing.kit import OpenKit
-from longboat.tools import job, keeping
-from longboat.tools.bash import BashTool
-from longboat.tools.jobs import Jobs
+from longboat.tools.process import job, supervisor_client
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
 
 PATIENCE_S = 20
 STRIDE = 2
 """Lines between two kills: each costs a keeper's start."""
 PR_SET_CHILD_SUBREAPER = 36
 REACHED, NOT_REACHED = 0, 3
-STARTING = (keeping.__file__, job.__file__)
+STARTING = (supervisor_client.__file__, job.__file__)
 
 
 def main(mode: str, directory: str, command: str) -> int:

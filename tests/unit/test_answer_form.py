@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from longboat.errors import BadInput, ModelError
-from longboat.runtime.answer_form import MAX_REPAIRS, AnswerForm, check_schema
-from longboat.runtime.intake import take_in
+from longboat.runtime.session.submit import take_in
+from longboat.runtime.turn.answer_schema import MAX_REPAIRS, AnswerForm, check_schema
 from longboat.wire.models import Delivery
 from longboat.wire.requests import Submit
 
@@ -61,7 +61,7 @@ async def test_a_fence_that_never_closes_is_no_work():
 
 async def test_a_schema_that_asks_for_endless_work_ends_the_run_and_nothing_else(monkeypatch: pytest.MonkeyPatch):
     """Promise 5: two to the fortieth branches, in a process that may be ended."""
-    monkeypatch.setattr("longboat.runtime.answer_form.CHECK_S", 0.5)
+    monkeypatch.setattr("longboat.runtime.turn.answer_schema.CHECK_S", 0.5)
     definitions: dict[str, Any] = {"s0": {"type": "null"}}
     for level in range(40):
         definitions[f"s{level + 1}"] = {"anyOf": [{"$ref": f"#/$defs/s{level}"}, {"$ref": f"#/$defs/s{level}"}]}

@@ -14,7 +14,7 @@ from descriptors import none_left
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
 from longboat.models.general import Endpoint, GeneralModel, Wire
-from longboat.models.seam import (
+from longboat.models.protocol import (
     Abilities,
     Finished,
     ModelEvent,

@@ -11,8 +11,8 @@ import pytest
 from program_help import installed
 from test_option_tables import TABLES, dashed, with_optional_value, with_value, without_value
 
-from longboat.core.looking import FIND_BARE, FIND_VALUED, only_looks
-from longboat.core.shell import Command, Word
+from longboat.permissions.shell.harmless import FIND_BARE, FIND_VALUED, only_looks
+from longboat.permissions.shell.script import Command, Word
 
 WAITING = {("tail", "f"), ("tail", "F"), ("tail", "follow"), ("tail", "retry")}
 STARTED = """awk bash bzip2 cat compress dash diff ed emacs find gawk gpg gpg2 gpgsm gunzip gzip less lz4 man more nano

@@ -8,17 +8,17 @@ import pytest
 
 from hostile_paths import PATHS, make_obstacles
 from longboat.testing.kit import KitTool, OpenKit
-from longboat.tools.bash import BashTool
-from longboat.tools.edit import EditTool
-from longboat.tools.glob import GlobTool
-from longboat.tools.grep import GrepTool
-from longboat.tools.jobs import Jobs
-from longboat.tools.kit import ToolError
-from longboat.tools.ls import LsTool
-from longboat.tools.lsp.spot import open_source
-from longboat.tools.multiedit import MultieditTool
-from longboat.tools.view import ViewTool
-from longboat.tools.write import WriteTool
+from longboat.tools.context import ToolError
+from longboat.tools.files.edit import EditTool
+from longboat.tools.files.ls import LsTool
+from longboat.tools.files.multiedit import MultieditTool
+from longboat.tools.files.view import ViewTool
+from longboat.tools.files.write import WriteTool
+from longboat.tools.lsp.client.symbol_location import open_source
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.search.glob import GlobTool
+from longboat.tools.search.grep import GrepTool
 
 EDIT = {"old_text": "text", "new_text": "other"}
 CALLS: dict[str, tuple[type[KitTool], str, dict[str, Any]]] = {

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from longboat.tools.lsp.bulletin import Bulletin, Source
-from longboat.tools.lsp.documents import Document
-from longboat.tools.lsp.peer import ServerGone
-from longboat.tools.lsp.shapes import Diagnostic, Position, Range
-from longboat.tools.lsp.words import diagnostic_lines, summary
+from longboat.tools.lsp.client.diagnostics_store import Bulletin, Source
+from longboat.tools.lsp.client.documents import Document
+from longboat.tools.lsp.client.peer import ServerGone
+from longboat.tools.lsp.client.shapes import Diagnostic, Position, Range
+from longboat.tools.lsp.client.words import diagnostic_lines, summary
 
 A, B, C = Path("/w/a.py"), Path("/w/b.py"), Path("/w/c.py")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from longboat.errors import ConfigInvalid
-from longboat.tools.lsp.recipe import language_of, python_settings, recipes
-from longboat.tools.lsp.settings import read
+from longboat.tools.lsp.client.server_specs import language_of, python_settings, recipes
+from longboat.tools.lsp.client.settings import read
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from program_help import UNKNOWN, help_of, installed, options_in, run, takes_no_value
 
-from longboat.core.looking import FIND_BARE, FIND_VALUED, only_looks
-from longboat.core.option_tables import COREUTILS, DATE, GIT, GREP, LOOKERS, LS, RG, TREE
-from longboat.core.options import Options, read_command_line
-from longboat.core.shell import WRAPPERS, Command, Word
+from longboat.permissions.shell.harmless import FIND_BARE, FIND_VALUED, only_looks
+from longboat.permissions.shell.option_tables import COREUTILS, DATE, GIT, GREP, LOOKERS, LS, RG, TREE
+from longboat.permissions.shell.options import Options, read_command_line
+from longboat.permissions.shell.script import WRAPPERS, Command, Word
 
 TABLES: dict[str, Options] = {
     **COREUTILS,

@@ -7,8 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from shell_corpus import ASKED, DIRECTORY, PIECES
 
-from longboat.core.permissions import Ask, Deny, Need, Rules, grant_for, judge, parts_of
-from longboat.core.shell_account import MAX_PARTS, MAX_TEXT
+from longboat.permissions.shell.summary import MAX_PARTS, MAX_TEXT
+from longboat.permissions.verdict import Ask, Deny, Need, Rules, grant_for, judge, parts_of
 from longboat.wire.asks import CommandPart, CommandPartKind, Permission
 
 RULES = Rules.parse(allow=["bash(npm test *)", "edit(src/**)"], deny=["view(.env)"])

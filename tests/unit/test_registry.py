@@ -14,8 +14,8 @@ from longboat.models.general import GeneralModel
 from longboat.models.lending import LentModel
 from longboat.models.local import LocalModel
 from longboat.models.openai_chat import OpenAIChatModel
+from longboat.models.protocol import Abilities, Finished, Model, ModelRequest
 from longboat.models.registry import KNOWN, Registry
-from longboat.models.seam import Abilities, Finished, Model, ModelRequest
 from longboat.testing.endpoint import ScriptedEndpoint
 
 MINE = {"type": "openai-compatible", "base_url": "http://127.0.0.1:8911/v1", "api_key": "x", "models": [{"id": "m"}]}

@@ -7,7 +7,7 @@ import pytest
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
-from longboat.models.seam import (
+from longboat.models.protocol import (
     Finished,
     Model,
     ModelEvent,
@@ -36,7 +36,7 @@ from longboat.testing import (
     words,
 )
 from longboat.testing.kit import OpenKit
-from longboat.tools.seam import Tool, ToolCall, ToolResult
+from longboat.tools.protocol import Tool, ToolCall, ToolResult
 from longboat.wire.models import Message, Role, TextPart, Usage
 
 

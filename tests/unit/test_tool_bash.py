@@ -13,12 +13,12 @@ import pytest
 import uvloop
 
 from longboat.testing.kit import OpenKit
-from longboat.tools import family
-from longboat.tools.bash import BashTool
-from longboat.tools.job import JobState
-from longboat.tools.jobs import Jobs
-from longboat.tools.kit import ToolError
-from longboat.tools.tape import HEAD, TAIL
+from longboat.tools.context import ToolError
+from longboat.tools.process import process_tree
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.job import JobState
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.process.output_buffer import HEAD, TAIL
 
 WAIT_FOR_GO = "while [ ! -e go ]; do sleep 0.01; done"
 
@@ -202,13 +202,13 @@ async def test_a_canceled_command_is_gone_within_a_second_with_all_that_it_start
     with pytest.raises(asyncio.CancelledError):
         await running
     assert time.monotonic() - began < 1.0
-    assert [pid for pid in pids(kit.directory, *FAMILY) if family.is_alive(pid)] == []
+    assert [pid for pid in pids(kit.directory, *FAMILY) if process_tree.is_alive(pid)] == []
 
 
 async def test_a_command_that_obeys_term_may_clean_up(
     bash: BashTool, kit: OpenKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(family, "PATIENCE_S", 20)
+    monkeypatch.setattr(process_tree, "PATIENCE_S", 20)
     command = f"trap 'touch cleaned; exit' TERM; echo $$ > shell; {WAIT_FOR_GO}"
     running = asyncio.create_task(kit.use(bash, command=command))
     await until(lambda: written(kit.directory, "shell"))
@@ -227,7 +227,7 @@ async def test_a_cancel_at_any_instant_leaves_nothing_running(jobs: Jobs, bash: 
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        assert family.find(None, f"{jobs.token}/") == set()
+        assert process_tree.find(None, f"{jobs.token}/") == set()
 
 
 async def test_a_second_cancel_does_not_save_the_command(jobs: Jobs, bash: BashTool, kit: OpenKit) -> None:
@@ -238,7 +238,7 @@ async def test_a_second_cancel_does_not_save_the_command(jobs: Jobs, bash: BashT
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    await until(lambda: family.find(None, f"{jobs.token}/") == set())
+    await until(lambda: process_tree.find(None, f"{jobs.token}/") == set())
 
 
 async def test_two_cancels_at_any_instant_leave_nothing_running(jobs: Jobs, bash: BashTool, kit: OpenKit) -> None:
@@ -253,7 +253,7 @@ async def test_two_cancels_at_any_instant_leave_nothing_running(jobs: Jobs, bash
         with pytest.raises(asyncio.CancelledError):
             await running
         await until(lambda: not jobs._tasks)
-        assert family.find(None, f"{jobs.token}/") == set()
+        assert process_tree.find(None, f"{jobs.token}/") == set()
 
 
 async def test_a_long_command_moves_to_the_background_and_goes_on(jobs: Jobs, bash: BashTool, kit: OpenKit) -> None:
@@ -277,7 +277,7 @@ async def test_a_command_started_in_the_background_is_not_waited_for(jobs: Jobs,
 async def test_a_background_command_that_fails_at_once_is_told_of_at_once(
     jobs: Jobs, bash: BashTool, kit: OpenKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longboat.tools.bash.FIRST_LOOK_S", 20)
+    monkeypatch.setattr("longboat.tools.process.bash.FIRST_LOOK_S", 20)
     result = await kit.use(bash, command="no-such-server", run_in_background=True)
     assert "not found" in result.content
     assert "[exit code 127 after " in result.content
@@ -291,13 +291,13 @@ async def test_processes_that_a_command_leaves_behind_become_a_job(jobs: Jobs, b
     assert "started\n[exit code 0 after " in result.content
     assert f"it left processes running, which are {job.job_id} now" in result.content
     await jobs.end(job)
-    assert not family.is_alive(*pids(kit.directory, "left"))
+    assert not process_tree.is_alive(*pids(kit.directory, "left"))
 
 
 async def test_what_ends_shortly_after_its_shell_is_no_job(
     jobs: Jobs, bash: BashTool, kit: OpenKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longboat.tools.job.GRACE_S", 20)
+    monkeypatch.setattr("longboat.tools.process.job.GRACE_S", 20)
     result = await kit.use(bash, command="(echo late) & exit 0")
     assert "late" in result.content
     assert jobs.list() == ()
@@ -315,7 +315,7 @@ async def test_with_no_room_for_another_job_a_long_command_is_waited_for(tmp_pat
     assert (await running).content.startswith("done\n[exit code 0 ")
     left = await kit.use(bash, command="sleep 1000 & echo $! > left")
     assert "which were ended" in left.content
-    assert not family.is_alive(*pids(kit.directory, "left"))
+    assert not process_tree.is_alive(*pids(kit.directory, "left"))
     await jobs.aclose()
 
 
@@ -330,7 +330,7 @@ def test_it_does_the_same_on_the_loop_of_the_server(tmp_path: Path) -> None:
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        assert [pid for pid in pids(tmp_path, *FAMILY) if family.is_alive(pid)] == []
+        assert [pid for pid in pids(tmp_path, *FAMILY) if process_tree.is_alive(pid)] == []
         await jobs.aclose()
 
     uvloop.run(scene())

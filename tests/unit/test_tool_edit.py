@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from longboat.core.permissions import Need
+from longboat.permissions.verdict import Need
 from longboat.testing.kit import Change, OpenKit
-from longboat.tools.edit import EditTool
-from longboat.tools.kit import ToolError
-from longboat.tools.replacement import replace
-from longboat.tools.text import bounded, decode, diff, lines_of
+from longboat.tools.context import ToolError
+from longboat.tools.files.edit import EditTool
+from longboat.tools.files.replacement import replace
+from longboat.tools.files.text import bounded, decode, diff, lines_of
 
 
 def kit_with(directory: Path, content: bytes, name: str = "a.py") -> OpenKit:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from trees import ENGINES, NO_RIPGREP, TREES, grow, kit_of
 
 from longboat.testing.kit import OpenKit
-from longboat.tools.glob import MAX_SHOWN, GlobTool
-from longboat.tools.globs import compiled, split
-from longboat.tools.kit import ToolError
+from longboat.tools.context import ToolError
+from longboat.tools.search.glob import MAX_SHOWN, GlobTool
+from longboat.tools.search.globs import compiled, split
 from parts import how, missing
 
 Engine = Mapping[str, str] | None

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from trees import ENGINES, NO_RIPGREP, TREES, grow, kit_of
 
 from longboat.testing.kit import OpenKit
-from longboat.tools import ripgrep
-from longboat.tools.grep import GrepTool
-from longboat.tools.kit import ToolError
-from longboat.tools.matches import MAX_LINES, MAX_SHOWN
+from longboat.tools.context import ToolError
+from longboat.tools.search import ripgrep
+from longboat.tools.search.grep import GrepTool
+from longboat.tools.search.matches import MAX_LINES, MAX_SHOWN
 from parts import how, missing
 
 Engine = Mapping[str, str] | None

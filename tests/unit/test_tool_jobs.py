@@ -8,17 +8,17 @@ import psutil
 import pytest
 
 from longboat.testing.kit import OpenKit
-from longboat.tools import family, tape
-from longboat.tools.bash import BashTool
-from longboat.tools.job import JobState
-from longboat.tools.job_kill import JobKillTool
-from longboat.tools.job_list import JobListTool
-from longboat.tools.job_output import JobOutputTool
-from longboat.tools.jobs import Jobs
-from longboat.tools.kit import ToolError
-from longboat.tools.output_files import OutputFile, OutputFiles
-from longboat.tools.seam import ToolCall
-from longboat.tools.tape import HEAD, TAIL, Tape
+from longboat.tools.context import ToolError
+from longboat.tools.process import process_tree
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.job import JobState
+from longboat.tools.process.job_kill import JobKillTool
+from longboat.tools.process.job_list import JobListTool
+from longboat.tools.process.job_output import JobOutputTool
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.process.output_buffer import HEAD, TAIL, Tape
+from longboat.tools.process.output_files import OutputFile, OutputFiles
+from longboat.tools.protocol import ToolCall
 
 Changes = list[tuple[str, JobState]]
 
@@ -96,7 +96,7 @@ async def test_killing_a_job_ends_all_of_it(jobs: Jobs, kit: OpenKit, changes: C
     result = await kit.use(JobKillTool(jobs), job_id=job_id)
     assert f"[{job_id} is killed: " in result.content
     assert not result.is_error
-    assert not family.is_alive(int((kit.directory / "child").read_text()))
+    assert not process_tree.is_alive(int((kit.directory / "child").read_text()))
     again = await kit.use(JobKillTool(jobs), job_id=job_id)
     assert "there is nothing to end" in again.content
     assert changes == [(job_id, JobState.RUNNING), (job_id, JobState.KILLED)]
@@ -168,7 +168,7 @@ async def test_closing_the_workspace_ends_jobs_calls_and_daemons_and_removes_the
     assert list(jobs.scratch.iterdir())
     await jobs.aclose()
     assert (await call).is_error
-    assert [name for name in names if family.is_alive(int((kit.directory / name).read_text()))] == []
+    assert [name for name in names if process_tree.is_alive(int((kit.directory / name).read_text()))] == []
     assert not jobs.scratch.exists()
     with pytest.raises(ToolError, match="workspace is closing"):
         await kit.use(bash, command="true")
@@ -183,7 +183,7 @@ async def test_closing_at_any_instant_of_a_start_leaves_nothing_running(tmp_path
         await jobs.aclose()
         await asyncio.wait({call})
         assert call.exception() is not None or call.result().is_error
-        assert family.find(None, f"{jobs.token}/") == set()
+        assert process_tree.find(None, f"{jobs.token}/") == set()
 
 
 async def test_what_a_crashed_server_left_running_is_swept_by_the_next(tmp_path: Path, kit: OpenKit) -> None:
@@ -197,7 +197,7 @@ async def test_what_a_crashed_server_left_running_is_swept_by_the_next(tmp_path:
 
 
 async def test_the_number_of_output_files_is_bounded(jobs: Jobs, kit: OpenKit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longboat.tools.output_files.FILES_KEPT", 3)
+    monkeypatch.setattr("longboat.tools.process.output_files.FILES_KEPT", 3)
     await begin(jobs, kit, "seq 1 100000; sleep 1000")
     (running,) = jobs.scratch.iterdir()
     for _ in range(5):
@@ -246,7 +246,7 @@ def test_a_tape_that_cannot_write_its_file_says_so_and_goes_on(tmp_path: Path) -
 
 
 def test_the_file_of_a_tape_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tape, "FILE_LIMIT", 100_000)
+    monkeypatch.setattr("longboat.tools.process.output_buffer.FILE_LIMIT", 100_000)
     record = Tape(lambda: output_file(tmp_path, "file"))
     for _ in range(10):
         record.write("x" * 50_000)
@@ -303,29 +303,33 @@ ESCAPED = "setsid env -i sh -c 'echo $$ > {0}; exec sleep 600' > /dev/null 2>&1 
 """It leaves the process group, the session and the environment behind."""
 
 
-@pytest.mark.skipif(not family._HAS_PROC, reason="only Linux knows whose a process is that left everything behind")
+@pytest.mark.skipif(
+    not process_tree._HAS_PROC, reason="only Linux knows whose a process is that left everything behind"
+)
 async def test_what_left_group_session_and_environment_ends_with_the_workspace(jobs: Jobs, kit: OpenKit) -> None:
     await kit.use(BashTool(jobs), command=f"{ESCAPED.format('one')} ({ESCAPED.format('two')})")
     files = [kit.directory / name for name in ("one", "two")]
     await until(lambda: all(file.exists() and file.read_text().strip() for file in files))
     pids = [int(file.read_text()) for file in files]
-    assert all(map(family.is_alive, pids)), "a daemon outlives its command"
+    assert all(map(process_tree.is_alive, pids)), "a daemon outlives its command"
     await jobs.aclose()
-    assert not any(map(family.is_alive, pids))
+    assert not any(map(process_tree.is_alive, pids))
 
 
-@pytest.mark.skipif(not family._HAS_PROC, reason="only Linux knows whose a process is that left everything behind")
+@pytest.mark.skipif(
+    not process_tree._HAS_PROC, reason="only Linux knows whose a process is that left everything behind"
+)
 async def test_it_ends_when_its_job_is_killed_too(jobs: Jobs, kit: OpenKit) -> None:
     job = jobs.get(await begin(jobs, kit, f"{ESCAPED.format('one')} sleep 600"))
     await until(lambda: (kit.directory / "one").exists() and (kit.directory / "one").read_text().strip())
     assert await jobs.kill(job, by="ann")
-    assert not family.is_alive(int((kit.directory / "one").read_text()))
+    assert not process_tree.is_alive(int((kit.directory / "one").read_text()))
 
 
 async def test_commands_are_run_where_no_keeper_can_be_had(
     jobs: Jobs, kit: OpenKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longboat.tools.keeping._IS_POSSIBLE", False)
+    monkeypatch.setattr("longboat.tools.process.supervisor_client._IS_POSSIBLE", False)
     assert "hello" in (await kit.use(BashTool(jobs), command="echo hello")).content
 
 
@@ -342,7 +346,7 @@ async def test_a_keeper_that_was_killed_is_replaced_and_its_commands_go_on(jobs:
     assert (job.state, job.exit_code, job.tape.read()) == (JobState.FINISHED, 0, "zero\none\n")
 
 
-@pytest.mark.skipif(not family._HAS_PROC, reason="only there commands have guards")
+@pytest.mark.skipif(not process_tree._HAS_PROC, reason="only there commands have guards")
 async def test_a_guard_in_waiting_that_is_killed_has_a_successor(jobs: Jobs, kit: OpenKit) -> None:
     """A1: a command's own `kill`, or the system short of memory, may hit it; the next command runs all the same."""
     bash = BashTool(jobs)
@@ -357,7 +361,7 @@ async def test_a_guard_in_waiting_that_is_killed_has_a_successor(jobs: Jobs, kit
         assert "again" in done.content
 
 
-@pytest.mark.skipif(not family._HAS_PROC, reason="only there a process tells what it has open")
+@pytest.mark.skipif(not process_tree._HAS_PROC, reason="only there a process tells what it has open")
 async def test_a_command_has_nothing_open_but_what_a_command_has(jobs: Jobs, kit: OpenKit) -> None:
     """Through a descriptor of ours it could end its own guard, or speak for it."""
     for _ in range(2):

@@ -15,12 +15,13 @@ from descriptors import open_files
 from walls import VERSION, WALLS, needs, needs_landlock, policy
 
 from longboat.testing.kit import OpenKit
-from longboat.tools import family, landlock
-from longboat.tools.bash import BashTool
-from longboat.tools.job import Launch
-from longboat.tools.jobs import Jobs
-from longboat.tools.kit import ToolError
-from longboat.tools.sandbox import SandboxMode, described, find, warning, wrap
+from longboat.tools.context import ToolError
+from longboat.tools.process import process_tree
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.job import Launch
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.sandbox import landlock
+from longboat.tools.sandbox.sandbox import SandboxMode, described, find, warning, wrap
 
 pytest_plugins = ("walled",)
 pytestmark = pytest.mark.usefixtures("no_bwrap")
@@ -48,7 +49,7 @@ async def test_a_command_writes_to_the_workspace_and_temp_alone(
 ) -> None:
     """Below a guard, and where there is no keeper."""
     if not kept:
-        monkeypatch.setattr("longboat.tools.keeping._IS_POSSIBLE", False)
+        monkeypatch.setattr("longboat.tools.process.supervisor_client._IS_POSSIBLE", False)
     bash = BashTool(jobs, sandbox=policy(kit))
     command = f"echo in > inside && echo tmp > $TMPDIR/kept && cat {outside}/file && echo out > {outside}/made"
     result = await kit.use(bash, command=command)
@@ -204,7 +205,7 @@ async def test_a_fenced_command_that_is_not_there_is_told(
     kit: OpenKit, jobs: Jobs, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
     if not kept:
-        monkeypatch.setattr("longboat.tools.keeping._IS_POSSIBLE", False)
+        monkeypatch.setattr("longboat.tools.process.supervisor_client._IS_POSSIBLE", False)
     fence = (await wrap(("x",), policy(kit))).fence
     launch = Launch(command="x", argv=("/no/program",), directory=kit.directory, environ={}, fence=fence)
     if kept:
@@ -227,7 +228,7 @@ async def test_a_canceled_fenced_command_is_gone_with_all_that_it_started(kit: O
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert family.find(None, f"{jobs.token}/") == set()
+    assert process_tree.find(None, f"{jobs.token}/") == set()
 
 
 @needs_landlock

@@ -6,8 +6,8 @@ import pytest
 from trees import grow
 
 from longboat.testing.kit import OpenKit
-from longboat.tools.kit import ToolError
-from longboat.tools.ls import MAX_ENTRIES, LsTool
+from longboat.tools.context import ToolError
+from longboat.tools.files.ls import MAX_ENTRIES, LsTool
 
 
 async def ls(directory: Path, **arguments: object) -> str:

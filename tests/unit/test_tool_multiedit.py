@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from longboat.testing.kit import Change, OpenKit
-from longboat.tools.kit import ToolError
-from longboat.tools.multiedit import MultieditTool
+from longboat.tools.context import ToolError
+from longboat.tools.files.multiedit import MultieditTool
 
 CONTENT = b"a = 1\r\nb = 2\r\nc = 3\r\n"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from longboat.testing.kit import OpenKit
-from longboat.tools.bash import BashTool
-from longboat.tools.job_output import JobOutputTool
-from longboat.tools.jobs import Jobs
-from longboat.tools.output_files import NOTE, OutputFiles
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.job_output import JobOutputTool
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.process.output_files import NOTE, OutputFiles
 
 LIMIT, WORKSPACE_LIMIT = 1_000_000, 600_000
 LONG = "yes 'a line of {0} bytes' | head -c 200000"

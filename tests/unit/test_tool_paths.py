@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from longboat.testing.kit import OpenKit
-from longboat.tools.edit import EditTool
-from longboat.tools.kit import ToolError
-from longboat.tools.paths import resolve
-from longboat.tools.view import ViewTool
-from longboat.tools.write import WriteTool
+from longboat.tools.context import ToolError
+from longboat.tools.files.edit import EditTool
+from longboat.tools.files.paths import resolve
+from longboat.tools.files.view import ViewTool
+from longboat.tools.files.write import WriteTool
 
 
 @pytest.fixture

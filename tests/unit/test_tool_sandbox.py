@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from longboat.testing.kit import OpenKit
-from longboat.tools import family
-from longboat.tools.bash import BashTool
-from longboat.tools.jobs import Jobs
-from longboat.tools.kit import ToolError
-from longboat.tools.sandbox import BUBBLEWRAP, Boxed, SandboxMode, SandboxPolicy, described, find, warning, wrap
+from longboat.tools.context import ToolError
+from longboat.tools.process import process_tree
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.sandbox.sandbox import BUBBLEWRAP, Boxed, SandboxMode, SandboxPolicy, described, find, warning, wrap
 from parts import how
 
 
@@ -54,7 +54,7 @@ async def test_off_leaves_the_command_as_it_is(kit: OpenKit) -> None:
 @pytest.fixture(params=["missing", "broken"])
 def problem(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A system without a box, and what is said of it."""
-    monkeypatch.setattr("longboat.tools.landlock.version", lambda: 0)
+    monkeypatch.setattr("longboat.tools.sandbox.landlock.version", lambda: 0)
     if request.param == "missing":
         monkeypatch.setenv("PATH", str(tmp_path / "empty"))
         return "is not installed"
@@ -170,4 +170,4 @@ async def test_a_canceled_boxed_command_is_gone_with_all_that_it_started(kit: Op
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert family.find(None, f"{jobs.token}/") == set()
+    assert process_tree.find(None, f"{jobs.token}/") == set()

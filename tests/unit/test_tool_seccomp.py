@@ -13,11 +13,11 @@ import pytest
 from walls import WALLS, needs, needs_landlock, policy
 
 from longboat.testing.kit import OpenKit
-from longboat.tools import landlock, seccomp
-from longboat.tools.bash import BashTool
-from longboat.tools.jobs import Jobs
-from longboat.tools.kit import ToolError
-from longboat.tools.sandbox import SandboxMode, described, warning
+from longboat.tools.context import ToolError
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.sandbox import landlock, seccomp
+from longboat.tools.sandbox.sandbox import SandboxMode, described, warning
 
 pytest_plugins = ("walled",)
 pytestmark = pytest.mark.usefixtures("no_bwrap")
@@ -57,7 +57,7 @@ async def test_no_sockets_of_any_kind_for_a_command_and_for_what_it_starts(
     """Whoever listens at a unix socket can be asked to act outside of the box: docker, and our own server. Half of a
     pair that is made for datagrams could be turned on others."""
     if not kept:
-        monkeypatch.setattr("longboat.tools.keeping._IS_POSSIBLE", False)
+        monkeypatch.setattr("longboat.tools.process.supervisor_client._IS_POSSIBLE", False)
     abstract = f"\0longboat-test-{os.getpid()}-{kept}"
     with (
         socket.socket(socket.AF_UNIX) as unix,
@@ -129,7 +129,7 @@ async def test_a_filter_that_the_kernel_does_not_take_lets_no_command_start(
     kit: OpenKit, jobs: Jobs, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
     if not kept:
-        monkeypatch.setattr("longboat.tools.keeping._IS_POSSIBLE", False)
+        monkeypatch.setattr("longboat.tools.process.supervisor_client._IS_POSSIBLE", False)
     monkeypatch.setattr(seccomp, "without_sockets", lambda: b"\xff" * 8)
     with contextlib.nullcontext() if not kept else pytest.raises(ToolError, match="Invalid argument"):
         result = await kit.use(BashTool(jobs, sandbox=policy(kit)), command="touch ran")

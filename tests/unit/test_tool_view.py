@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from longboat.testing.kit import OpenKit
-from longboat.tools.kit import ToolError
-from longboat.tools.view import MAX_LINE, MAX_SHOWN, ViewTool
+from longboat.tools.context import ToolError
+from longboat.tools.files.view import MAX_LINE, MAX_SHOWN, ViewTool
 from longboat.wire.models import Image
 
 

@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 from walls import needs_landlock
 
-from longboat.core.permissions import parse_rules
+from longboat.permissions.verdict import parse_rules
 from longboat.testing.kit import OpenKit
-from longboat.tools import denied, family, landlock, wall
-from longboat.tools.bash import QUIET, BashTool
-from longboat.tools.denied import find_denied
-from longboat.tools.jobs import Jobs
-from longboat.tools.sandbox import SandboxMode, SandboxPolicy, bubblewrap_lacks
+from longboat.tools.process import process_tree
+from longboat.tools.process.bash import QUIET, BashTool
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.sandbox import denied_files, landlock, wall
+from longboat.tools.sandbox.denied_files import find_denied
+from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy, bubblewrap_lacks
 from parts import how
 
 pytest_plugins = ("walled",)
@@ -317,7 +318,7 @@ async def test_a_canceled_command_behind_the_wall_is_gone_with_all_that_it_start
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert family.find(None, f"{place.bash._jobs.token}/") == set()
+    assert process_tree.find(None, f"{place.bash._jobs.token}/") == set()
 
 
 async def test_a_workspace_that_is_replaced_by_another_directory_can_be_read(place: Place) -> None:
@@ -385,7 +386,7 @@ def test_denied_files_are_found_by_their_patterns(tmp_path: Path, monkeypatch: p
     assert found("view(missing)", "edit(f1)", "bash(cat *)") == []
     assert found("view(alias)") == ["a/d.txt"], "what a link leads to"
     assert found(f"view({tmp_path.resolve()}/g/**)") == ["g"]
-    monkeypatch.setattr(denied, "MAX_ENTRIES", 8)
+    monkeypatch.setattr(denied_files, "MAX_ENTRIES", 8)
     assert "f2" in found("view(**/nothing)", "view(f2)"), "no rule takes another one's share"
     assert [path.name for path in find_denied(parse_rules(["edit(f1)"]), tmp_path.resolve()).unwritable] == ["f1"]
 

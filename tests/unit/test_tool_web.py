@@ -13,11 +13,11 @@ import pytest
 from website import Site, open_site, page, redirect
 
 from longboat.testing.kit import Change, OpenKit
-from longboat.tools.download import DownloadTool
-from longboat.tools.fetch import MAX_BYTES, PART, FetchTool
-from longboat.tools.files import MAX_BYTES as MAX_FILE
-from longboat.tools.kit import ToolError
-from longboat.tools.web import Web
+from longboat.tools.context import ToolError
+from longboat.tools.files.file_io import MAX_BYTES as MAX_FILE
+from longboat.tools.web.download import DownloadTool
+from longboat.tools.web.fetch import MAX_BYTES, PART, FetchTool
+from longboat.tools.web.http import Web
 
 PUBLIC = ("127.0.0.2/32", "127.0.0.3/32")
 """Allowed, so that a site on loopback can stand for a public one; 127.0.0.1 stays what it is."""

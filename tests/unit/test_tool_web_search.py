@@ -8,8 +8,8 @@ import pytest
 from website import Site, open_site, page
 
 from longboat.testing.kit import OpenKit
-from longboat.tools.kit import ToolError
-from longboat.tools.web_search import SearchProvider, WebSearchTool
+from longboat.tools.context import ToolError
+from longboat.tools.web.web_search import SearchProvider, WebSearchTool
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from longboat.core.permissions import Need
+from longboat.permissions.verdict import Need
 from longboat.testing.kit import Change, OpenKit
-from longboat.tools.kit import ToolError
-from longboat.tools.write import WriteTool
+from longboat.tools.context import ToolError
+from longboat.tools.files.write import WriteTool
 
 
 async def test_a_new_file_is_made_with_its_directories(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from longboat.testing.kit import OpenKit
-from longboat.tools.glob import GlobTool
-from longboat.tools.grep import GrepTool
-from longboat.tools.ls import LsTool
+from longboat.tools.files.ls import LsTool
+from longboat.tools.search.glob import GlobTool
+from longboat.tools.search.grep import GrepTool
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from longboat.config.load import Review, load_config, review
 from longboat.config.settings import Config, ProviderSection
 from longboat.config.trust import Standing, forget, record, recorded, trusted_file
 from longboat.errors import ConfigInvalid, ProjectNotTrusted
-from longboat.runtime.models import ModelDesk
+from longboat.runtime.workspace.models import ModelDesk
 
 MINE = {"type": "openai-compatible", "base_url": "http://mine", "api_key": "$MY_KEY", "headers": {"x-key": "$MY_KEY"}}
 THIEF = {"type": "openai-compatible", "base_url": "http://thief", "api_key": "$ANTHROPIC_API_KEY"}

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from longboat.testing.kit import OpenKit
-from longboat.tools.jobs import Jobs
+from longboat.tools.process.jobs import Jobs
 
 
 @pytest.fixture

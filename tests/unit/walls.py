@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from longboat.testing.kit import OpenKit
-from longboat.tools import landlock, seccomp
-from longboat.tools.sandbox import SandboxMode, SandboxPolicy
+from longboat.tools.sandbox import landlock, seccomp
+from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy
 
 VERSION = landlock.version()
 WALLS = "Landlock sandbox: no network and no sockets"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from longboat.config.settings import ModelEntry, ProviderSection
 from longboat.models import catalogue, local, refreshed
 from longboat.models.lending import Closable
+from longboat.models.protocol import Abilities
 from longboat.models.providers import KNOWN, LOCAL_TYPE
-from longboat.models.seam import Abilities
 
 if TYPE_CHECKING:
     from longboat.models.general import Wire

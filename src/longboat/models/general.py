@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from longboat.errors import ModelError
-from longboat.models.seam import EVERYTHING, Abilities, ModelEvent, ModelRequest
+from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest
 from longboat.models.sight import bearable
 from longboat.wire.requests import Effort
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from longboat.models.seam import Abilities, Model, ModelEvent, ModelRequest
+from longboat.models.protocol import Abilities, Model, ModelEvent, ModelRequest
 
 
 class Closable(Model, Protocol):

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from longboat.core.tool import ToolSpec
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.models.sight import without_images
 from longboat.wire.models import FilePart, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
 

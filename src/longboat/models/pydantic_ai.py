@@ -16,10 +16,10 @@ from pydantic_ai.models import StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
 from longboat.models.general import Endpoint
+from longboat.models.protocol import Finished, ModelEvent, ModelRequest
 from longboat.models.pydantic_failure import translated
 from longboat.models.pydantic_request import library_messages, parameters
 from longboat.models.pydantic_stream import Translation, stop_reason, usage
-from longboat.models.seam import Finished, ModelEvent, ModelRequest
 
 _TIMEOUT = httpx2.Timeout(300.0, connect=10.0)
 

@@ -14,8 +14,8 @@ from pydantic_ai.tools import ToolDefinition
 
 from longboat.models.call_ids import nine, usual
 from longboat.models.general import Endpoint
+from longboat.models.protocol import ModelRequest
 from longboat.models.pydantic_signature import unpack
-from longboat.models.seam import ModelRequest
 from longboat.models.sight import is_image
 from longboat.wire import models as wire
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pydantic_ai import exceptions as theirs
 from pydantic_ai import messages as pai
 
+from longboat.models.protocol import ModelEvent, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, ToolCallStart
 from longboat.models.pydantic_signature import pack
-from longboat.models.seam import ModelEvent, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, ToolCallStart
 from longboat.wire import models as wire
 
 

@@ -16,8 +16,8 @@ from longboat.models import catalogue, local, refreshed, running
 from longboat.models.building import Access, Choice, abilities_of, build, defaults_of, window_of
 from longboat.models.fallback import advice_on
 from longboat.models.lending import Closable, LentModel
+from longboat.models.protocol import Model
 from longboat.models.providers import CLOUDS, KNOWN, LOCAL_TYPE, cloud_address, cloud_wants, keys_of, named_section
-from longboat.models.seam import Model
 from longboat.wire.listings import ModelInfo
 
 __all__ = ["KNOWN", "Overview", "ProviderInfo", "Registry"]

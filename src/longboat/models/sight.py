@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import msgspec
 
-from longboat.models.seam import Abilities, ModelRequest
+from longboat.models.protocol import Abilities, ModelRequest
 from longboat.wire.models import FilePart, Message, Part, TextPart, ToolResultPart
 
 SEEN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})

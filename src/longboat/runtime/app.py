@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from longboat.config.settings import Settings
 from longboat.errors import BadInput, DataDirError, ServerLeaving, StoreDamaged, StoreUnavailable, WorkspaceNotFound
 from longboat.runtime.clock import now
-from longboat.runtime.figures import read_stats, since_day
-from longboat.runtime.insistence import RESTORE_S, insist
-from longboat.runtime.models import ModelDesk, ModelSource
-from longboat.runtime.place import Place, scratches
+from longboat.runtime.store_retry import RESTORE_S, insist
 from longboat.runtime.tasks import Tasks
+from longboat.runtime.workspace.location import Place, scratches
+from longboat.runtime.workspace.models import ModelDesk, ModelSource
+from longboat.runtime.workspace.stats import read_stats, since_day
 from longboat.store.datadir import STORE_NAME, hold_data_dir
 from longboat.store.protocol import Entry, Row, Store, UniqueViolated, Unit, Write
 from longboat.store.rows import client_from_row
 from longboat.store.sqlite import open_sqlite
-from longboat.tools import family
-from longboat.tools.output_files import MEGABYTE, OutputFiles
+from longboat.tools.process import process_tree
+from longboat.tools.process.output_files import MEGABYTE, OutputFiles
 from longboat.wire import models as wire
 from longboat.wire.events import Change, encode_body
 from longboat.wire.figures import Stats
@@ -34,9 +34,9 @@ from longboat.wire.ids import new_id
 from longboat.wire.models import Health, WorkspacePage
 
 if TYPE_CHECKING:
-    from longboat.runtime.workspace import Workspace
+    from longboat.runtime.workspace.workspace import Workspace
     from longboat.tools.mcp.logins import Logins
-    from longboat.tools.seam import Tool
+    from longboat.tools.protocol import Tool
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -231,7 +231,7 @@ class App:
 
     def _outfitters(self) -> "Callable[..., Workspace]":
         """What makes workspaces. It takes long to import, so a server answers before it has done that."""
-        from longboat.runtime.workspace import Workspace
+        from longboat.runtime.workspace.workspace import Workspace
         from longboat.tools.mcp.logins import Logins
 
         if self._logins is None:
@@ -297,7 +297,7 @@ class App:
 
     async def _recover(self) -> None:
         """After a crash or a restart: clients and commands are gone, work that was left goes on or is settled (B6)."""
-        await family.sweep(scratches(self.settings.data_dir))
+        await process_tree.sweep(scratches(self.settings.data_dir))
         gone, unfinished = await self._store.read(
             lambda reader: (reader.fetch("clients_all"), reader.fetch("workspaces_unfinished"))
         )

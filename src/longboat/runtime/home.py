@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Protocol
 
 from longboat.config.settings import Config
-from longboat.core.permissions import Rules
-from longboat.models.seam import Model, ModelRole
-from longboat.runtime.asks import Asks
-from longboat.runtime.files import FileBook
-from longboat.runtime.outfit import Outfit
+from longboat.models.protocol import Model, ModelRole
+from longboat.permissions.verdict import Rules
+from longboat.runtime.session.file_history import FileBook
+from longboat.runtime.session.undo import UndoBook
 from longboat.runtime.tasks import Tasks
-from longboat.runtime.undo import UndoBook
-from longboat.runtime.workbench import Workbench
+from longboat.runtime.turn.asks import Asks
+from longboat.runtime.turn.setup import Outfit
+from longboat.runtime.workspace.tools import Workbench
 from longboat.store.protocol import Store
 from longboat.store.rows import RunRecord
 from longboat.wire.models import Run

@@ -30,7 +30,7 @@ from longboat.wire.sse import Decoder
 from longboat.wire.workshop import TodoItem
 
 if TYPE_CHECKING:
-    from longboat.core.rules import Rule
+    from longboat.permissions.rules import Rule
 
 _parts = msgspec.json.Decoder(tuple[Part, ...])
 _attachments = msgspec.json.Decoder(tuple[Attachment, ...])
@@ -231,7 +231,7 @@ def change_from_row(row: Row) -> FileChangeRecord:
 
 @_damage_costs_the_session("granted rule", "rule")
 def rule_from_row(row: Row) -> "Rule":
-    from longboat.core.rules import RuleInvalid, parse_rule  # here: it brings the reader of shell commands along
+    from longboat.permissions.rules import RuleInvalid, parse_rule  # here: it brings the reader of shell commands along
 
     try:
         return parse_rule(row["rule"])

@@ -15,10 +15,10 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Protocol
 
-from longboat.core.permissions import Allow, Need, Rule, parse_rules
 from longboat.core.tool import ToolSpec
-from longboat.tools.kit import Kit, ToolError
-from longboat.tools.seam import ToolCall, ToolResult
+from longboat.permissions.verdict import Allow, Need, Rule, parse_rules
+from longboat.tools.context import Kit, ToolError
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.wire.workshop import TodoItem
 
 

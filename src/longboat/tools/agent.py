@@ -5,9 +5,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from longboat.tools.kit import Kit, parse
+from longboat.tools.context import Kit, parse
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
-from longboat.tools.seam import ToolCall, ToolResult
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,9 +5,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from longboat.tools.kit import Kit, parse
+from longboat.tools.context import Kit, parse
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
-from longboat.tools.seam import ToolCall, ToolResult
 
 _Choice = Annotated[str, Meta(min_length=1, max_length=300)]
 

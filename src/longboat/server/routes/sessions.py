@@ -5,7 +5,7 @@ from typing import Annotated
 from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath, QueryParameter
 
-from longboat.runtime.founding import found
+from longboat.runtime.workspace.founding import found
 from longboat.server.bodies import read_body
 from longboat.server.routes.request import After, HttpRequest, Limit, W, accepted, takes, workspace_of
 from longboat.wire.models import Accepted, MessagePage, Session, SessionPage

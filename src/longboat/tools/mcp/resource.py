@@ -7,13 +7,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from longboat.core.permissions import Need
 from longboat.core.tool import ToolSpec
-from longboat.tools.kit import Kit, ToolError, parse
+from longboat.permissions.verdict import Need
+from longboat.tools.context import Kit, ToolError, parse
 from longboat.tools.mcp.server import Server
 from longboat.tools.mcp.state import McpResource
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import schema_of
-from longboat.tools.seam import ToolCall, ToolResult
 
 NAME = "mcp_resource"
 _SHOWN = 200

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from longboat.errors import BadInput, ConfigInvalid, McpServerNotFound, NoLoginPending
-from longboat.tools.kit import ToolError
+from longboat.tools.context import ToolError
 from longboat.tools.mcp.logins import Logins, query_of
 from longboat.tools.mcp.names import tool_names
 from longboat.tools.mcp.resource import ResourceTool

@@ -2,12 +2,12 @@
 
 import json
 
-from longboat.core.permissions import Need
 from longboat.core.tool import ToolSpec
-from longboat.tools.kit import Kit, ToolError
+from longboat.permissions.verdict import Need
+from longboat.tools.context import Kit, ToolError
 from longboat.tools.mcp.server import Server
 from longboat.tools.mcp.state import OfferedTool
-from longboat.tools.seam import ToolCall, ToolResult
+from longboat.tools.protocol import ToolCall, ToolResult
 
 _DETAIL_LIMIT = 20_000
 

@@ -1,0 +1,202 @@
+"""Permissions (A2): what a call needs, and the verdict of the rules on it. Pure.
+
+Owns the order deny → allow → grants → ask, and what an answer would allow from then on. Must not know how people are
+asked, nor look at the disk.
+"""
+
+import posixpath
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from longboat.permissions.assessment import Claim
+from longboat.permissions.rules import PathPattern, Rule, RuleInvalid, Rules, parse_rule, parse_rules
+from longboat.permissions.shell.assessment import ShellClaim
+from longboat.permissions.shell.paths import NamedPath, moves_of
+from longboat.permissions.shell.script import parse
+from longboat.permissions.shell.summary import told_parts
+from longboat.wire.asks import CommandPart
+
+__all__ = [
+    "Allow",
+    "Ask",
+    "Deny",
+    "NamedPath",
+    "Need",
+    "Offer",
+    "PathPattern",
+    "Rule",
+    "RuleInvalid",
+    "Rules",
+    "Verdict",
+    "grant_for",
+    "hidden_by",
+    "judge",
+    "may_be_denied",
+    "named_paths",
+    "parse_rule",
+    "parse_rules",
+    "parts_of",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What a tool call is about to do, for the rules and for the person who is asked.
+
+    `argument` is what rules match: a path relative to the workspace (absolute outside it) for file tools, a URL for the
+    web, the command text for bash. `paths` are all absolute paths it touches, `only_read` those of them that a command
+    does no more than read. `directory` is where a command runs, if not in the root of the workspace; `doubt` says why
+    even a look at the git repository may run something. `outside` asks for a command to run without the wall around
+    harmless commands, and `has_wall` says whether there is one. `detail` is shown to the person: a diff, the whole
+    command.
+    """
+
+    tool: str
+    action: str
+    argument: str = ""
+    paths: tuple[str, ...] = ()
+    only_read: tuple[str, ...] = ()
+    directory: str = ""
+    doubt: str = ""
+    outside: bool = False
+    has_wall: bool = True
+    title: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """All of it may be done."""
+
+    harmless: bool = field(default=False, compare=False)
+    """No rule and no person says so: it is a shell command of which every part only looks. It runs behind the wall."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """The rule that denies it, as written."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Why a person must decide: a sentence for that person."""
+
+    why: str
+
+
+Verdict = Allow | Deny | Ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """The rules that an answer for the session, or for always, would add: exactly this, or a wider form. With either
+    the same call is not asked again. Empty where only “once” can be offered, as for guarded files."""
+
+    narrow: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+
+
+def judge(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory: str) -> Verdict:
+    """`directory` is the workspace's root, resolved, as are the paths of the need."""
+    claim = _claim(need, rules, grants, directory)
+    if rule := next(claim.denials(), None):
+        return Deny(rule.text)
+    if gap := max(claim.gaps(), key=lambda gap: gap.risk, default=None):
+        return Ask(gap.why)
+    return Allow(harmless=isinstance(claim, ShellClaim) and _is_harmless(claim))
+
+
+def _is_harmless(claim: ShellClaim) -> bool:
+    """Whether a command that is allowed needs no rule for any of its parts, and has none for all of them."""
+    by_itself = replace(claim, rules=Rules(deny=claim.rules.deny), grants=())
+    by_rules = replace(claim, unwalled=True)
+    return next(by_itself.gaps(), None) is None and next(by_rules.gaps(), None) is not None
+
+
+def grant_for(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory: str) -> Offer:
+    """What to offer the person beside “once”, for a need that is asked."""
+    claim = _claim(need, rules, grants, directory)
+    if next(claim.denials(), None):
+        return Offer()
+    gaps = tuple(claim.gaps())
+    if any(gap.guarded for gap in gaps):
+        return Offer()
+    narrow = tuple(dict.fromkeys(gap.narrow for gap in gaps))
+    wide = tuple(dict.fromkeys(gap.wide or gap.narrow for gap in gaps))
+    return Offer(
+        narrow=_for_all(need, claim) if "" in narrow else narrow,
+        wide=() if "" in wide or wide == narrow else wide,
+    )
+
+
+def _for_all(need: Need, claim: Claim) -> tuple[str, ...]:
+    """For what has a part that no rule can name: the rule for all of it, and those that it needs beside it."""
+    if not (rule := claim.rule_for_all()):
+        return ()
+    more = _claim(need, claim.rules, (*claim.grants, parse_rule(rule)), claim.directory).gaps()
+    narrow = tuple(dict.fromkeys((*(gap.narrow for gap in more), rule)))
+    return () if "" in narrow else narrow
+
+
+def parts_of(
+    need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory: str
+) -> tuple[tuple[CommandPart, ...], int]:
+    """What a shell command that is asked is made of, and how many parts were left out."""
+    claim = _claim(need, rules, grants, directory)
+    return told_parts(claim) if isinstance(claim, ShellClaim) else ((), 0)
+
+
+def may_be_denied(need: Need, *, rules: Rules, directory: str) -> str:
+    """Why it cannot be told whether a rule denies this; empty where it can. For those whom nobody would ask."""
+    doubt = next(_claim(need, rules, (), directory).doubts(), None)
+    return doubt.why if doubt else ""
+
+
+def named_paths(command: str, *, directory: str, start: str = "") -> tuple[NamedPath, ...]:
+    """The paths inside the workspace that a shell command may name, if it runs in `start`. Whoever can look at the disk
+    resolves them and puts those that lead out through a link into `Need.paths`, so that they are asked."""
+    return _shell_claim(
+        Need(tool="bash", action="run", argument=command, directory=start), Rules(), (), directory
+    ).named()
+
+
+def hidden_by(rules: Rules, *, directory: str) -> Callable[[str], bool]:
+    """What says of an absolute path whether a rule denies the view of it: for tools that show many files at once."""
+    root = posixpath.normpath(directory)
+    patterns = [rule.pattern for rule in rules.deny if rule.concerns("view") and isinstance(rule.pattern, PathPattern)]
+    return lambda path: any(pattern.fits(path, root) for pattern in patterns)
+
+
+def _claim(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -> Claim:
+    if need.tool == "bash":
+        return _shell_claim(need, rules, grants, directory)
+    return Claim(
+        tool=need.tool,
+        argument=need.argument,
+        paths=need.paths,
+        rules=rules,
+        grants=grants,
+        directory=posixpath.normpath(directory),
+    )
+
+
+def _shell_claim(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -> ShellClaim:
+    root = posixpath.normpath(directory)
+    script = parse(need.argument)
+    return ShellClaim(
+        tool=need.tool,
+        argument=need.argument,
+        paths=need.paths,
+        rules=rules,
+        grants=grants,
+        directory=root,
+        script=script,
+        start=posixpath.normpath(posixpath.join(root, need.directory)),
+        moves=moves_of(script),
+        doubt=need.doubt,
+        unwalled=need.outside,
+        has_wall=need.has_wall,
+        only_read=frozenset(need.only_read),
+    )

@@ -1,0 +1,111 @@
+"""What sessions have read and changed (A3), told to everyone and kept for undo (A4).
+
+Owns the rule that an edit needs a prior read of the unchanged file. Must not touch the files themselves.
+"""
+
+import asyncio
+import difflib
+import hashlib
+from collections import Counter
+from pathlib import Path
+
+from longboat.store.protocol import Entry, Store, Unit, Write
+from longboat.store.rows import RunRecord
+from longboat.tools.context import ToolError
+from longboat.wire.events import Change, encode_body
+from longboat.wire.ids import new_id
+from longboat.wire.workshop import FileChange
+
+MAX_COMPARED = 4_000_000
+"""Lines before times lines after: the time of difflib grows with it, and beyond lines are only counted."""
+
+
+class FileBook:
+    """The books of one workspace."""
+
+    def __init__(self, store: Store, workspace_id: str, directory: Path) -> None:
+        self._store = store
+        self._workspace_id = workspace_id
+        self.directory = directory
+
+    async def note_read(self, session_id: str, path: Path, content: bytes) -> None:
+        write = _read(session_id, path, content)
+        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[write], durable=False))
+
+    async def check_read(self, session_id: str, path: Path, content: bytes) -> None:
+        rows = await self._store.read(lambda reader: reader.fetch("read_of", session_id=session_id, path=str(path)))
+        if not rows:
+            raise ToolError(f"{self.shown(path)} has not been read in this session: view it first.")
+        if rows[0]["digest"] != _digest(content):
+            raise ToolError(f"{self.shown(path)} has changed since it was read: view it again.")
+
+    async def expect_change(self, record: RunRecord, path: Path, before: bytes | None, after: bytes | None) -> str:
+        """On disk before the file is touched. Returns the key under which it is made or forgotten.
+
+        What a sub-agent changes is a change of the turn that sent it: undo takes it back with that.
+        """
+        session_id, run_id = _owner(record)
+        key = new_id()
+        params = {"session_id": session_id, "run_id": run_id, "path": str(path), "before": before, "after": after}
+        write = Write("change_expect", {**params, "pending": key}, rows=1)
+        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[write]))
+        return key
+
+    async def forget_change(self, key: str) -> None:
+        write = Write("change_forget", {"pending": key}, rows=1)
+        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[write]))
+
+    async def note_change(
+        self, record: RunRecord, key: str, path: Path, before: bytes | None, after: bytes | None
+    ) -> None:
+        """Told, in one transaction with the record, before the model hears that the change was made."""
+        session_id, run_id = _owner(record)
+        change, event = await asyncio.to_thread(self.event, session_id, run_id, path, before, after)
+        entry = Entry(bodies=(encode_body(change, event),), session_id=session_id)
+        read = _read(record.run.session_id, path, after or b"")
+        writes = [Write("change_made", {"pending": key}, rows=1), read]
+        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes, entries=[entry]))
+
+    def event(
+        self, session_id: str, run_id: str, path: Path, before: bytes | None, after: bytes | None
+    ) -> tuple[Change, FileChange]:
+        """Counts lines: call it off the loop."""
+        change = Change.CREATED if before is None else Change.DELETED if after is None else Change.UPDATED
+        additions, deletions = _counts(before or b"", after or b"")
+        event = FileChange(
+            session_id=session_id, run_id=run_id, path=self.shown(path), additions=additions, deletions=deletions
+        )
+        return change, event
+
+    def shown(self, path: Path) -> str:
+        """The path as people and models know it: relative to the workspace if it is below it."""
+        return str(path.relative_to(self.directory)) if path.is_relative_to(self.directory) else str(path)
+
+
+def _read(session_id: str, path: Path, content: bytes) -> Write:
+    return Write("read_put", {"session_id": session_id, "path": str(path), "digest": _digest(content)}, rows=1)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _owner(record: RunRecord) -> tuple[str, str]:
+    """The session and the run that a change belongs to."""
+    run = record.run
+    return run.parent_session_id or run.session_id, run.parent_run_id or run.run_id
+
+
+def _counts(before: bytes, after: bytes) -> tuple[int, int]:
+    """Lines added and removed. Of a large rewrite, lines that only moved count as neither."""
+    old, new = before.splitlines(), after.splitlines()
+    while old and new and old[-1] == new[-1]:
+        old.pop(), new.pop()
+    start = next((place for place, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), None)
+    start = min(len(old), len(new)) if start is None else start
+    old, new = old[start:], new[start:]
+    if len(old) * len(new) > MAX_COMPARED:
+        same = (Counter(old) & Counter(new)).total()
+    else:
+        same = sum(block.size for block in difflib.SequenceMatcher(None, old, new).get_matching_blocks())
+    return len(new) - same, len(old) - same

@@ -1,0 +1,136 @@
+"""Calling a tool: whatever goes wrong becomes a result that the model can read. Hooks see it before and after."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from longboat.context.hooks import HookEvent, Verdict
+from longboat.core.stream import sayable
+from longboat.runtime.home import Home
+from longboat.runtime.turn.hooks import ask_hooks
+from longboat.runtime.turn.setup import Outfit
+from longboat.runtime.turn.tool_context import WorkKit
+from longboat.store.rows import RunRecord
+from longboat.tools.context import ToolError
+from longboat.tools.protocol import Tool, ToolCall, ToolResult
+from longboat.wire.asks import CallAnswer
+from longboat.wire.models import ToolCallPart, ToolResultPart
+
+logger = logging.getLogger(__name__)
+
+
+class News(Protocol):
+    """Told of what a call does before it has a result."""
+
+    def show(self, text: str) -> None:
+        """Live output."""
+
+    def note(self, answer: CallAnswer) -> None:
+        """Somebody's word about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolbox:
+    """The tools of one turn."""
+
+    home: Home
+    record: RunRecord
+    outfit: Outfit
+    problem: Callable[[str], None]
+    """Told of hooks that fail."""
+    told: set[Path] = field(default_factory=set)
+
+    async def call(self, part: ToolCallPart, news: News) -> ToolResultPart:
+        try:
+            result = await self._call(part, news)
+        except ToolError as error:
+            result = _failed(str(error))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody canceled the run: something inside the tool was, and the tool let it out.
+            result = _failed(f"{part.name} was canceled from within.")
+        except Exception as error:
+            run = self.record.run
+            extra = {"run_id": run.run_id, "session_id": run.session_id}
+            logger.exception("tool %s failed", part.name, extra=extra)
+            result = _failed(f"{part.name} failed: {error}")
+        await self.home.asks.drop(self.record.run.run_id, part.id)
+        content = sayable(result.content)
+        return ToolResultPart(
+            tool_call_id=part.id,
+            name=part.name,
+            content=content,
+            is_error=result.is_error,
+            images=result.images,
+        )
+
+    async def _call(self, part: ToolCallPart, news: News) -> ToolResult:
+        tool = self._find(part.name)
+        arguments = _arguments(part)
+        before = await self._ask_hooks(HookEvent.BEFORE_TOOL, part, arguments)
+        if before.decision == "deny":
+            raise ToolError(f"A hook denies this: {before.reason}")
+        arguments = arguments if before.input is None else before.input
+        kit = WorkKit(
+            self.home,
+            self.record,
+            part.id,
+            output=news.show,
+            answered=news.note,
+            told=self.told,
+            approved=before.decision == "allow",
+        )
+        run = self.record.run
+        call = ToolCall(
+            call_id=part.id, name=part.name, arguments=arguments, session_id=run.session_id, run_id=run.run_id
+        )
+        try:
+            result = await tool.run(call, kit)
+        except ToolError as error:
+            result = _failed(str(error))
+        told = {"result": result.content, "is_error": result.is_error}
+        after = await self._ask_hooks(HookEvent.AFTER_TOOL, part, arguments, **told)
+        objection = [f"A hook objects: {after.reason}"] if after.decision == "deny" else []
+        more = (*kit.instructions, *before.context, *objection, *after.context)
+        return replace(result, content="\n\n".join((result.content, *more)))
+
+    def _find(self, name: str) -> Tool:
+        tool = self.outfit.tools.get(name)
+        if tool is None:
+            known = ", ".join(sorted(self.outfit.tools)) or "none"
+            raise ToolError(f"There is no tool {name!r}. The tools are: {known}.")
+        return tool
+
+    async def _ask_hooks(self, event: HookEvent, part: ToolCallPart, arguments: dict[str, Any], **more: Any) -> Verdict:
+        asking = ask_hooks(
+            self.home,
+            self.outfit.hooks,
+            event,
+            self.record.run,
+            tool=part.name,
+            call_id=part.id,
+            input=arguments,
+            **more,
+        )
+        verdict = await asking
+        for problem in verdict.problems:
+            self.problem(problem)
+        return verdict
+
+
+def _failed(why: str) -> ToolResult:
+    return ToolResult(content=why, is_error=True)
+
+
+def _arguments(part: ToolCallPart) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(part.input or "{}", type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ToolError(f"The input of {part.name} is not a JSON object: {error}.") from None

@@ -1,0 +1,115 @@
+"""What an agent may know of itself and of the server it runs on (A1): for people who ask it about Longboat.
+
+Names and states only. Must not show a value from the configuration that may be a secret: keys, headers, addresses,
+environments and arguments of servers are never read here.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from longboat import __version__
+from longboat.config.load import FILE_NAME, user_config_file
+from longboat.config.settings import Config
+from longboat.core.history import for_model
+from longboat.core.turn import estimate_tokens
+from longboat.errors import ConfigInvalid, LongboatError
+from longboat.runtime.home import Home
+from longboat.store.protocol import Reader
+from longboat.store.rows import RunRecord, read_messages, rule_from_row
+from longboat.tools.sandbox.sandbox import described
+from longboat.tools.sandbox.wall import describe_wall
+from longboat.wire.requests import Approve
+
+WHOLE = 2**31
+MAX_SHOWN = 20
+"""Names of one kind."""
+MAX_NAME = 100
+
+
+async def facts(home: Home, record: RunRecord) -> str:
+    """Lines of Markdown, one for each thing."""
+    lines = [f"Longboat {__version__}", f"Workspace: {home.directory}", *_who(record)]
+    lines += await _model(home, record)
+    try:
+        config = home.config()
+    except ConfigInvalid as error:
+        return "\n".join((*lines, f"Configuration: cannot be used: {error.message}"))
+    lines += [f"Configuration files: {_files(home.directory)}", *_settings(config, record)]
+    lines.append(f"Sandbox for bash: {await described(home.bench.sandbox(config))}")
+    lines.append(f"Commands that only look run unasked: {await describe_wall()}")
+    lines.append(f"Allowed for this session: {_few(await _grants(home, record))}")
+    return "\n".join((*lines, *await _around(home)))
+
+
+def _who(record: RunRecord) -> Iterator[str]:
+    run = record.run
+    yield f"Session: {run.session_id}"
+    yield f"Run: {run.run_id}"
+    if run.parent_run_id is not None:
+        yield f"Sub-agent of run {run.parent_run_id} in session {run.parent_session_id}"
+
+
+async def _model(home: Home, record: RunRecord) -> list[str]:
+    try:
+        model = await home.model(record.model, "large")
+    except LongboatError as error:
+        return [f"Model: {error.message}"]
+    used = await home.store.read(lambda reader: _used(reader, home.id, record.run.session_id))
+    share = round(100 * used / model.context_window) if model.context_window else 0
+    return [
+        f"Model: {model.provider}/{model.name}",
+        f"Context window: {model.context_window:,} tokens; "
+        f"the messages take about {used:,} ({share} %), instructions and tools not counted",
+    ]
+
+
+def _used(reader: Reader, workspace_id: str, session_id: str) -> int:
+    row = reader.fetch("session_by_id", session_id=session_id, workspace_id=workspace_id)[0]
+    messages = read_messages(reader, session_id, after=max(0, row["summary_seq"] - 1), limit=WHOLE)
+    return estimate_tokens(for_model(messages, row["summary_seq"]))
+
+
+def _files(directory: Path) -> str:
+    places = (user_config_file(os.environ, Path.home()), directory / FILE_NAME)
+    return ", ".join(str(place) for place in places if place.is_file()) or "none"
+
+
+def _settings(config: Config, record: RunRecord) -> Iterator[str]:
+    yolo = record.approve is Approve.ALL
+    yield f"Permissions: {'this run may do all that no rule denies' if yolo else 'what no rule allows is asked'}"
+    yield f"Allow rules: {_few(config.permissions.allow)}"
+    yield f"Deny rules: {_few(config.permissions.deny)}"
+    yield f"Providers configured: {_few(config.providers)}"
+    yield f"Roles: large {config.models.large or 'by key'}, small {config.models.small or 'by key'}"
+    yield f"After a crash: {config.on_restart.value}"
+    yield f"Hooks: {_few(config.hooks)}"
+
+
+async def _grants(home: Home, record: RunRecord) -> list[str]:
+    session_id = record.run.parent_session_id or record.run.session_id
+    rows = await home.store.read(lambda reader: reader.fetch("grants_of", session_id=session_id))
+    return [rule_from_row(row).text for row in rows]
+
+
+async def _around(home: Home) -> list[str]:
+    context = home.bench.context
+    mcp = [f"{each.server} ({each.phase}, {each.tools} tools)" for each in await home.bench.mcp_shown()]
+    lsp = [f"{each.server} ({each.state})" for each in await home.bench.lsp_shown()]
+    jobs = [f"{each.id} ({each.state.value}): {each.command}" for each in home.bench.jobs_shown()]
+    return [
+        f"MCP servers: {_few(mcp)}",
+        f"Language servers started: {_few(lsp)}",
+        f"Instructions: {_few(str(each.path) for each in context.instructions)}",
+        f"Skills: {_few(each.name for each in context.skills)}",
+        f"Commands: {_few(each.name for each in context.commands)}",
+        f"Sub-agents: {_few(each.name for each in context.agents)}",
+        f"Jobs: {_few(jobs)}",
+    ]
+
+
+def _few(names: Iterable[str]) -> str:
+    known = [" ".join(name.split()) for name in names]
+    shown = [name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…" for name in known[:MAX_SHOWN]]
+    more = [f"and {len(known) - MAX_SHOWN} more"] if len(known) > MAX_SHOWN else []
+    return ", ".join((*shown, *more)) or "none"

@@ -1,0 +1,39 @@
+"""job_output: read on in a background job."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from longboat.tools.context import Kit, parse
+from longboat.tools.process.job import Job, JobState, ending
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.protocol import ToolCall, ToolResult
+from longboat.tools.schema import spec_of
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    job_id: Annotated[str, Meta(description="The job, as bash or job_list named it.")]
+    wait_s: Annotated[float, Meta(ge=0, le=600, description="Wait up to so many seconds for the job to end.")] = 0
+
+
+class JobOutputTool:
+    def __init__(self, jobs: Jobs) -> None:
+        self.spec = spec_of("job_output", Input)
+        self._jobs = jobs
+
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+        asked = parse("job_output", call.arguments, Input)
+        job = self._jobs.get(asked.job_id)
+        if asked.wait_s:
+            await job.wait_ended(asked.wait_s)
+        output = job.read(call.session_id).rstrip("\n")
+        return ToolResult(content=f"{output}\n[{status(job)}]" if output else f"[no new output; {status(job)}]")
+
+
+def status(job: Job) -> str:
+    """A job's state in a few words."""
+    if job.state is JobState.RUNNING:
+        left = f"; its shell is done ({ending(job)}), what it started goes on" if job.exit_code is not None else ""
+        return f"{job.job_id} is running{left}"
+    return f"{job.job_id} is {job.state.replace('_', ' ')}: {ending(job)}"

@@ -1,0 +1,37 @@
+"""The seam between a turn and its tools.
+
+Owns what a tool is told and what it gives back. A canceled run cancels the task that runs the tool: the tool cleans up
+in its `finally` and lets the cancellation through. A `ToolError` is a sentence for the model; whatever else a tool
+raises is a defect that is logged and told to the model in one line.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from longboat.core.tool import ToolSpec
+from longboat.tools.context import Kit
+from longboat.wire.models import Image
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    session_id: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    content: str
+    is_error: bool = False
+    images: tuple[Image, ...] = ()
+    """For models that see; the others are told that there is one."""
+
+
+class Tool(Protocol):
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult: ...

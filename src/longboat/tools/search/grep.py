@@ -1,0 +1,101 @@
+"""`grep`: lines that match a regular expression, in a file or in a tree."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from longboat.permissions.verdict import Need
+from longboat.tools.context import Kit, ToolError, parse
+from longboat.tools.files.file_io import open_file
+from longboat.tools.files.paths import Target, printable, resolve
+from longboat.tools.files.text import SNIFFED, binary_kind
+from longboat.tools.protocol import ToolCall, ToolResult
+from longboat.tools.schema import spec_of
+from longboat.tools.search import matches
+from longboat.tools.search.globs import Globs, compiled
+from longboat.tools.search.ripgrep import MAX_FILESIZE, Output, ask, visible
+
+MAX_MATCHES = 5_000
+"""Matching lines, or files, that are gathered."""
+
+_MODES = {
+    "content": ("--json",),
+    "files": ("--files-with-matches", "--null"),
+    "count": ("--count", "--null", "--with-filename"),
+}
+_MARKS = {"content": b'{"type":"match"', "files": b"\0", "count": b"\0"}
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pattern: Annotated[str, Meta(description="The regular expression. Matches lie within one line.")]
+    path: Annotated[str, Meta(description="The directory or file, absolute or relative to the workspace.")] = "."
+    include: Annotated[str | None, Meta(description="Only files whose path matches this glob.")] = None
+    mode: Annotated[Literal["content", "files", "count"], Meta(description="What to show.")] = "content"
+    context: Annotated[int, Meta(ge=0, le=20, description="Lines to show around each match.")] = 0
+    ignore_case: Annotated[bool, Meta(description="Upper and lower case are the same.")] = False
+    literal: Annotated[bool, Meta(description="The pattern is plain text, no regular expression.")] = False
+    all: Annotated[bool, Meta(description="Also search hidden files and what .gitignore excludes.")] = False
+
+
+class GrepTool:
+    spec = spec_of("grep", Input)
+
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+        wanted = parse("grep", call.arguments, Input)
+        _check_pattern(wanted.pattern)
+        globs = compiled(wanted.include, hidden=wanted.all) if wanted.include is not None else None
+        target = await asyncio.to_thread(resolve, kit.directory, wanted.path)
+        title = f"Search {target.shown} for {printable(wanted.pattern)}"
+        await kit.permit(
+            Need(tool="grep", action="read", argument=target.shown, paths=(str(target.path),), title=title)
+        )
+        if await asyncio.to_thread(target.path.is_dir):
+            output = await self._ask(kit, wanted, target.path, _in_tree(wanted, globs))
+            return await self._show(kit, wanted, target.path, globs, output)
+        await asyncio.to_thread(_check_text, target)
+        # Named by a person or found before: neither its size nor an odd byte in it keeps it from being searched.
+        output = await self._ask(kit, wanted, target.path.parent, ["--text"], target.path.name)
+        return await self._show(kit, wanted, target.path.parent, None, output)
+
+    async def _ask(self, kit: Kit, wanted: Input, directory: Path, options: list[str], path: str = "") -> Output:
+        switches = [
+            *_MODES[wanted.mode],
+            *(["--ignore-case"] if wanted.ignore_case else []),
+            *(["--fixed-strings"] if wanted.literal else []),
+            *([f"--context={wanted.context}"] if wanted.context and wanted.mode == "content" else []),
+        ]
+        options = [*switches, "--crlf", *options, f"--regexp={wanted.pattern}"]
+        return await ask(kit, directory, *options, path=path, mark=_MARKS[wanted.mode], most=MAX_MATCHES)
+
+    async def _show(self, kit: Kit, wanted: Input, base: Path, globs: Globs | None, output: Output) -> ToolResult:
+        place = matches.Place(workspace=kit.directory, base=base, globs=globs, hidden=kit.hidden())
+        render = {"content": matches.content, "files": matches.files, "count": matches.counts}[wanted.mode]
+        text = await asyncio.to_thread(render, output.content, place)
+        if output.stopped:
+            text += f"\n\n(The search was ended early: {output.stopped}. Use a narrower pattern, path or include.)"
+        return ToolResult(content=text or "No match. Hidden and ignored files are left out unless all is set.")
+
+
+def _check_pattern(pattern: str) -> None:
+    if not pattern:
+        raise ToolError("The pattern is empty: give a regular expression.")
+    if "\0" in pattern or "\n" in pattern:
+        raise ToolError("The pattern has a line end or NUL in it: a match lies within one line. Search for one line.")
+    try:
+        os.fsencode(pattern)
+    except UnicodeEncodeError:
+        raise ToolError("The pattern has half of a surrogate pair in it: no file can hold that.") from None
+
+
+def _in_tree(wanted: Input, globs: Globs | None) -> list[str]:
+    return [*visible(everything=wanted.all, globs=globs), f"--max-filesize={MAX_FILESIZE}"]
+
+
+def _check_text(target: Target) -> None:
+    with os.fdopen(open_file(target), "rb") as file:
+        if kind := binary_kind(file.read(SNIFFED)):
+            raise ToolError(f"{target.shown} is no text ({kind}): it is not searched.")

@@ -1,0 +1,36 @@
+"""The few tools of a model with a small window, in few words: all of them would fill it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from longboat.core.tool import ToolSpec
+from longboat.tools.context import Kit
+from longboat.tools.protocol import Tool, ToolCall, ToolResult
+
+WORDS = {
+    "view": "Read a file.",
+    "ls": "List the files here.",
+    "grep": "Search the files for a pattern.",
+    "edit": "Replace text in a file that was read before.",
+    "write": "Write a file.",
+    "bash": "Run a shell command.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BriefTool:
+    """A tool with a shorter description."""
+
+    tool: Tool
+    spec: ToolSpec
+
+    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+        return await self.tool.run(call, kit)
+
+
+def few(tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    return {
+        name: BriefTool(tools[name], replace(tools[name].spec, description=words))
+        for name, words in WORDS.items()
+        if name in tools
+    }
