@@ -20,7 +20,7 @@ from longboat.testing import (
     Say,
     ScriptedModel,
 )
-from longboat.tools.context import Kit
+from longboat.tools.context import ToolContext
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.wire.models import (
     AgentEventType,
@@ -138,7 +138,7 @@ class Slow:
         self.started, self.cleaning = Gate(), Gate()
         self._swallow = swallow
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         try:
             await self.started.arrive()
         except asyncio.CancelledError:

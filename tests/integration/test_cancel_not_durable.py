@@ -18,7 +18,7 @@ from longboat.models.protocol import ModelEvent, ModelRequest, TextDelta
 from longboat.runtime.workspace.workspace import Workspace
 from longboat.store.protocol import Unit
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool
-from longboat.tools.context import Kit
+from longboat.tools.context import ToolContext
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.wire.models import Canceled, Outcome, RunState
 
@@ -59,7 +59,7 @@ class Endless:
     def __init__(self) -> None:
         self.started, self.ended = asyncio.Event(), asyncio.Event()
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         self.started.set()
         try:
             await asyncio.get_running_loop().create_future()

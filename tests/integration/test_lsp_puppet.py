@@ -57,7 +57,7 @@ class TestAServerThatBehaves:
         puppet.answer(request, [place(stage.directory / "a.pup", 0, 4, 8)])
         assert (await asking).content.startswith("a.pup:1\n")
         assert stage.states == [ServerState.STARTING, ServerState.READY]
-        assert [need.action for need in stage.kit.needs] == ["read"]
+        assert [need.action for need in stage.context.needs] == ["read"]
 
     async def test_several_questions_share_one_start(self, stage: Stage) -> None:
         asking = [ask(stage), ask(stage, ReferencesTool(stage.servers), path="a.pup", symbol="knot")]

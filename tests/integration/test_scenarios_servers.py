@@ -129,7 +129,7 @@ async def test_a_workspace_that_is_opened_again_while_it_closes_keeps_what_it_th
         await scene.turn("serve", "r1")
         app, closing = scene.boat.app, scene.workspace
         for client in ("watcher", "other"):
-            await closing.audience.release(client)
+            await closing.presence.release(client)
         await looked_for(lambda: closing.closing)
         again, _ = await app.join(str(scene.path), None)
         assert again is not closing

@@ -206,7 +206,7 @@ async def test_closing_one_workspace_leaves_the_others_alone(tmp_path: Path) -> 
         async with watch(other, client_id="b") as b:
             await other.submit(Submit(session_id=session.id, prompt="go", run_id="same-id"))
             assert (await b.completed("same-id")).text == "quick"
-            await other.audience.release("b")
+            await other.presence.release("b")
             await b.ended.wait()
         assert (other.closing, boat.workspace.closing) == (True, False)
         gate.open()
@@ -284,7 +284,7 @@ async def test_a_session_is_deleted_whole_though_its_run_alone_held_the_workspac
         await gate.reached()
         async with watch(workspace, client_id="me"):
             pass
-        await workspace.audience.release("me")  # the run alone holds it now
+        await workspace.presence.release("me")  # the run alone holds it now
         await workspace.delete_session(session.id)
         with pytest.raises(SessionNotFound):
             await (await app.workspace(workspace.id)).session(session.id)

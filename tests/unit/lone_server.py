@@ -16,7 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from longboat.testing.kit import OpenKit
+from longboat.testing.context import OpenToolContext
+
 from longboat.tools.process import job, supervisor_client
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs
@@ -56,14 +57,14 @@ def in_child(directory: Path, command: str, *, kill_at: int | None) -> int:
 
 
 async def serve(directory: Path, command: str, kill_at: int | None) -> None:
-    jobs, kit = Jobs(directory / "scratch"), OpenKit(directory)
+    jobs, context = Jobs(directory / "scratch"), OpenToolContext(directory)
     if kill_at is None:
-        await kit.use(BashTool(jobs), command=command)
+        await context.use(BashTool(jobs), command=command)
         while jobs._tasks:
             await asyncio.wait(jobs._tasks)
         os._exit(REACHED)
     sys.settrace(dying_at(kill_at))
-    await kit.use(BashTool(jobs), command=command, run_in_background=True)
+    await context.use(BashTool(jobs), command=command, run_in_background=True)
 
 
 def dying_at(left: int) -> Any:

@@ -154,7 +154,7 @@ def test_parts_are_told_where_there_are_several_each_on_one_line() -> None:
     made, looks = command("make 'a\nb'", "no rule allows it"), command("ls")
     of_two = permission(title="", argument="", detail="", parts=(made, looks))
 
-    assert permission(title="", argument="", detail="", parts=(made,)).told_parts == ()
-    assert [part.told() for part in of_two.told_parts] == ["? make 'a b': no rule allows it", "✓ ls: needs no rule"]
+    assert permission(title="", argument="", detail="", parts=(made,)).describe_parts == ()
+    assert [part.told() for part in of_two.describe_parts] == ["? make 'a b': no rule allows it", "✓ ls: needs no rule"]
     assert command("x", rule="bash(x)").told() == "✓ x: allowed by bash(x)"
     assert whole("It sets PATH.").told() == "? It sets PATH."

@@ -16,8 +16,8 @@ from typing import BinaryIO
 
 import psutil
 import pytest
+from longboat.testing.context import OpenToolContext
 
-from longboat.testing.kit import OpenKit
 from longboat.tools.process import process_tree, supervisor, supervisor_client
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs
@@ -198,13 +198,13 @@ async def test_a_command_does_not_run_before_the_server_has_heard_of_it(tmp_path
 
 
 async def test_signals_that_can_be_caught_do_not_end_a_guard_or_keeper(tmp_path: Path) -> None:
-    jobs, kit = Jobs(tmp_path / "scratch"), OpenKit(tmp_path)
+    jobs, context = Jobs(tmp_path / "scratch"), OpenToolContext(tmp_path)
     polite = (
         "for name in TERM INT HUP QUIT USR1 USR2 ALRM PIPE CHLD RTMIN; do kill -$name $guard $keeper; done; echo on"
     )
-    told = await kit.use(BashTool(jobs), command=ANCESTORS + polite)
+    told = await context.use(BashTool(jobs), command=ANCESTORS + polite)
     assert told.content.startswith("on\n[exit code 0")
-    plain = await kit.use(BashTool(jobs), command="grep -E 'Sig(Ign|Blk)' /proc/self/status")
+    plain = await context.use(BashTool(jobs), command="grep -E 'Sig(Ign|Blk)' /proc/self/status")
     await jobs.aclose()
     masks = [int(line.split()[1], 16) for line in plain.content.splitlines()[:2]]
     own = 1 << 31 | 1 << 32  # 32 and 33 are the C library's, and whoever started us may have them ignored
@@ -214,12 +214,12 @@ async def test_signals_that_can_be_caught_do_not_end_a_guard_or_keeper(tmp_path:
 @pytest.mark.parametrize("when", ["while it starts", "later", "before"])
 async def test_a_stopped_guard_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     monkeypatch.setattr(supervisor_client, "_ANSWER_S", 2.0)
-    jobs, kit = Jobs(tmp_path / "scratch"), OpenKit(tmp_path)
+    jobs, context = Jobs(tmp_path / "scratch"), OpenToolContext(tmp_path)
     wait = {"while it starts": "", "later": "sleep 0.5;", "before": ""}[when]
     if when == "before":
         others = "for pid in $(cat /proc/$keeper/task/$keeper/children); do [ $pid = $guard ] || kill -STOP $pid; done"
-        await kit.use(BashTool(jobs), command=ANCESTORS + others)
-    await asyncio.wait_for(kit.use(BashTool(jobs), command=f"{wait} kill -STOP $PPID; {LONG}", wait_s=1), BOUND_S)
+        await context.use(BashTool(jobs), command=ANCESTORS + others)
+    await asyncio.wait_for(context.use(BashTool(jobs), command=f"{wait} kill -STOP $PPID; {LONG}", wait_s=1), BOUND_S)
     for job in jobs.list():
         assert await asyncio.wait_for(jobs.kill(job, by=None), BOUND_S)
     await asyncio.wait_for(jobs.aclose(), BOUND_S)
@@ -228,16 +228,16 @@ async def test_a_stopped_guard_holds_nobody_up(tmp_path: Path, monkeypatch: pyte
 
 async def test_with_keeper_and_waiting_guard_killed_the_next_command_is_guarded_all_the_same(tmp_path: Path) -> None:
     """D9: nobody gets rid of the guard of the next command."""
-    jobs, kit = Jobs(tmp_path / "scratch"), OpenKit(tmp_path)
+    jobs, context = Jobs(tmp_path / "scratch"), OpenToolContext(tmp_path)
     for _ in range(3):
-        await kit.use(BashTool(jobs), command="true")
-        process = jobs._keeper._process
+        await context.use(BashTool(jobs), command="true")
+        process = jobs._supervisor._process
         assert process is not None
         for victim in (psutil.Process(process.pid), *psutil.Process(process.pid).children()):
             with contextlib.suppress(psutil.NoSuchProcess):  # the guard of `true` may have ended by itself
                 victim.kill()
-        told = await kit.use(BashTool(jobs), command="cat /proc/$PPID/cmdline")
-        assert "keeper.py" in told.content
+        told = await context.use(BashTool(jobs), command="cat /proc/$PPID/cmdline")
+        assert "supervisor.py" in told.content
     await jobs.aclose()
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from longboat.testing.context import OpenToolContext
 
-from longboat.testing.kit import OpenKit
 from longboat.tools.sandbox import landlock, seccomp
 from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy
 
@@ -25,5 +25,5 @@ needs_landlock = pytest.mark.skipif(
 )
 
 
-def policy(kit: OpenKit, mode: SandboxMode = SandboxMode.REQUIRED, *hidden: Path) -> SandboxPolicy:
-    return SandboxPolicy(mode=mode, workspace=kit.directory, temp=kit.directory.parent / "temp", hidden=hidden)
+def policy(context: OpenToolContext, mode: SandboxMode = SandboxMode.REQUIRED, *hidden: Path) -> SandboxPolicy:
+    return SandboxPolicy(mode=mode, workspace=context.directory, temp=context.directory.parent / "temp", hidden=hidden)

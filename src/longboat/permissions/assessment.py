@@ -67,7 +67,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Assessment:
     tool: str
     argument: str
     paths: tuple[str, ...]

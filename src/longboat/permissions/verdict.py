@@ -8,12 +8,12 @@ import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from longboat.permissions.assessment import Claim
+from longboat.permissions.assessment import Assessment
 from longboat.permissions.rules import PathPattern, Rule, RuleInvalid, Rules, parse_rule, parse_rules
-from longboat.permissions.shell.assessment import ShellClaim
+from longboat.permissions.shell.assessment import ShellAssessment
 from longboat.permissions.shell.paths import NamedPath, moves_of
 from longboat.permissions.shell.script import parse
-from longboat.permissions.shell.summary import told_parts
+from longboat.permissions.shell.summary import describe_parts
 from longboat.wire.asks import CommandPart
 
 __all__ = [
@@ -100,42 +100,42 @@ class Offer:
 
 def judge(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory: str) -> Verdict:
     """`directory` is the workspace's root, resolved, as are the paths of the need."""
-    claim = _claim(need, rules, grants, directory)
-    if rule := next(claim.denials(), None):
+    assessment = _assess(need, rules, grants, directory)
+    if rule := next(assessment.denials(), None):
         return Deny(rule.text)
-    if gap := max(claim.gaps(), key=lambda gap: gap.risk, default=None):
+    if gap := max(assessment.gaps(), key=lambda gap: gap.risk, default=None):
         return Ask(gap.why)
-    return Allow(harmless=isinstance(claim, ShellClaim) and _is_harmless(claim))
+    return Allow(harmless=isinstance(assessment, ShellAssessment) and _is_harmless(assessment))
 
 
-def _is_harmless(claim: ShellClaim) -> bool:
+def _is_harmless(assessment: ShellAssessment) -> bool:
     """Whether a command that is allowed needs no rule for any of its parts, and has none for all of them."""
-    by_itself = replace(claim, rules=Rules(deny=claim.rules.deny), grants=())
-    by_rules = replace(claim, unwalled=True)
+    by_itself = replace(assessment, rules=Rules(deny=assessment.rules.deny), grants=())
+    by_rules = replace(assessment, unwalled=True)
     return next(by_itself.gaps(), None) is None and next(by_rules.gaps(), None) is not None
 
 
 def grant_for(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory: str) -> Offer:
     """What to offer the person beside “once”, for a need that is asked."""
-    claim = _claim(need, rules, grants, directory)
-    if next(claim.denials(), None):
+    assessment = _assess(need, rules, grants, directory)
+    if next(assessment.denials(), None):
         return Offer()
-    gaps = tuple(claim.gaps())
+    gaps = tuple(assessment.gaps())
     if any(gap.guarded for gap in gaps):
         return Offer()
     narrow = tuple(dict.fromkeys(gap.narrow for gap in gaps))
     wide = tuple(dict.fromkeys(gap.wide or gap.narrow for gap in gaps))
     return Offer(
-        narrow=_for_all(need, claim) if "" in narrow else narrow,
+        narrow=_for_all(need, assessment) if "" in narrow else narrow,
         wide=() if "" in wide or wide == narrow else wide,
     )
 
 
-def _for_all(need: Need, claim: Claim) -> tuple[str, ...]:
+def _for_all(need: Need, assessment: Assessment) -> tuple[str, ...]:
     """For what has a part that no rule can name: the rule for all of it, and those that it needs beside it."""
-    if not (rule := claim.rule_for_all()):
+    if not (rule := assessment.rule_for_all()):
         return ()
-    more = _claim(need, claim.rules, (*claim.grants, parse_rule(rule)), claim.directory).gaps()
+    more = _assess(need, assessment.rules, (*assessment.grants, parse_rule(rule)), assessment.directory).gaps()
     narrow = tuple(dict.fromkeys((*(gap.narrow for gap in more), rule)))
     return () if "" in narrow else narrow
 
@@ -144,20 +144,20 @@ def parts_of(
     need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory: str
 ) -> tuple[tuple[CommandPart, ...], int]:
     """What a shell command that is asked is made of, and how many parts were left out."""
-    claim = _claim(need, rules, grants, directory)
-    return told_parts(claim) if isinstance(claim, ShellClaim) else ((), 0)
+    assessment = _assess(need, rules, grants, directory)
+    return describe_parts(assessment) if isinstance(assessment, ShellAssessment) else ((), 0)
 
 
 def may_be_denied(need: Need, *, rules: Rules, directory: str) -> str:
     """Why it cannot be told whether a rule denies this; empty where it can. For those whom nobody would ask."""
-    doubt = next(_claim(need, rules, (), directory).doubts(), None)
+    doubt = next(_assess(need, rules, (), directory).doubts(), None)
     return doubt.why if doubt else ""
 
 
 def named_paths(command: str, *, directory: str, start: str = "") -> tuple[NamedPath, ...]:
     """The paths inside the workspace that a shell command may name, if it runs in `start`. Whoever can look at the disk
     resolves them and puts those that lead out through a link into `Need.paths`, so that they are asked."""
-    return _shell_claim(
+    return _assess_shell(
         Need(tool="bash", action="run", argument=command, directory=start), Rules(), (), directory
     ).named()
 
@@ -169,10 +169,10 @@ def hidden_by(rules: Rules, *, directory: str) -> Callable[[str], bool]:
     return lambda path: any(pattern.fits(path, root) for pattern in patterns)
 
 
-def _claim(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -> Claim:
+def _assess(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -> Assessment:
     if need.tool == "bash":
-        return _shell_claim(need, rules, grants, directory)
-    return Claim(
+        return _assess_shell(need, rules, grants, directory)
+    return Assessment(
         tool=need.tool,
         argument=need.argument,
         paths=need.paths,
@@ -182,10 +182,10 @@ def _claim(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -
     )
 
 
-def _shell_claim(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -> ShellClaim:
+def _assess_shell(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -> ShellAssessment:
     root = posixpath.normpath(directory)
     script = parse(need.argument)
-    return ShellClaim(
+    return ShellAssessment(
         tool=need.tool,
         argument=need.argument,
         paths=need.paths,

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from longboat.config.settings import Settings
 from longboat.errors import BadInput, DataDirError, ServerLeaving, StoreDamaged, StoreUnavailable, WorkspaceNotFound
 from longboat.runtime.clock import now
-from longboat.runtime.store_retry import RESTORE_S, insist
+from longboat.runtime.store_retry import RESTORE_S, retry_store
 from longboat.runtime.tasks import Tasks
 from longboat.runtime.workspace.location import Place, scratches
-from longboat.runtime.workspace.models import ModelDesk, ModelSource
+from longboat.runtime.workspace.models import ModelPool, ModelSource
 from longboat.runtime.workspace.stats import read_stats, since_day
 from longboat.store.datadir import STORE_NAME, hold_data_dir
 from longboat.store.protocol import Entry, Row, Store, UniqueViolated, Unit, Write
@@ -66,7 +66,7 @@ async def open_app(
     with hold_data_dir(settings.data_dir):
         async with (
             _unless(stop, open_sqlite(settings.data_dir / STORE_NAME)) as store,
-            ModelDesk(settings.data_dir, source=models) as desk,
+            ModelPool(settings.data_dir, source=models) as desk,
             Tasks() as tasks,
         ):
             app = App(settings, store, desk, tasks, tuple(tools), stop_requested=stop)
@@ -100,7 +100,7 @@ class App:
         self,
         settings: Settings,
         store: Store,
-        models: ModelDesk,
+        models: ModelPool,
         tasks: Tasks,
         tools: "Sequence[Tool]",
         *,
@@ -159,7 +159,7 @@ class App:
             "workspaces_open": len(self._open),
             "runs_unfinished": sum(workspace.sessions.runs_unfinished for workspace in workspaces),
             "runs_active": sum(workspace.sessions.runs_active for workspace in workspaces),
-            "streams_open": sum(workspace.audience.claims.streams for workspace in workspaces),
+            "streams_open": sum(workspace.presence.claims.streams for workspace in workspaces),
             "store_failing": float(self._store.problem is not None),
             "leaving": float(self.leaving),
         }
@@ -174,9 +174,9 @@ class App:
         directory = await asyncio.to_thread(_resolve, path)
         row, created = await self._issue(directory)
         workspace = await self.workspace(row["workspace_id"])
-        workspace.audience.claims.hold()
+        workspace.presence.claims.hold()
         if environ is not None:
-            workspace.bench.environs.put(client_id, environ)
+            workspace.tools.environments.put(client_id, environ)
         return workspace, created
 
     async def _issue(self, directory: Path) -> tuple[Row, bool]:
@@ -223,7 +223,7 @@ class App:
         )
         await workspace.open()
         self._open[workspace_id] = workspace
-        workspace.audience.claims.hold()
+        workspace.presence.claims.hold()
         self._watch_idleness()
         if self.leaving:
             workspace.sessions.refuse()
@@ -259,7 +259,7 @@ class App:
 
     async def drop_client(self, client_id: str) -> None:
         for workspace in list(self._open.values()):
-            await workspace.audience.release(client_id)
+            await workspace.presence.release(client_id)
 
     def _close(self, workspace: "Workspace") -> None:
         """Nobody holds it and nothing is left to do. In one go: whoever asks next gets a fresh one."""
@@ -302,7 +302,7 @@ class App:
             lambda reader: (reader.fetch("clients_all"), reader.fetch("workspaces_unfinished"))
         )
         for row in gone:
-            await insist(partial(self._store.submit, _client_gone(row)), for_s=RESTORE_S)
+            await retry_store(partial(self._store.submit, _client_gone(row)), for_s=RESTORE_S)
         for row in unfinished:
             try:
                 await (await self.workspace(row["workspace_id"])).restore()

@@ -6,12 +6,12 @@ from typing import Protocol
 from longboat.config.settings import Config
 from longboat.models.protocol import Model, ModelRole
 from longboat.permissions.verdict import Rules
-from longboat.runtime.session.file_history import FileBook
-from longboat.runtime.session.undo import UndoBook
+from longboat.runtime.session.file_history import FileHistory
+from longboat.runtime.session.undo import UndoHistory
 from longboat.runtime.tasks import Tasks
 from longboat.runtime.turn.asks import Asks
-from longboat.runtime.turn.setup import Outfit
-from longboat.runtime.workspace.tools import Workbench
+from longboat.runtime.turn.setup import TurnSetup
+from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Store
 from longboat.store.rows import RunRecord
 from longboat.wire.models import Run
@@ -23,9 +23,9 @@ class Home(Protocol):
     store: Store
     tasks: Tasks
     asks: Asks
-    files: FileBook
-    undo: UndoBook
-    bench: Workbench
+    files: FileHistory
+    undo: UndoHistory
+    tools: WorkspaceTools
 
     def config(self) -> Config:
         """The configuration as it is now; raises ConfigInvalid."""
@@ -47,7 +47,7 @@ class Home(Protocol):
         """The model of that name, or of that role; raises ModelError or ConfigInvalid."""
         ...
 
-    async def outfit(self, record: RunRecord, model: Model) -> Outfit:
+    async def turn_setup(self, record: RunRecord, model: Model) -> TurnSetup:
         """What the turn of this run works with."""
         ...
 

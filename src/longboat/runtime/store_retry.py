@@ -14,7 +14,7 @@ RESTORE_S = 20.0
 """How long a start waits for a store that cannot be written before it gives up."""
 
 
-async def insist(work: Callable[[], Awaitable[T]], *, for_s: float | None = None) -> T:
+async def retry_store(work: Callable[[], Awaitable[T]], *, for_s: float | None = None) -> T:
     """Do `work` until the store takes it; after `for_s` seconds its refusal stands. Damage does not go away: whoever
     can give up does so at once."""
     clock = asyncio.get_running_loop().time

@@ -40,7 +40,7 @@ from longboat.testing.script import (
     wait_for,
     words,
 )
-from longboat.tools.context import Kit
+from longboat.tools.context import ToolContext
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.wire.models import Role, TextPart, Usage
 
@@ -179,7 +179,7 @@ class ScriptedTool:
         """Wait until it was called so many times, all told."""
         await self.calls.wait(count)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         self.calls.note(call)
         if self._gate is not None:
             try:

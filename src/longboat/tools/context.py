@@ -35,7 +35,7 @@ def _allowed(error: str, shape: type[msgspec.Struct]) -> str:
     return f" It is one of: {', '.join(map(str, schema['enum']))}." if "enum" in schema else ""
 
 
-class Kit(Protocol):
+class ToolContext(Protocol):
     @property
     def directory(self) -> Path:
         """The workspace's root, resolved."""

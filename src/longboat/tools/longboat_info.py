@@ -2,7 +2,7 @@
 
 import msgspec
 
-from longboat.tools.context import Kit, parse
+from longboat.tools.context import ToolContext, parse
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 
@@ -15,6 +15,6 @@ class LongboatInfoTool:
     def __init__(self) -> None:
         self.spec = spec_of("longboat_info", Input)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         parse("longboat_info", call.arguments, Input)
-        return ToolResult(content=await kit.facts())
+        return ToolResult(content=await context.facts())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from longboat.core.tool import ToolSpec
-from longboat.tools.context import Kit
+from longboat.tools.context import ToolContext
 from longboat.wire.models import Image
 
 
@@ -34,4 +34,4 @@ class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult: ...
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult: ...

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from longboat.core.tool import ToolSpec
-from longboat.tools.context import Kit
+from longboat.tools.context import ToolContext
 from longboat.tools.protocol import Tool, ToolCall, ToolResult
 
 WORDS = {
@@ -24,11 +24,11 @@ class BriefTool:
     tool: Tool
     spec: ToolSpec
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
-        return await self.tool.run(call, kit)
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        return await self.tool.run(call, context)
 
 
-def few(tools: Mapping[str, Tool]) -> dict[str, Tool]:
+def small_tools(tools: Mapping[str, Tool]) -> dict[str, Tool]:
     return {
         name: BriefTool(tools[name], replace(tools[name].spec, description=words))
         for name, words in WORDS.items()

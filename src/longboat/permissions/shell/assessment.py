@@ -14,9 +14,9 @@ from longboat.permissions.assessment import Gap, Risk, guarded_gap
 from longboat.permissions.guarded_files import holds_guarded, is_guarded, mentions_guarded, source_may_be_guarded
 from longboat.permissions.overlap import may_hold
 from longboat.permissions.rules import CommandPattern, Glob, PathPattern, Rule, below
-from longboat.permissions.shell.harmless import EXACT_FORMS, only_looks
+from longboat.permissions.shell.harmless import EXACT_FORMS, harmless_paths
 from longboat.permissions.shell.offers import HARMLESS_NAMES, is_destructive, narrow_rule, text_rule, wide_rule
-from longboat.permissions.shell.paths import GLOB_SIGN, ShellPlaces, possible_paths
+from longboat.permissions.shell.paths import GLOB_SIGN, ShellPaths, possible_paths
 from longboat.permissions.shell.reach import Reach, reaches
 from longboat.permissions.shell.scope import (
     is_reading_shell,
@@ -42,7 +42,7 @@ _MAGIC_OF_GIT = re.compile(r"\A:(?:\([^)]*\)|[!^/]*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShellClaim(ShellPlaces):
+class ShellAssessment(ShellPaths):
     doubt: str
     """Why a look at the git repository may run something."""
     unwalled: bool
@@ -108,7 +108,7 @@ class ShellClaim(ShellPlaces):
 
     def _base_gaps(self) -> Iterator[Gap]:
         """Whether it runs, and does more than look, in a guarded directory."""
-        if any(only_looks(command) is None for command in self.script.commands):
+        if any(harmless_paths(command) is None for command in self.script.commands):
             for base in filter(is_guarded, self.bases()):
                 yield from self.path_gaps("bash", base)
 
@@ -143,7 +143,7 @@ class ShellClaim(ShellPlaces):
         """Whether some of what it changes is only known when it runs."""
         words = [each.target for each in self.script.redirections]
         for command in self.script.commands:
-            words += command.words if only_looks(command) is None else ()
+            words += command.words if harmless_paths(command) is None else ()
         return bool(self.script.opaque) or any(word.kind is Kind.DYNAMIC for word in words)
 
     @property
@@ -199,7 +199,7 @@ class ShellClaim(ShellPlaces):
 
     def _denied_words(self, rule: Rule, command: Command) -> Iterator[Word]:
         """The words of a command that name what a rule denies to the tools for files. Who only looks edits nothing."""
-        looks = only_looks(command) is not None
+        looks = harmless_paths(command) is not None
         if rule.pattern is None or not (rule.concerns("view") or (rule.concerns("edit") and not looks)):
             return
         git = plain_name(command.words[0]) == "git"
@@ -326,7 +326,7 @@ class ShellClaim(ShellPlaces):
 
     def _why(self, command: Command) -> str:
         shown = _shown(command)
-        if self.doubt and only_looks(command) is not None and plain_name(command.words[0]) == "git":
+        if self.doubt and harmless_paths(command) is not None and plain_name(command.words[0]) == "git":
             return f"{shown} may do more than look: {self.doubt}."
         if self._shows_hidden(command):
             return f"{shown} may show files that a rule denies the view of."
@@ -345,7 +345,7 @@ class ShellClaim(ShellPlaces):
         return self._may_be_harmless and self._only_looks_inside(command)
 
     def _only_looks_inside(self, command: Command) -> bool:
-        paths = only_looks(command)
+        paths = harmless_paths(command)
         if paths is None or any(each.name not in HARMLESS_NAMES or _shows_value(each) for each in command.assignments):
             return False
         if self._is_git_away(command) or (self.doubt and plain_name(command.words[0]) == "git"):
@@ -361,7 +361,7 @@ class ShellClaim(ShellPlaces):
     def _shows_hidden(self, command: Command) -> bool:
         """Whether it shows files that it does not name, and a rule may deny the view of some."""
         denials = [rule for rule in self.rules.deny if rule.concerns("view")]
-        shown = reaches(command, only_looks(command) or ()) if denials else ()
+        shown = reaches(command, harmless_paths(command) or ()) if denials else ()
         return any(self._may_hold(reach, rule) for reach in shown for rule in denials)
 
     def _may_hold(self, reach: Reach, rule: Rule) -> bool:
@@ -409,13 +409,13 @@ class ShellClaim(ShellPlaces):
     def guarded_word(self, command: Command) -> str:
         """The guarded file that a command which does more than look names or implies, if no rule names it; “.” where it
         changes the whole workspace. Empty where there is none."""
-        if only_looks(command) is not None:
+        if harmless_paths(command) is not None:
             return ""
         implied = "." if self._changes_everything(command) else ".git/config" if sets_git_config(command) else ""
         return self._names_guarded(command) or implied
 
     def _names_guarded(self, command: Command) -> str:
-        if only_looks(command) is not None:
+        if harmless_paths(command) is not None:
             return ""
         return next(filter(None, map(self._guarded, command.words[1:])), "")
 

@@ -44,7 +44,7 @@ EXACT_FORMS = frozenset(
 """Whole commands that are harmless even where no wall would hold one that was taken for harmless by mistake."""
 
 
-def only_looks(command: Command) -> tuple[Word, ...] | None:
+def harmless_paths(command: Command) -> tuple[Word, ...] | None:
     """The words that may be paths to read, if this does nothing but look; None if it may do more."""
     name = plain_name(command.words[0])
     if any(not _known(word, name) for word in command.words):

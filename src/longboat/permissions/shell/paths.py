@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 
-from longboat.permissions.assessment import Claim
+from longboat.permissions.assessment import Assessment
 from longboat.permissions.overlap import may_begin, may_name
 from longboat.permissions.rules import PathPattern, Rule, below
-from longboat.permissions.shell.harmless import only_looks
+from longboat.permissions.shell.harmless import harmless_paths
 from longboat.permissions.shell.reach import reaches
 from longboat.permissions.shell.script import Command, Kind, Script, Word, plain_name
 
@@ -43,7 +43,7 @@ class NamedPath:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShellPlaces(Claim):
+class ShellPaths(Assessment):
     script: Script
     start: str
     """Where it runs: the root of the workspace, or a directory below."""
@@ -54,7 +54,7 @@ class ShellPlaces(Claim):
         """The paths inside the workspace that its words and redirections may name."""
         found: list[Iterator[NamedPath]] = []
         for command in self.script.commands:
-            looks = only_looks(command) is not None
+            looks = harmless_paths(command) is not None
             found += [self._named(word, looks=looks) for word in command.words]
         found += [self._named_within(each) for each in self.script.commands]
         found += [self._named(each.target, looks=not each.writes) for each in self.script.redirections]
@@ -70,7 +70,7 @@ class ShellPlaces(Claim):
 
     def _named_within(self, command: Command) -> Iterator[NamedPath]:
         """What is in the directories that it may name, where it shows the files right in them."""
-        for reach in reaches(command, only_looks(command) or ()):
+        for reach in reaches(command, harmless_paths(command) or ()):
             for path in () if reach.deep else self.from_bases(reach.place):
                 if below(path, self.directory) is not None:
                     yield from (NamedPath(f"{path}/{names}", glob=True, looks=True) for names in ("*", ".*"))

@@ -1,6 +1,6 @@
 """A shell command as the person who is asked sees it: its parts, and which of them are the reason to ask.
 
-Owns how parts are put into words, and how many. Must not decide anything: what is asked and why, the claim says.
+Owns how parts are put into words, and how many. Must not decide anything: what is asked and why, the assessment says.
 """
 
 import shlex
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from longboat.permissions.assessment import Gap
 from longboat.permissions.rules import Rule
-from longboat.permissions.shell.assessment import ShellClaim
+from longboat.permissions.shell.assessment import ShellAssessment
 from longboat.permissions.shell.script import Command, Redirection, Word
 from longboat.wire.asks import CommandPart, CommandPartKind
 
@@ -17,30 +17,30 @@ MAX_PARTS = 30
 MAX_TEXT = 200
 
 
-def told_parts(claim: ShellClaim) -> tuple[tuple[CommandPart, ...], int]:
+def describe_parts(assessment: ShellAssessment) -> tuple[tuple[CommandPart, ...], int]:
     """The parts, and how many were left out: first of all those that are not asked."""
-    parts = tuple(dict.fromkeys(_parts(claim)))
+    parts = tuple(dict.fromkeys(_parts(assessment)))
     if len(parts) <= MAX_PARTS:
         return parts, 0
     asked_first = sorted(parts, key=lambda part: not part.why)
     return tuple(asked_first[:MAX_PARTS]), len(parts) - MAX_PARTS
 
 
-def _parts(claim: ShellClaim) -> Iterator[CommandPart]:
-    script = claim.script
+def _parts(assessment: ShellAssessment) -> Iterator[CommandPart]:
+    script = assessment.script
     found = set(script.commands)
     blamed = {command: why for command, why in script.suspects if command in found}
     # What is said beside a command need not be said of the whole.
     told = f"This command cannot be checked: {script.opaque}." if script.opaque in blamed.values() else ""
     for command in script.commands:
-        why = blamed.get(command) or _why(claim.command_gaps(command))
-        rule = None if why else claim.rule_for(command)
+        why = blamed.get(command) or _why(assessment.command_gaps(command))
+        rule = None if why else assessment.rule_for(command)
         yield _part(CommandPartKind.COMMAND, _of_command(command), why, rule)
     for redirection in script.redirections:
-        why = _why(claim.redirection_gaps(redirection))
-        rule = None if why else claim.rule_for_redirection(redirection)
+        why = _why(assessment.redirection_gaps(redirection))
+        rule = None if why else assessment.rule_for_redirection(redirection)
         yield _part(CommandPartKind.REDIRECTION, _of_redirection(redirection), why, rule)
-    for gap in claim.gaps_of_all():
+    for gap in assessment.gaps_of_all():
         if gap.why != told:
             yield _part(CommandPartKind.WHOLE, "", gap.why, None)
 

@@ -34,7 +34,7 @@ from longboat.errors import (
 from longboat.runtime.session.crash_repair import mend, seen
 from longboat.runtime.session.helm import Helm
 from longboat.runtime.session.submit import check_apart
-from longboat.runtime.session.unit_builder import NO_TURN, Booking
+from longboat.runtime.session.unit_builder import NO_TURN, UnitBuilder
 from longboat.runtime.store_retry import RETRY_S
 from longboat.runtime.turn.turn import WHOLE
 from longboat.store.protocol import UniqueViolated, Write
@@ -206,9 +206,9 @@ class SessionActor(Helm):
     async def _delete(self, first: Callable[[], Awaitable[None]]) -> None:
         self._check_there()
         await first()
-        booking = Booking(self._session, {}, self._state, self.next_message_seq)
-        booking.add(Write("session_delete", {"session_id": self._session.id}, rows=1))
-        booking.tell(Change.DELETED, self._session)
-        await self._home.store.submit(booking.unit())
+        builder = UnitBuilder(self._session, {}, self._state, self.next_message_seq)
+        builder.add(Write("session_delete", {"session_id": self._session.id}, rows=1))
+        builder.tell(Change.DELETED, self._session)
+        await self._home.store.submit(builder.unit())
         self._gone = True
         self._home.session_deleted(self._session.id)

@@ -11,7 +11,7 @@ import msgspec
 
 from longboat.errors import LongboatError, SessionDamaged, SessionNotFound, StoreDamaged
 from longboat.runtime.clock import now
-from longboat.runtime.store_retry import RESTORE_S, insist
+from longboat.runtime.store_retry import RESTORE_S, retry_store
 from longboat.runtime.turn.asks import Asks
 from longboat.store.protocol import Entry, Reader, Row, Store, Unit, Write
 from longboat.store.rows import legible, listed_session, open_messages, put_message, run_from_row
@@ -47,9 +47,9 @@ async def end_runs(store: Store, workspace_id: str, session_id: str, why: Longbo
     whole = Unit(workspace_id=workspace_id, writes=[*more_writes, *writes], entries=[*more_entries, *entries])
     bare = Unit(workspace_id=workspace_id, writes=writes, entries=entries)
     try:
-        await insist(partial(store.submit, whole), for_s=RESTORE_S)
+        await retry_store(partial(store.submit, whole), for_s=RESTORE_S)
     except StoreDamaged:  # its messages or asks cannot be written: the runs end all the same
-        await insist(partial(store.submit, bare), for_s=RESTORE_S)
+        await retry_store(partial(store.submit, bare), for_s=RESTORE_S)
 
 
 async def delete(store: Store, workspace_id: str, session_id: str) -> None:

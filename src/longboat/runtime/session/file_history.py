@@ -20,7 +20,7 @@ MAX_COMPARED = 4_000_000
 """Lines before times lines after: the time of difflib grows with it, and beyond lines are only counted."""
 
 
-class FileBook:
+class FileHistory:
     """The books of one workspace."""
 
     def __init__(self, store: Store, workspace_id: str, directory: Path) -> None:

@@ -42,9 +42,9 @@ from longboat.runtime.home import Home
 from longboat.runtime.session.account import enter, title_write
 from longboat.runtime.session.mailbox import Mailbox
 from longboat.runtime.session.titles import write_title
-from longboat.runtime.session.unit_builder import NO_TURN, Booking, Ending
-from longboat.runtime.session.usage import NOTHING, Spending, Tally
-from longboat.runtime.store_retry import insist
+from longboat.runtime.session.unit_builder import NO_TURN, Ending, UnitBuilder
+from longboat.runtime.session.usage import NOTHING, ModelUsage, UsageTally
+from longboat.runtime.store_retry import retry_store
 from longboat.runtime.turn.outcome import Stop
 from longboat.runtime.turn.turn import Turn
 from longboat.store.rows import RunRecord
@@ -154,7 +154,7 @@ class Helm:
         """A turn outlives a store that fails for a while."""
         step = DrainStep(run_id=run_id)
         if not self._is_settled(step):
-            await insist(lambda: self._mailbox.do(lambda: self._apply(step)))
+            await retry_store(lambda: self._mailbox.do(lambda: self._apply(step)))
 
     async def send_step(self, run_id: str) -> None:
         step = SendStep(run_id=run_id)
@@ -172,14 +172,14 @@ class Helm:
 
     def add_usage(self, run_id: str, model: str, usage: Usage, *, context: int | None = None) -> None:
         """Goes to disk with the next decision: all that is told of a session is told in one order."""
-        self._used += Tally(spendings=(Spending(run_id=run_id, model=model, usage=usage),), context=context)
+        self._used += UsageTally(spendings=(ModelUsage(run_id=run_id, model=model, usage=usage),), context=context)
 
     async def settle_usage(self) -> None:
         """What was used goes to disk now: nothing else may be decided for long."""
         await self._mailbox.do(self._settle_usage)
 
     def add_call(self, tool: str, *, failed: bool) -> None:
-        self._used += Tally(calls=((tool, failed),))
+        self._used += UsageTally(calls=((tool, failed),))
 
     # One command: decide, commit, act
 
@@ -200,7 +200,7 @@ class Helm:
             after, effects = decide(self._state, command)
         changed = {record.run.run_id: record for record in records}
         if effects or (self._used.usage != Usage() and isinstance(command, DrainStep)):
-            booking = Booking(
+            builder = UnitBuilder(
                 self._session,
                 self._records,
                 after,
@@ -210,10 +210,10 @@ class Helm:
                 prompt=prompt,
                 by=by,
             )
-            session = await self._commit(booking, effects, after)
-            changed = booking.changed
-            self._folded |= {e.run_id: booking.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
-            self._put_session(session, booking)
+            session = await self._commit(builder, effects, after)
+            changed = builder.changed
+            self._folded |= {e.run_id: builder.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
+            self._put_session(session, builder)
         self._state = after
         self._records |= changed
         for effect in effects:
@@ -229,23 +229,23 @@ class Helm:
             self._changed.set_result(None)
             self._changed = None
 
-    async def _commit(self, booking: Booking, effects: tuple[Effect, ...], after: SessionState) -> Session:
-        """Write the booking with what was used since; returns the session as it is then."""
+    async def _commit(self, builder: UnitBuilder, effects: tuple[Effect, ...], after: SessionState) -> Session:
+        """Write the builder with what was used since; returns the session as it is then."""
         used, self._used = self._used, NOTHING
         try:
             busy = self._state.busy, after.busy
-            session = enter(booking, self._session, effects, used, busy=busy, folded=self._folded)
-            await self._home.store.submit(booking.unit())
+            session = enter(builder, self._session, effects, used, busy=busy, folded=self._folded)
+            await self._home.store.submit(builder.unit())
         except BaseException:
             self._used = used + self._used
             raise
         return session
 
-    def _put_session(self, session: Session, booking: Booking) -> None:
+    def _put_session(self, session: Session, builder: UnitBuilder) -> None:
         retitled = session.title != self._session.title
         self._session = session
         if retitled:
-            first = booking.record(next(iter(booking.prompts)))
+            first = builder.record(next(iter(builder.prompts)))
             if first.options.shell is None:  # no model has a part in a person's command
                 title = write_title(self._home, self, session.title, first.run)
                 self._home.tasks.spawn(title, name=f"title {session.id}")
@@ -362,7 +362,7 @@ class Helm:
                     ending = replace(ending, withdrawn=())
                 elif queued := self._state.waiting:
                     fail = partial(self._apply, FailRun(run_id=queued[0].run_id))
-                    await insist(partial(self._mailbox.do, fail))
+                    await retry_store(partial(self._mailbox.do, fail))
                 else:
                     raise
         if self._turn is turn:  # else the next one has started already
@@ -371,22 +371,22 @@ class Helm:
     async def _end(self, run_id: str, outcome: Outcome, ending: Ending) -> None:
         """While the store fails the run stays active, and health says why (E2)."""
         command = EndTurn(run_id=run_id, outcome=outcome)
-        await insist(lambda: self._mailbox.do(lambda: self._apply(command, ending=ending)))
+        await retry_store(lambda: self._mailbox.do(lambda: self._apply(command, ending=ending)))
 
     async def _settle_usage(self) -> None:
         if not self._gone and self._used.usage != Usage():
-            booking = Booking(self._session, self._records, self._state, self.next_message_seq)
-            self._session = await self._commit(booking, (), self._state)
+            builder = UnitBuilder(self._session, self._records, self._state, self.next_message_seq)
+            self._session = await self._commit(builder, (), self._state)
 
     async def _rename(self, title: str, only_from: str | None) -> Session:
         self._check_there()
         if only_from is not None and self._session.title != only_from:
             return self.session
         session = msgspec.structs.replace(self._session, title=title)  # no use of it: what was used last stays first
-        booking = Booking(session, self._records, self._state, self.next_message_seq)
-        booking.add(title_write(session))
-        booking.tell(Change.UPDATED, msgspec.structs.replace(session, busy=self._state.busy))
-        await self._home.store.submit(booking.unit())
+        builder = UnitBuilder(session, self._records, self._state, self.next_message_seq)
+        builder.add(title_write(session))
+        builder.tell(Change.UPDATED, msgspec.structs.replace(session, busy=self._state.busy))
+        await self._home.store.submit(builder.unit())
         self._session = session
         return self.session
 

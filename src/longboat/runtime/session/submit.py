@@ -25,7 +25,7 @@ _CALL = re.compile(r"/([\w.-]+(?::[\w.-]+)*)(?:\s+(.*))?", re.DOTALL)
 """`/name arguments`. A path is none: its first part ends with a slash."""
 
 
-def take_in(request: Submit) -> RunRecord:
+def run_from_prompt(request: Submit) -> RunRecord:
     """The run that this prompt would be; its session hands out the seq."""
     _check(request)
     run = Run(
@@ -53,9 +53,9 @@ def _usual_delivery(request: Submit) -> Delivery:
     return Delivery.STEER if folds else Delivery.QUEUE
 
 
-def summary_wanted(session_id: str, request: Summarize) -> RunRecord:
+def run_from_summarize(session_id: str, request: Summarize) -> RunRecord:
     """A request for a summary as a run. It waits for its turn: no other turn can take it in."""
-    record = take_in(
+    record = run_from_prompt(
         Submit(
             session_id=session_id,
             prompt=SUMMARY_ASKED,
@@ -69,9 +69,9 @@ def summary_wanted(session_id: str, request: Summarize) -> RunRecord:
     return replace(record, options=RunOptions(summarize=True), fingerprint=f"summary {record.fingerprint}")
 
 
-def shell_wanted(session_id: str, request: RunShell) -> RunRecord:
+def run_from_shell(session_id: str, request: RunShell) -> RunRecord:
     """A command that a person runs as a run. People read it as they typed it; whoever sent it allows it."""
-    record = take_in(
+    record = run_from_prompt(
         Submit(
             session_id=session_id,
             prompt=f"!{request.command}" if request.command.strip() else "",
@@ -84,13 +84,13 @@ def shell_wanted(session_id: str, request: RunShell) -> RunRecord:
     return replace(record, options=RunOptions(shell=request.command), fingerprint=f"shell {record.fingerprint}")
 
 
-def called(prompt: str) -> str | None:
+def command_name_in(prompt: str) -> str | None:
     """The name of the command that the prompt calls, if there is one of that name."""
     call = _CALL.fullmatch(prompt)
     return call[1] if call is not None else None
 
 
-def spelled_out(request: EditRun, command: Command) -> EditRun:
+def with_command_text(request: EditRun, command: Command) -> EditRun:
     """An edit whose prompt calls a command, with the command's text. What the command says of a model or a sub-agent
     cannot be changed in a run that was accepted."""
     if command.agent is not None or command.model is not None:
@@ -100,7 +100,7 @@ def spelled_out(request: EditRun, command: Command) -> EditRun:
     return msgspec.structs.replace(request, prompt=expand(command, call[2] or "" if call is not None else ""))
 
 
-def carry_out(record: RunRecord, command: Command, *, model: str | None) -> RunRecord:
+def with_command(record: RunRecord, command: Command, *, model: str | None) -> RunRecord:
     """The run with the command's text in place of the call, which everybody then sees. The fingerprint stays that of
     the call: the same again is the same run, even if the command's file has changed since."""
     call = _CALL.fullmatch(record.run.prompt)
@@ -110,7 +110,7 @@ def carry_out(record: RunRecord, command: Command, *, model: str | None) -> RunR
     return replace(record, run=run, model=record.model or model, options=options)
 
 
-def alone(record: RunRecord) -> RunRecord:
+def queued_alone(record: RunRecord) -> RunRecord:
     """The run with a turn of its own: no other takes it in."""
     return replace(record, run=msgspec.structs.replace(record.run, delivery=Delivery.QUEUE))
 

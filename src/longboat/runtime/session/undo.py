@@ -11,7 +11,7 @@ from pathlib import Path
 
 from longboat.errors import NothingToUndo, UndoConflict
 from longboat.runtime.archive.net_changes import drawn
-from longboat.runtime.session.file_history import FileBook
+from longboat.runtime.session.file_history import FileHistory
 from longboat.store.protocol import Entry, Reader, Row, Store, Unit, Write
 from longboat.store.rows import FileChangeRecord, change_from_row, message_from_row, read_messages
 from longboat.tools.files.restore import Foreign, Restore, content_of, put_back, tidy
@@ -37,8 +37,8 @@ class Turnabout:
         return next(message.run_id for message in self.messages if message.role is not Role.USER)
 
 
-class UndoBook:
-    def __init__(self, store: Store, workspace_id: str, files: FileBook) -> None:
+class UndoHistory:
+    def __init__(self, store: Store, workspace_id: str, files: FileHistory) -> None:
         self._store = store
         self._workspace_id = workspace_id
         self._files = files

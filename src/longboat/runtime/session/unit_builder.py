@@ -1,6 +1,6 @@
 """One decision on its way to disk: the effects of the core as writes and events of one unit.
 
-Owns how each effect is recorded. Works on copies, so a booking whose commit fails is simply dropped (L15). Must not
+Owns how each effect is recorded. Works on copies, so a builder whose commit fails is simply dropped (L15). Must not
 start or stop anything: the session does, after the commit.
 """
 
@@ -65,7 +65,7 @@ NO_TURN = Ending(message_id=None, text="", error="")
 NOT_STARTED = "Longboat failed: the run could not be started; the server's log has the details. Send it again."
 
 
-class Booking:
+class UnitBuilder:
     """Collects writes and events in order; `unit()` is all of it."""
 
     def __init__(

@@ -14,7 +14,7 @@ from longboat.wire.models import Session, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
+class ModelUsage:
     """One model request."""
 
     run_id: str
@@ -23,8 +23,8 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    spendings: tuple[Spending, ...] = ()
+class UsageTally:
+    spendings: tuple[ModelUsage, ...] = ()
     calls: tuple[tuple[str, bool], ...] = ()
     """Each call that got a result: its tool, and whether it failed."""
     context: int | None = None
@@ -34,9 +34,9 @@ class Tally:
     def usage(self) -> Usage:
         return sum((spending.usage for spending in self.spendings), Usage())
 
-    def __add__(self, other: "Tally") -> "Tally":
+    def __add__(self, other: "UsageTally") -> "UsageTally":
         context = self.context if other.context is None else other.context
-        return Tally(spendings=self.spendings + other.spendings, calls=self.calls + other.calls, context=context)
+        return UsageTally(spendings=self.spendings + other.spendings, calls=self.calls + other.calls, context=context)
 
     def writes(self, session: Session, at: str) -> Iterator[Write]:
         where = {"workspace_id": session.workspace_id, "session_id": session.id, "day": at[:10]}
@@ -49,4 +49,4 @@ class Tally:
             yield Write("tool_use_add", where | {"tool": tool, "calls": count, "errors": errors[tool]}, rows=1)
 
 
-NOTHING = Tally()
+NOTHING = UsageTally()

@@ -25,7 +25,7 @@ MAX_REPAIRS = 2
 CHECK_S = 10.0
 
 
-class AnswerForm:
+class AnswerSchema:
     """What one run's answer must fit. `answer` is its JSON once it does."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from longboat.errors import AlreadyAnswered, BadInput, PermissionNotFound, QuestionNotFound, StoreUnavailable
 from longboat.runtime.clock import now
 from longboat.runtime.session.unit_builder import Ending
-from longboat.runtime.store_retry import insist
+from longboat.runtime.store_retry import retry_store
 from longboat.store.protocol import Entry, Store, Unit, Write, WriteMissed
 from longboat.store.rows import ASK_QUERIES as QUERIES
 from longboat.store.rows import ask_from_row, pending
@@ -47,7 +47,7 @@ class Closing:
         return replace(ending, withdrawn=self.entries)
 
 
-class _Desk(Generic[Ask]):
+class _AskTable(Generic[Ask]):
     """The asks of one kind, and the turns that wait for an answer."""
 
     def __init__(self, store: Store, workspace_id: str, shape: type[Ask]) -> None:
@@ -150,8 +150,8 @@ class Asks:
     def __init__(self, store: Store, workspace_id: str) -> None:
         self._store = store
         self._workspace_id = workspace_id
-        self._permissions = _Desk(store, workspace_id, Permission)
-        self._questions = _Desk(store, workspace_id, Question)
+        self._permissions = _AskTable(store, workspace_id, Permission)
+        self._questions = _AskTable(store, workspace_id, Question)
 
     async def permission(self, ask: Permission) -> Permission:
         return await self._permissions.ask(ask)
@@ -214,7 +214,7 @@ class Asks:
     async def drop(self, run_id: str, call_id: str) -> None:
         """What a call that is over still asks is withdrawn: a tool may have given up waiting. Providers number calls
         as they like: the id alone may be that of another run's call."""
-        await insist(partial(self._drop, run_id, call_id))
+        await retry_store(partial(self._drop, run_id, call_id))
 
     async def _drop(self, run_id: str, call_id: str) -> None:
         closing = self._withdraw(lambda ask: (ask.run_id, ask.tool_call_id) == (run_id, call_id))

@@ -14,7 +14,7 @@ async def ask_hooks(home: Home, hooks: Hooks, event: HookEvent, run: Run, **abou
     if not hooks.of(event):
         return Verdict()
     call = HookCall(event=event, session_id=run.session_id, run_id=run.run_id, directory=str(home.directory), **about)
-    return await ask(hooks, call, environ=home.bench.environ_of(run))
+    return await ask(hooks, call, environ=home.tools.environ_of(run))
 
 
 async def announce(

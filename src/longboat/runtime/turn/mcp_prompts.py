@@ -19,7 +19,7 @@ from longboat.wire.models import Message, Run, TextPart
 from longboat.wire.workshop import CommandArgument, CommandInfo
 
 if TYPE_CHECKING:
-    from longboat.runtime.workspace.tools import Workbench
+    from longboat.runtime.workspace.tools import WorkspaceTools
     from longboat.tools.mcp import McpArgument, McpPrompt, McpServers
 
 _CALL = re.compile(r"/([A-Za-z0-9_-]+):(\S+)(?:\s+(.*))?", re.DOTALL)
@@ -68,14 +68,14 @@ async def fetched(servers: "McpServers", call: PromptCall) -> str:
     return sayable(text)
 
 
-async def filled_in(bench: "Workbench", run: Run, message: Message, notice: Callable[[str], None]) -> Message:
+async def filled_in(tools: "WorkspaceTools", run: Run, message: Message, notice: Callable[[str], None]) -> Message:
     """The user message of a run, with the text in place of the call. A message that is filled in already, as after a
     restart, stays as it is; so does what a sub-agent is told, which no person has said."""
     call = call_in(run.prompt)
     if call is None or run.parent_run_id is not None or text_of(message) != run.prompt:
         return message
     try:
-        text = await bench.mcp_prompt(call)
+        text = await tools.mcp_prompt(call)
     except ToolError as error:
         reason = str(error)
         raise ModelError(reason, title="The MCP prompt cannot be used", code="mcp_prompt") from None

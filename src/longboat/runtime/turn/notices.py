@@ -19,7 +19,7 @@ def blank(run: Run, role: Role, seq: int) -> Message:
     )
 
 
-class Voice:
+class Notices:
     def __init__(self, run: Run, outbox: Outbox, next_seq: Callable[[], int]) -> None:
         self._run = run
         self._outbox = outbox

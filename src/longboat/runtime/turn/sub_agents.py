@@ -13,8 +13,8 @@ import msgspec
 from longboat.core.history import text_of
 from longboat.errors import LongboatError
 from longboat.models.protocol import Model, ModelRole
-from longboat.runtime.session.submit import take_in
-from longboat.runtime.workspace.tools import Workbench
+from longboat.runtime.session.submit import run_from_prompt
+from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Store
 from longboat.store.rows import RunOptions, RunRecord, read_messages
 from longboat.tools.context import ToolError
@@ -34,7 +34,7 @@ class Yard(Protocol):
     """What a sub-agent needs of its workspace."""
 
     store: Store
-    bench: Workbench
+    tools: WorkspaceTools
 
     async def model(self, name: str | None, role: ModelRole) -> Model: ...
 
@@ -89,7 +89,7 @@ async def _call_off(yard: Yard, accepting: "asyncio.Future[Accepted]", run_id: s
 
 async def _model(yard: Yard, parent: RunRecord, agent: str | None) -> str | None:
     """As the agent's file says, where it does: a model by name, or the one of a role."""
-    wanted = yard.bench.agent(agent).model if agent is not None else None
+    wanted = yard.tools.agent(agent).model if agent is not None else None
     if wanted in ROLES:
         model = await yard.model(None, ROLES[wanted])
         return f"{model.provider}/{model.name}"
@@ -105,7 +105,7 @@ def _record(session: Session, parent: RunRecord, prompt: str, model: str | None,
         approve=parent.approve,
         client_id=parent.run.client_id,
     )
-    record = take_in(request)
+    record = run_from_prompt(request)
     run = msgspec.structs.replace(record.run, parent_run_id=parent.run.run_id, parent_session_id=parent.run.session_id)
     return replace(record, run=run, options=RunOptions(agent=agent, effort=parent.options.effort))
 

@@ -13,8 +13,8 @@ from longboat.context.hooks import HookEvent, Verdict
 from longboat.core.stream import sayable
 from longboat.runtime.home import Home
 from longboat.runtime.turn.hooks import ask_hooks
-from longboat.runtime.turn.setup import Outfit
-from longboat.runtime.turn.tool_context import WorkKit
+from longboat.runtime.turn.setup import TurnSetup
+from longboat.runtime.turn.tool_context import CallContext
 from longboat.store.rows import RunRecord
 from longboat.tools.context import ToolError
 from longboat.tools.protocol import Tool, ToolCall, ToolResult
@@ -35,12 +35,12 @@ class News(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Toolbox:
+class ToolCaller:
     """The tools of one turn."""
 
     home: Home
     record: RunRecord
-    outfit: Outfit
+    setup: TurnSetup
     problem: Callable[[str], None]
     """Told of hooks that fail."""
     told: set[Path] = field(default_factory=set)
@@ -78,7 +78,7 @@ class Toolbox:
         if before.decision == "deny":
             raise ToolError(f"A hook denies this: {before.reason}")
         arguments = arguments if before.input is None else before.input
-        kit = WorkKit(
+        context = CallContext(
             self.home,
             self.record,
             part.id,
@@ -92,26 +92,26 @@ class Toolbox:
             call_id=part.id, name=part.name, arguments=arguments, session_id=run.session_id, run_id=run.run_id
         )
         try:
-            result = await tool.run(call, kit)
+            result = await tool.run(call, context)
         except ToolError as error:
             result = _failed(str(error))
         told = {"result": result.content, "is_error": result.is_error}
         after = await self._ask_hooks(HookEvent.AFTER_TOOL, part, arguments, **told)
         objection = [f"A hook objects: {after.reason}"] if after.decision == "deny" else []
-        more = (*kit.instructions, *before.context, *objection, *after.context)
+        more = (*context.instructions, *before.context, *objection, *after.context)
         return replace(result, content="\n\n".join((result.content, *more)))
 
     def _find(self, name: str) -> Tool:
-        tool = self.outfit.tools.get(name)
+        tool = self.setup.tools.get(name)
         if tool is None:
-            known = ", ".join(sorted(self.outfit.tools)) or "none"
+            known = ", ".join(sorted(self.setup.tools)) or "none"
             raise ToolError(f"There is no tool {name!r}. The tools are: {known}.")
         return tool
 
     async def _ask_hooks(self, event: HookEvent, part: ToolCallPart, arguments: dict[str, Any], **more: Any) -> Verdict:
         asking = ask_hooks(
             self.home,
-            self.outfit.hooks,
+            self.setup.hooks,
             event,
             self.record.run,
             tool=part.name,

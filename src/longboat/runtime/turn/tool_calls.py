@@ -15,13 +15,13 @@ from longboat.runtime.host import Host
 from longboat.runtime.tasks import together
 from longboat.runtime.turn.outbox import Outbox
 from longboat.runtime.turn.round import Round, Slot, groups
-from longboat.runtime.turn.setup import Outfit
-from longboat.runtime.turn.tool_caller import Toolbox
+from longboat.runtime.turn.setup import TurnSetup
+from longboat.runtime.turn.tool_caller import ToolCaller
 from longboat.store.rows import RunRecord
 from longboat.wire.models import Message, ToolCallPart
 
 
-class Hands:
+class ToolCalls:
     def __init__(
         self,
         home: Home,
@@ -44,20 +44,20 @@ class Hands:
         self.told: set[Path] = set()
         """Instructions of files below the workspace that the model has read in this turn."""
 
-    async def make(self, calls: list[ToolCallPart], message: Message, outfit: Outfit, *, new: bool) -> Message:
+    async def make(self, calls: list[ToolCallPart], message: Message, setup: TurnSetup, *, new: bool) -> Message:
         """The message of the results, finished. `new`: nobody has seen it yet; else a restart came in between."""
         made = self.round = Round(message, self._outbox, new=new)
-        toolbox = Toolbox(home=self._home, record=self._record, outfit=outfit, told=self.told, problem=self._problem)
+        caller = ToolCaller(home=self._home, record=self._record, setup=setup, told=self.told, problem=self._problem)
         for group in groups(calls):
             self._heed_stop()
             pairs = zip(made.begin(*group), group, strict=True)
-            await together([self._see_call(toolbox, slot, call) for slot, call in pairs])
+            await together([self._see_call(caller, slot, call) for slot, call in pairs])
         results = made.finish(now())
         self.round = None
         return results
 
-    async def _see_call(self, toolbox: Toolbox, slot: Slot, call: ToolCallPart) -> None:
-        result = await toolbox.call(call, slot)
+    async def _see_call(self, caller: ToolCaller, slot: Slot, call: ToolCallPart) -> None:
+        result = await caller.call(call, slot)
         slot.put(result)
         self._host.add_call(call.name, failed=result.is_error)
         if self._loop_guard.is_loop(call, result):

@@ -1,4 +1,7 @@
-"""The kit that a workspace lends a tool for one call (longboat.tools.context.Kit): permission, files, live output."""
+"""The services of a workspace that a tool uses during one call: permissions, files, questions, live output.
+
+Implements longboat.tools.context.ToolContext.
+"""
 
 import asyncio
 import os
@@ -51,7 +54,7 @@ def _lead_elsewhere(paths: Sequence[str]) -> bool:
     return any(os.path.realpath(path) != os.path.normpath(path) for path in paths)
 
 
-class WorkKit:
+class CallContext:
     def __init__(
         self,
         home: Home,
@@ -83,7 +86,7 @@ class WorkKit:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        return self._home.bench.environ_of(self._record.run)
+        return self._home.tools.environ_of(self._record.run)
 
     async def permit(self, need: Need) -> Allow:
         """Deny rules, allow rules, session grants; then ask, unless this run was approved beforehand (A2)."""
@@ -172,7 +175,7 @@ class WorkKit:
 
     def _is_readable(self, need: Need) -> bool:
         """Our own output files and the user's skills: the model was told to read them."""
-        roots = self._home.bench.readable
+        roots = self._home.tools.readable
         return (
             need.action == "read"
             and bool(need.paths)
@@ -192,8 +195,8 @@ class WorkKit:
 
     async def note_read(self, path: Path, content: bytes) -> None:
         await self._home.files.note_read(self._record.run.session_id, path, content)
-        self._home.bench.warm(path)
-        for place, text in await self._home.bench.instructions_for(path):
+        self._home.tools.warm(path)
+        for place, text in await self._home.tools.instructions_for(path):
             if place not in self._told:
                 self._told.add(place)
                 self.instructions.append(text)
@@ -209,7 +212,7 @@ class WorkKit:
 
     async def note_change(self, key: str, path: Path, before: bytes | None, after: bytes | None) -> str:
         await self._home.files.note_change(self._record, key, path, before, after)
-        return await self._home.bench.diagnostics_after(path, after)
+        return await self._home.tools.diagnostics_after(path, after)
 
     async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:
         run = self._record.run

@@ -24,12 +24,12 @@ from longboat.runtime.host import Host
 from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.turn.hooks import announce
 from longboat.runtime.turn.mcp_prompts import filled_in
-from longboat.runtime.turn.notices import Voice
+from longboat.runtime.turn.notices import Notices
 from longboat.runtime.turn.outbox import Outbox
 from longboat.runtime.turn.outcome import FAILED, LOST, Stop, judge, log_failure, sentence
-from longboat.runtime.turn.setup import Outfit
+from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.step import Step
-from longboat.runtime.turn.tool_calls import Hands
+from longboat.runtime.turn.tool_calls import ToolCalls
 from longboat.store.protocol import Write
 from longboat.store.rows import RunRecord, put_message, read_messages, todo_items
 from longboat.wire.events import Change
@@ -64,12 +64,12 @@ class Turn:
         self._record = record
         self._session_id = record.run.session_id
         self._outbox = Outbox(home.store, home.id, self._session_id, parent=host.session.parent_id)
-        self._voice = Voice(record.run, self._outbox, host.next_message_seq)
+        self._notices = Notices(record.run, self._outbox, host.next_message_seq)
         self._history: list[Message] = []
         self._own: list[Message] = []
         """The assistant and tool messages of this turn."""
         self._draft: Draft | None = None
-        self._outfit = Outfit(system="")
+        self._setup = TurnSetup(system="")
         self._asked = Asked(record.run.prompt)
         self._stop: Stop | None = None
         self._stopped_by: str | None = None
@@ -78,13 +78,13 @@ class Turn:
         self._counted = (0, 0)
         """Tokens the provider counted, and how many messages of the history they cover."""
         self._retry = RetrySection()
-        self._hands = Hands(
+        self._tool_calls = ToolCalls(
             home,
             host,
             record,
             self._outbox,
             heed_stop=self._heed_stop,
-            problem=self._voice.problem,
+            problem=self._notices.problem,
         )
         self._task: asyncio.Task[StopReason] = asyncio.get_running_loop().create_task(self._steps())
 
@@ -138,20 +138,23 @@ class Turn:
             self._drop_draft()  # half a summary is nobody's answer
         if self._record.tries and not self._history:
             await self._read_history()
-        own = [*self._own, *(making.message() for making in (self._draft, self._hands.round) if making is not None)]
+        own = [
+            *self._own,
+            *(making.message() for making in (self._draft, self._tool_calls.round) if making is not None),
+        ]
         waiting = self._home.asks.calls(self.run_id) if outcome is Outcome.INTERRUPTED else set()
         not_run = not_begun(own, waiting)
-        closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._voice.blank, not_run=not_run)
+        closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._notices.blank, not_run=not_run)
         for message, new in closing.changes:
             self._outbox.whole(message, Change.CREATED if new else Change.UPDATED)
         if outcome is Outcome.ERROR:
-            self._voice.notice(AgentEventType.ERROR, finish.title, finish.detail)
+            self._notices.notice(AgentEventType.ERROR, finish.title, finish.detail)
         if finish.reason is FinishReason.MAX_TOKENS:
-            self._voice.problem("The answer is cut off: the model came to its output limit.")
-        self._voice.notice(AgentEventType.AGENT_FINISHED)
+            self._notices.problem("The answer is cut off: the model came to its output limit.")
+        self._notices.notice(AgentEventType.AGENT_FINISHED)
         writes, entries = await self._outbox.close()
         error = "" if outcome in (Outcome.END_TURN, Outcome.CANCELED) else sentence(finish)
-        form = self._outfit.form
+        form = self._setup.form
         text = text_of(closing.answer) if form is None else form.answer or ""  # for programs: the JSON, or nothing
         ending = Ending(message_id=closing.answer.id, text=text, error=error, writes=writes, entries=entries)
         return outcome, self._home.asks.withdraw(self.run_id).joined(ending)
@@ -163,9 +166,9 @@ class Turn:
             return await self._run_shell(self._record.options.shell)
         model = await self._home.model(self._record.model, "large")
         self._retry = self._home.config().retry  # for all of the turn: a file that is being edited does not end it
-        self._outfit = await self._home.outfit(self._record, model)
-        for problem in self._outfit.problems:
-            self._voice.problem(problem)
+        self._setup = await self._home.turn_setup(self._record, model)
+        for problem in self._setup.problems:
+            self._notices.problem(problem)
         await self._read_history()
         if self._record.options.summarize:
             return await self._sum_up(model)
@@ -196,10 +199,10 @@ class Turn:
 
     async def _run_shell(self, command: str) -> StopReason:
         """A person's command is on record as a call that nobody had to think of: the next prompt's model reads it."""
-        self._outfit = await self._home.bench.shell()
+        self._setup = await self._home.tools.shell()
         text = msgspec.json.encode({"command": command}).decode()
         call = ToolCallPart(id=new_id(), name="bash", input=text, finished=True)
-        message = msgspec.structs.replace(self._voice.blank(Role.ASSISTANT), parts=(call,), finished_at=now())
+        message = msgspec.structs.replace(self._notices.blank(Role.ASSISTANT), parts=(call,), finished_at=now())
         self._own.append(message)
         self._outbox.whole(message, Change.CREATED, durable=True)
         await self._outbox.flush()
@@ -212,7 +215,7 @@ class Turn:
         own = (i for i, each in enumerate(self._history) if each.run_id == self.run_id and each.role is Role.USER)
         if (place := next(own, None)) is None:
             return  # a summary has taken its place since
-        said = await filled_in(self._home.bench, self._record.run, self._history[place], self._voice.problem)
+        said = await filled_in(self._home.tools, self._record.run, self._history[place], self._notices.problem)
         self._asked.begin_with(text_of(said))
         if said is not self._history[place]:
             self._history[place] = said
@@ -220,9 +223,9 @@ class Turn:
 
     async def _send_back(self) -> bool:
         """Whether the answer does not fit the schema that the prompt came with, and the model is to try again."""
-        if self._outfit.form is None or self._draft is None:
+        if self._setup.form is None or self._draft is None:
             return False
-        complaint = await self._outfit.form.complaint(text_of(self._draft.message()))
+        complaint = await self._setup.form.complaint(text_of(self._draft.message()))
         if complaint is None:
             return False
         answer = close_message(self._draft.message(), None, at=now())
@@ -230,7 +233,7 @@ class Turn:
         self._own.append(answer)
         self._outbox.whole(answer)
         # For the model alone: nobody said this.
-        request = msgspec.structs.replace(self._voice.blank(Role.USER), parts=(TextPart(text=complaint),))
+        request = msgspec.structs.replace(self._notices.blank(Role.USER), parts=(TextPart(text=complaint),))
         self._history += [answer, request]
         return True
 
@@ -238,10 +241,10 @@ class Turn:
         """Hooks may refuse the prompt that began the turn, object to one that came later, and add to both (A5)."""
         for prompt, first in self._asked.untold():
             said = await announce(
-                self._home, self._outfit.hooks, self._record.run, prompt, first=first, problem=self._voice.problem
+                self._home, self._setup.hooks, self._record.run, prompt, first=first, problem=self._notices.problem
             )
             added = "".join(f"\n\n{text}" for text in said)
-            self._outfit = replace(self._outfit, system=self._outfit.system + added)
+            self._setup = replace(self._setup, system=self._setup.system + added)
 
     async def _step(self, model: Model) -> tuple[StopReason | None, list[ToolCallPart]]:
         """One answer of the model: why the turn ends with it, or the calls it goes on with.
@@ -275,7 +278,7 @@ class Turn:
         """Stream an answer into a new draft."""
         if self._draft is None:
             blank = msgspec.structs.replace(
-                self._voice.blank(Role.ASSISTANT),
+                self._notices.blank(Role.ASSISTANT),
                 model=model.name,
                 provider=model.provider,
                 summary=self._summarizing,
@@ -283,13 +286,13 @@ class Turn:
             self._draft = Draft(blank, taken=[call.id for message in self._history for call in calls_of(message)])
             self._outbox.whole(blank, Change.CREATED)
         request = ModelRequest(
-            system=self._outfit.system,
+            system=self._setup.system,
             messages=messages,
-            tools=tuple(tool.spec for tool in self._outfit.tools.values()),
-            effort=self._outfit.effort,
-            schema=self._outfit.form.schema if self._outfit.form is not None and not self._summarizing else None,
+            tools=tuple(tool.spec for tool in self._setup.tools.values()),
+            effort=self._setup.effort,
+            schema=self._setup.form.schema if self._setup.form is not None and not self._summarizing else None,
         )
-        step = Step(model, self._draft, self._outbox, self._retry, self._voice.notice)
+        step = Step(model, self._draft, self._outbox, self._retry, self._notices.notice)
         finished = await step.take(request)
         used = plausible(finished.usage)
         context = used.output_tokens + (0 if self._summarizing else used.input_tokens)
@@ -298,7 +301,7 @@ class Turn:
 
     async def _run_tools(self, calls: list[ToolCallPart]) -> None:
         if calls:
-            self._take(await self._hands.make(calls, self._voice.blank(Role.TOOL), self._outfit, new=True))
+            self._take(await self._tool_calls.make(calls, self._notices.blank(Role.TOOL), self._setup, new=True))
 
     async def _resume_calls(self) -> None:
         """After a restart: calls that waited for somebody have done nothing yet, and are made again (A2)."""
@@ -308,7 +311,7 @@ class Turn:
         self._own.remove(self._history.pop())
         have = {part.tool_call_id for part in last.parts if isinstance(part, ToolResultPart) and part.finished}
         calls = [call for call in calls_of(self._history[-1]) if call.id not in have]
-        self._take(await self._hands.make(calls, last, self._outfit, new=False))
+        self._take(await self._tool_calls.make(calls, last, self._setup, new=False))
 
     def _take(self, message: Message) -> None:
         """It is part of the turn and of what the model sees."""
@@ -351,8 +354,8 @@ class Turn:
         return StopReason.END_TURN
 
     async def _summarize(self, model: Model, why: str = FULL) -> None:
-        self._voice.notice(AgentEventType.SUMMARIZING, why)
-        request = self._voice.blank(Role.USER)
+        self._notices.notice(AgentEventType.SUMMARIZING, why)
+        request = self._notices.blank(Role.USER)
         request = msgspec.structs.replace(request, parts=(TextPart(text=SUMMARIZE),))
         self._drop_draft()
         self._summarizing = True
@@ -377,7 +380,7 @@ class Turn:
         self._host.summary_seq = summary.seq
         self._history.append(summary)
         self._counted = (0, 0)
-        self._hands.told.clear()
+        self._tool_calls.told.clear()
         self._summarized = True
         await self._outbox.flush()
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from longboat.errors import BadInput, RunNotFound, SessionNotFound
 from longboat.runtime.archive.net_changes import net, unified
-from longboat.runtime.session.file_history import FileBook
-from longboat.runtime.workspace.tools import Workbench
+from longboat.runtime.session.file_history import FileHistory
+from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Reader, Store
 from longboat.store.rows import FileChangeRecord, change_from_row
 from longboat.tools.context import ToolError
@@ -35,11 +35,13 @@ FRESH_S = 3.0
 """How long a list of all files serves: a person who types asks with every letter."""
 
 
-class Sights:
-    def __init__(self, workspace_id: str, directory: Path, bench: Workbench, store: Store, files: FileBook) -> None:
+class FileBrowser:
+    def __init__(
+        self, workspace_id: str, directory: Path, tools: WorkspaceTools, store: Store, files: FileHistory
+    ) -> None:
         self._workspace_id = workspace_id
         self._directory = directory
-        self._bench = bench
+        self._tools = tools
         self._store = store
         self._files = files
         self._listing = asyncio.Lock()
@@ -49,7 +51,7 @@ class Sights:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        return self._bench.environ
+        return self._tools.environ
 
     # A directory
 

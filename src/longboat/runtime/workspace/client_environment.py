@@ -19,7 +19,7 @@ MAX_CLIENTS = 64
 Environ = Mapping[str, str]
 
 
-class Environs:
+class ClientEnvironments:
     """Those of one workspace, until it closes."""
 
     def __init__(self) -> None:

@@ -14,16 +14,16 @@ import msgspec
 from longboat.config.load import FILE_NAME
 from longboat.errors import LongboatError
 from longboat.runtime.tasks import Tasks
-from longboat.runtime.workspace.models import ModelDesk
+from longboat.runtime.workspace.models import ModelPool
 from longboat.wire.workshop import ConfigChanged
 
 LOOK_S = 2.0
 """Three calls of `stat` each time."""
 
 
-class Lookout:
+class ConfigWatcher:
     def __init__(
-        self, directory: Path, models: ModelDesk, tasks: Tasks, tell: Callable[[msgspec.Struct], None]
+        self, directory: Path, models: ModelPool, tasks: Tasks, tell: Callable[[msgspec.Struct], None]
     ) -> None:
         self._directory = directory
         self._models = models

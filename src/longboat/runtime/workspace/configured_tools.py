@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shop:
-    """Where the fittings are made: what does not change while a workspace is open."""
+class ToolSetup:
+    """Where the configured are made: what does not change while a workspace is open."""
 
     directory: Path
     sandbox: Callable[[Config], SandboxPolicy]
@@ -39,10 +39,10 @@ class Shop:
     tell: Callable[[msgspec.Struct], None]
 
 
-class Fittings:
+class ConfiguredTools:
     """Imports and builds: make it off the loop."""
 
-    def __init__(self, config: Config, shop: Shop) -> None:
+    def __init__(self, config: Config, shop: ToolSetup) -> None:
         from longboat.tools.lsp import definition, diagnostics, references, rename, symbols
         from longboat.tools.lsp.client.servers import LanguageServers
         from longboat.tools.mcp import McpServers
@@ -78,7 +78,7 @@ class Fittings:
 
     @staticmethod
     def key(config: Config) -> bytes:
-        """Changes when new fittings are needed."""
+        """Changes when new configured are needed."""
         return msgspec.json.encode((config.mcp, config.lsp, config.web, config.sandbox))
 
     async def tools(self) -> list[Tool]:

@@ -8,7 +8,7 @@ from longboat.wire.events import Change, encode_body
 from longboat.wire.models import ClientInfo
 
 
-class GuestBook:
+class AttachedClients:
     def __init__(self, store: Store, workspace_id: str) -> None:
         self._store = store
         self._workspace_id = workspace_id

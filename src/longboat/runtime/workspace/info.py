@@ -36,7 +36,7 @@ async def facts(home: Home, record: RunRecord) -> str:
     except ConfigInvalid as error:
         return "\n".join((*lines, f"Configuration: cannot be used: {error.message}"))
     lines += [f"Configuration files: {_files(home.directory)}", *_settings(config, record)]
-    lines.append(f"Sandbox for bash: {await described(home.bench.sandbox(config))}")
+    lines.append(f"Sandbox for bash: {await described(home.tools.sandbox(config))}")
     lines.append(f"Commands that only look run unasked: {await describe_wall()}")
     lines.append(f"Allowed for this session: {_few(await _grants(home, record))}")
     return "\n".join((*lines, *await _around(home)))
@@ -93,10 +93,10 @@ async def _grants(home: Home, record: RunRecord) -> list[str]:
 
 
 async def _around(home: Home) -> list[str]:
-    context = home.bench.context
-    mcp = [f"{each.server} ({each.phase}, {each.tools} tools)" for each in await home.bench.mcp_shown()]
-    lsp = [f"{each.server} ({each.state})" for each in await home.bench.lsp_shown()]
-    jobs = [f"{each.id} ({each.state.value}): {each.command}" for each in home.bench.jobs_shown()]
+    context = home.tools.context
+    mcp = [f"{each.server} ({each.phase}, {each.tools} tools)" for each in await home.tools.mcp_shown()]
+    lsp = [f"{each.server} ({each.state})" for each in await home.tools.lsp_shown()]
+    jobs = [f"{each.id} ({each.state.value}): {each.command}" for each in home.tools.jobs_shown()]
     return [
         f"MCP servers: {_few(mcp)}",
         f"Language servers started: {_few(lsp)}",

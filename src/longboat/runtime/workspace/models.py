@@ -36,7 +36,7 @@ class ModelSource(Protocol):
     def resolve(self, name: str | None, role: ModelRole) -> Model: ...
 
 
-class ModelDesk:
+class ModelPool:
     def __init__(self, data_dir: Path, *, source: ModelSource | None = None) -> None:
         self._data_dir = data_dir
         self._source = source

@@ -1,6 +1,6 @@
 """Who is attached to a workspace: their claims, their streams, and that the others are told of them.
 
-Owns the hub, the guest book and the claims; the lookout looks while somebody is here. Must not know sessions or runs.
+Owns the hub, the list of attached clients and their claims. Must not know sessions or runs.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -8,23 +8,28 @@ from contextlib import aclosing, asynccontextmanager
 
 from longboat.config.settings import Settings
 from longboat.runtime.workspace.claims import Claims
-from longboat.runtime.workspace.config_watcher import Lookout
-from longboat.runtime.workspace.guests import GuestBook
+from longboat.runtime.workspace.config_watcher import ConfigWatcher
+from longboat.runtime.workspace.guests import AttachedClients
 from longboat.runtime.workspace.hub import Hub
 from longboat.store.protocol import Store
 
 
-class Audience:
+class Presence:
     def __init__(
-        self, store: Store, workspace_id: str, settings: Settings, lookout: Lookout, on_free: Callable[[], None]
+        self,
+        store: Store,
+        workspace_id: str,
+        settings: Settings,
+        config_watcher: ConfigWatcher,
+        on_free: Callable[[], None],
     ) -> None:
         self.hub = Hub(store, workspace_id, heartbeat_s=settings.heartbeat_s)
-        self._guests = GuestBook(store, workspace_id)
-        self._lookout = lookout
+        self._clients = AttachedClients(store, workspace_id)
+        self._lookout = config_watcher
         self.claims = Claims(
             hold_s=settings.create_hold_s,
             grace_s=settings.detach_grace_s,
-            on_detach=self._guests.left,
+            on_detach=self._clients.left,
             on_free=on_free,
         )
 
@@ -36,7 +41,7 @@ class Audience:
         new = self.claims.attach(client_id, stream)
         try:
             if new:
-                await self._guests.came(client_id)
+                await self._clients.came(client_id)
             async with aclosing(self.hub.stream(after, session_id)) as chunks:
                 with self._lookout.attended():
                     yield chunks
@@ -46,4 +51,4 @@ class Audience:
     async def release(self, client_id: str) -> None:
         """Give a client's claim back. Returns when that is on record: who asks next must not find the client there."""
         self.claims.release(client_id)
-        await self._guests.wait_told()
+        await self._clients.wait_told()

@@ -3,7 +3,7 @@
 import asyncio
 
 
-class Waits:
+class RunWaiters:
     def __init__(self) -> None:
         self._sessions: dict[str, str] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}

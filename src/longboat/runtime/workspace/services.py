@@ -18,18 +18,18 @@ from longboat.errors import ConfigInvalid, ModelError
 from longboat.models.protocol import Model, ModelRole
 from longboat.permissions.verdict import RuleInvalid, Rules
 from longboat.runtime.archive.archive import Archive
-from longboat.runtime.session.file_history import FileBook
-from longboat.runtime.session.undo import UndoBook
+from longboat.runtime.session.file_history import FileHistory
+from longboat.runtime.session.undo import UndoHistory
 from longboat.runtime.tasks import Tasks
 from longboat.runtime.turn.asks import Asks
 from longboat.runtime.turn.mcp_prompts import call_in
-from longboat.runtime.turn.setup import Outfit, wished
-from longboat.runtime.workspace.browse import Sights
-from longboat.runtime.workspace.config_watcher import Lookout
+from longboat.runtime.turn.setup import TurnSetup, apply_options
+from longboat.runtime.workspace.browse import FileBrowser
+from longboat.runtime.workspace.config_watcher import ConfigWatcher
 from longboat.runtime.workspace.ledger import Ledger
 from longboat.runtime.workspace.location import private_rules, scratches
-from longboat.runtime.workspace.models import ModelDesk
-from longboat.runtime.workspace.tools import Workbench
+from longboat.runtime.workspace.models import ModelPool
+from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Entry, Store, Unit
 from longboat.store.rows import RunRecord
 from longboat.tools.mcp.logins import Logins
@@ -48,7 +48,7 @@ class Household:
         *,
         settings: Settings,
         store: Store,
-        models: ModelDesk,
+        models: ModelPool,
         tools: Iterable[Tool],
         logins: Logins,
         output_files: OutputFiles,
@@ -58,11 +58,11 @@ class Household:
         self.store = store
         self.tasks = Tasks()
         self.asks = Asks(store, self.id)
-        self.files = FileBook(store, self.id, directory)
-        self.undo = UndoBook(store, self.id, self.files)
+        self.files = FileHistory(store, self.id, directory)
+        self.undo = UndoHistory(store, self.id, self.files)
         self.archive = Archive(store, self.id, directory)
         self.ledger = Ledger(store, self.id)
-        self.bench = Workbench(
+        self.tools = WorkspaceTools(
             directory,
             data_dir=settings.data_dir,
             scratch=scratches(settings.data_dir) / self.id,
@@ -72,9 +72,9 @@ class Household:
             extra=tools,
             tell=self._tell,
         )
-        self.sights = Sights(self.id, directory, self.bench, store, self.files)
+        self.sights = FileBrowser(self.id, directory, self.tools, store, self.files)
         self._models = models
-        self.lookout = Lookout(directory, models, self.tasks, self._tell)
+        self.config_watcher = ConfigWatcher(directory, models, self.tasks, self._tell)
         self._private = private_rules(directory, settings)
 
     def config(self) -> Config:
@@ -114,19 +114,19 @@ class Household:
     async def remember(self, rules: tuple[str, ...]) -> None:
         await asyncio.to_thread(remember, self.directory, rules, environ=os.environ, user_dir=Path.home())
 
-    async def outfit(self, record: RunRecord, model: Model) -> Outfit:
-        outfit = await self.bench.outfit(
+    async def turn_setup(self, record: RunRecord, model: Model) -> TurnSetup:
+        setup = await self.tools.turn_setup(
             model=model, agent=record.options.agent, child=record.run.parent_run_id is not None
         )
-        return wished(await self._warned(outfit, record), record.options, model)
+        return apply_options(await self._warned(setup, record), record.options, model)
 
-    async def _warned(self, outfit: Outfit, record: RunRecord) -> Outfit:
+    async def _warned(self, setup: TurnSetup, record: RunRecord) -> TurnSetup:
         """A permission names the box. Who allowed all beforehand sees none, and is told at the start if there is no box
         or only the lesser one."""
-        if record.approve is not Approve.ALL or record.run.parent_run_id is not None or "bash" not in outfit.tools:
-            return outfit
-        told = await warning(self.bench.sandbox(self.config()))
-        return replace(outfit, problems=(*outfit.problems, told)) if told else outfit
+        if record.approve is not Approve.ALL or record.run.parent_run_id is not None or "bash" not in setup.tools:
+            return setup
+        told = await warning(self.tools.sandbox(self.config()))
+        return replace(setup, problems=(*setup.problems, told)) if told else setup
 
     def is_ready(self) -> bool:
         """Whether the directory is there and its configuration can be used."""

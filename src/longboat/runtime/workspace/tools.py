@@ -1,6 +1,6 @@
 """The tools of one workspace and what they keep running. Set up on first use; closed with the workspace (B7).
 
-Owns the jobs, what the project's files say to the agent, and the fittings. Must not know permissions.
+Owns the jobs, what the project's files say to the agent, and the configured. Must not know permissions.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ from longboat.errors import BadInput, JobNotFound
 from longboat.models.protocol import Model
 from longboat.runtime.tasks import Tasks
 from longboat.runtime.turn.mcp_prompts import PromptCall, fetched, listed
-from longboat.runtime.turn.setup import Outfit
-from longboat.runtime.workspace.client_environment import Environs
-from longboat.runtime.workspace.configured_tools import Fittings, Shop, lsp_event, mcp_event
+from longboat.runtime.turn.setup import TurnSetup
+from longboat.runtime.workspace.client_environment import ClientEnvironments
+from longboat.runtime.workspace.configured_tools import ConfiguredTools, ToolSetup, lsp_event, mcp_event
 from longboat.tools.context import ToolError
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
 from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy
-from longboat.tools.small_models import few
+from longboat.tools.small_models import small_tools
 from longboat.wire import models as wire
 from longboat.wire import workshop
 from longboat.wire.discovery import runtime_dir
@@ -57,7 +57,7 @@ _SHELL_STARTUP = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_
 _OURS = frozenset(name for names in PROVIDER_KEYS.values() for name in names)
 
 
-class Workbench:
+class WorkspaceTools:
     def __init__(
         self,
         directory: Path,
@@ -83,20 +83,20 @@ class Workbench:
         self._secrets: set[str] = set()
         """Variables that the configuration has had keys from."""
         self._plain: list[Tool] = []
-        self._fittings: tuple[bytes, Fittings] | None = None
+        self._configured: tuple[bytes, ConfiguredTools] | None = None
         self._opening = asyncio.Lock()
         self._retired = Tasks()
-        self.environs = Environs()
+        self.environments = ClientEnvironments()
         self.jobs: Jobs | None = None
 
     @property
     def environ(self) -> Mapping[str, str]:
         """For child processes that are nobody's own: what the last client sent, else what the server has."""
-        return self._for_children(self.environs.of())
+        return self._for_children(self.environments.of())
 
     def environ_of(self, run: wire.Run) -> Mapping[str, str]:
         """For child processes of a run, or of the sub-agent that it sent."""
-        return self._for_children(self.environs.of(run.parent_run_id or run.run_id, run.client_id))
+        return self._for_children(self.environments.of(run.parent_run_id or run.run_id, run.client_id))
 
     def _for_children(self, sent: Mapping[str, str] | None) -> Mapping[str, str]:
         """None of our keys and tokens, and nothing that a shell would run by itself."""
@@ -107,7 +107,7 @@ class Workbench:
         own = name.startswith(("LONGBOAT_", "BASH_FUNC_")) or name in _SHELL_STARTUP or name in _OURS
         return own or name in self._secrets
 
-    async def outfit(self, *, model: Model, agent: str | None, child: bool) -> Outfit:
+    async def turn_setup(self, *, model: Model, agent: str | None, child: bool) -> TurnSetup:
         """What the next turn works with. `agent` names a sub-agent that the project defines."""
         config = self._config()
         self._secrets |= _secrets(config)
@@ -116,10 +116,10 @@ class Workbench:
         around = await surroundings(self._directory, date=date.today().isoformat())
         if model.context_window < SMALL_WINDOW:
             tools = await self._few_tools(config, model, child=child)
-            return Outfit(system=build_small(around), tools=tools, hooks=hooks, problems=context.problems)
+            return TurnSetup(system=build_small(around), tools=tools, hooks=hooks, problems=context.problems)
         defined = self.agent(agent) if agent is not None else None
         everything = await self._tools(config)
-        fittings = await self._fitted(config)
+        configured = await self._configured_tools(config)
         system = build(
             around,
             instructions=context.instructions,
@@ -127,18 +127,20 @@ class Workbench:
             agents=() if child else context.agents,
             base=defined.prompt if defined is not None else None,
         )
-        said = "".join(f"\n\nThe MCP server {name} says:\n{text}" for name, text in fittings.mcp.instructions().items())
+        said = "".join(
+            f"\n\nThe MCP server {name} says:\n{text}" for name, text in configured.mcp.instructions().items()
+        )
         tools = _of_child(everything, defined) if child or defined is not None else everything
         tools = tools if model.abilities.tools else {}
-        return Outfit(system=system + said, tools=tools, hooks=hooks, problems=context.problems)
+        return TurnSetup(system=system + said, tools=tools, hooks=hooks, problems=context.problems)
 
-    async def shell(self) -> Outfit:
+    async def shell(self) -> TurnSetup:
         """For a command that a person runs: no model has a part in it."""
         config = self._config()
         self._secrets |= _secrets(config)
         # Not with the MCP servers' tools: one that does not answer would be waited for.
-        bash = next(tool for tool in (await self._fitted(config)).own if tool.spec.name == "bash")
-        return Outfit(system="", tools={"bash": bash}, hooks=read_hooks(config.hooks))
+        bash = next(tool for tool in (await self._configured_tools(config)).own if tool.spec.name == "bash")
+        return TurnSetup(system="", tools={"bash": bash}, hooks=read_hooks(config.hooks))
 
     def agent(self, name: str) -> Agent:
         for agent in self._context.agents:
@@ -164,7 +166,7 @@ class Workbench:
         """What the files of the project and of the user offer, as they are now, and the prompts of the MCP servers
         that are connected. A command in a file hides a prompt of the same name."""
         context = await asyncio.to_thread(self._library.load)
-        prompts = self._fittings[1].mcp.prompts() if self._fittings is not None else []
+        prompts = self._configured[1].mcp.prompts() if self._configured is not None else []
         known = {each.name for each in context.commands}
         called = [info for info in map(listed, prompts) if info.name not in known]
         return workshop.SkillPage(
@@ -193,22 +195,22 @@ class Workbench:
 
     async def diagnostics_after(self, path: Path, content: bytes | None) -> str:
         """What language servers say of a file that was just changed."""
-        if content is None or self._fittings is None:
+        if content is None or self._configured is None:
             return ""
         try:
             text = content.decode()
         except UnicodeDecodeError:
             return ""
-        return await self._fittings[1].lsp.diagnostics_after(path, text)
+        return await self._configured[1].lsp.diagnostics_after(path, text)
 
     def warm(self, path: Path) -> None:
         """A file was read and may soon be edited: its language server may start."""
-        if self._fittings is not None:
-            self._fittings[1].lsp.warm(path)
+        if self._configured is not None:
+            self._configured[1].lsp.warm(path)
 
     async def mcp_shown(self) -> tuple[workshop.McpEvent, ...]:
-        fittings = await self._fitted(self._config())
-        return tuple(mcp_event(state) for state in fittings.mcp.states())
+        configured = await self._configured_tools(self._config())
+        return tuple(mcp_event(state) for state in configured.mcp.states())
 
     async def mcp_prompt(self, call: PromptCall) -> str | None:
         """What an MCP server has for this call; None if it is a command's, or there is no such server. ToolError says
@@ -217,26 +219,26 @@ class Workbench:
         command = str(call).removeprefix("/")
         if call.server not in config.mcp or any(each.name == command for each in self._context.commands):
             return None
-        return await fetched((await self._fitted(config)).mcp, call)
+        return await fetched((await self._configured_tools(config)).mcp, call)
 
     async def mcp_login(self, server: str, redirect_url: str | None) -> workshop.McpEvent:
         """Begin a login to an MCP server, or end it with the address that its page led to."""
-        mcp = (await self._fitted(self._config())).mcp
+        mcp = (await self._configured_tools(self._config())).mcp
         state = mcp.begin_login(server) if redirect_url is None else mcp.end_login(server, redirect_url)
         return mcp_event(await state)
 
     async def wait_logged_in(self, server: str) -> None:
         """Until nobody is asked to log in to this MCP server."""
-        if self._fittings is not None:
-            await self._fittings[1].mcp.wait_logged_in(server)
+        if self._configured is not None:
+            await self._configured[1].mcp.wait_logged_in(server)
 
     async def lsp_shown(self) -> tuple[workshop.LspEvent, ...]:
-        fittings = await self._fitted(self._config())
-        return tuple(lsp_event(status) for status in fittings.lsp.statuses)
+        configured = await self._configured_tools(self._config())
+        return tuple(lsp_event(status) for status in configured.lsp.statuses)
 
     async def aclose(self) -> None:
-        if self._fittings is not None:
-            await self._fittings[1].aclose()
+        if self._configured is not None:
+            await self._configured[1].aclose()
         if self.jobs is not None:
             await self.jobs.aclose()
         await self._retired.aclose()
@@ -245,26 +247,26 @@ class Workbench:
         """The tools of a model with a small window."""
         if not model.abilities.tools:
             return {}
-        tools = few(await self._tools(config))
+        tools = small_tools(await self._tools(config))
         return (_of_child(tools, None) if child else tools) | {tool.spec.name: tool for tool in self._extra}
 
     async def _tools(self, config: Config) -> dict[str, Tool]:
-        fitted = await (await self._fitted(config)).tools()
-        return {tool.spec.name: tool for tool in (*self._plain, *fitted, *self._extra)}
+        configured = await (await self._configured_tools(config)).tools()
+        return {tool.spec.name: tool for tool in (*self._plain, *configured, *self._extra)}
 
-    async def _fitted(self, config: Config) -> Fittings:
+    async def _configured_tools(self, config: Config) -> ConfiguredTools:
         async with self._opening:
             if self.jobs is None:
                 self._plain = await asyncio.to_thread(_plain_tools, self._open_jobs())
                 await self._open_jobs().sweep()
-            key = Fittings.key(config)
-            if self._fittings is None or self._fittings[0] != key:
-                new = await asyncio.to_thread(Fittings, config, self._shop(self._open_jobs()))
-                if self._fittings is not None:
+            key = ConfiguredTools.key(config)
+            if self._configured is None or self._configured[0] != key:
+                new = await asyncio.to_thread(ConfiguredTools, config, self._shop(self._open_jobs()))
+                if self._configured is not None:
                     # A call under way loses its server: the configuration says that it is not wanted any more.
-                    self._retired.spawn(self._fittings[1].aclose(), name="retire fittings")
-                self._fittings = (key, new)
-            return self._fittings[1]
+                    self._retired.spawn(self._configured[1].aclose(), name="retire configured")
+                self._configured = (key, new)
+            return self._configured[1]
 
     def _open_jobs(self) -> "Jobs":
         from longboat.tools.process.jobs import Jobs
@@ -285,7 +287,7 @@ class Workbench:
         job = self._job(job_id)
         if after is not None:
             await job.wait_news(after, wait_s)
-        start, text = job.tape.piece(after)
+        start, text = job.buffer.piece(after)
         return workshop.JobOutput(job=_shown(job), text=text, start=start, next=start + len(text))
 
     async def kill_job(self, job_id: str, by: str | None) -> workshop.Job:
@@ -313,8 +315,8 @@ class Workbench:
             ),
         )
 
-    def _shop(self, jobs: "Jobs") -> Shop:
-        return Shop(
+    def _shop(self, jobs: "Jobs") -> ToolSetup:
+        return ToolSetup(
             directory=self._directory,
             sandbox=self.sandbox,
             environ=os.environ,

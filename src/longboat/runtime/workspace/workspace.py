@@ -1,6 +1,6 @@
 """A workspace: one directory with its sessions, its log and the clients that hold it open.
 
-Owns the session actors and the audience. Runs belong to it, not to connections (B2). Must not know HTTP; what it
+Owns the session actors and the presence. Runs belong to it, not to connections (B2). Must not know HTTP; what it
 returns are the wire's shapes.
 """
 
@@ -26,14 +26,22 @@ from longboat.errors import (
 )
 from longboat.runtime.clock import now
 from longboat.runtime.session import damaged
-from longboat.runtime.session.submit import alone, called, carry_out, shell_wanted, spelled_out, summary_wanted, take_in
-from longboat.runtime.store_retry import RESTORE_S, insist
+from longboat.runtime.session.submit import (
+    command_name_in,
+    queued_alone,
+    run_from_prompt,
+    run_from_shell,
+    run_from_summarize,
+    with_command,
+    with_command_text,
+)
+from longboat.runtime.store_retry import RESTORE_S, retry_store
 from longboat.runtime.turn.hooks import tell_finished
 from longboat.runtime.turn.sub_agents import delegate
 from longboat.runtime.workspace.location import Place
-from longboat.runtime.workspace.models import ModelDesk
-from longboat.runtime.workspace.presence import Audience
-from longboat.runtime.workspace.run_waiters import Waits
+from longboat.runtime.workspace.models import ModelPool
+from longboat.runtime.workspace.presence import Presence
+from longboat.runtime.workspace.run_waiters import RunWaiters
 from longboat.runtime.workspace.services import Household
 from longboat.runtime.workspace.sessions import Sessions
 from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
@@ -84,7 +92,7 @@ class Workspace(Household):
         *,
         settings: Settings,
         store: Store,
-        models: ModelDesk,
+        models: ModelPool,
         tools: Iterable[Tool],
         logins: Logins,
         output_files: OutputFiles,
@@ -103,9 +111,9 @@ class Workspace(Household):
         self.closing = False
         self._place = place
         self._on_free = on_free
-        self.audience = Audience(store, self.id, settings, self.lookout, on_free=self.settled)
+        self.presence = Presence(store, self.id, settings, self.config_watcher, on_free=self.settled)
         self.sessions = Sessions(self)
-        self._waits = Waits()
+        self._waits = RunWaiters()
         self._entering = 0
 
     # Home, for the sessions
@@ -122,7 +130,7 @@ class Workspace(Household):
             if self.config().hooks:
                 self.tasks.spawn(self._tell_hooks(run), name=f"run_finished hooks of {run.run_id}")
                 return
-        self.bench.environs.release(run.run_id)
+        self.tools.environments.release(run.run_id)
 
     async def _tell_hooks(self, run: Run) -> None:
         """They are only told; the workspace stays open for them (A5)."""
@@ -130,13 +138,13 @@ class Workspace(Household):
             with suppress(ConfigInvalid, WorkspaceClosing), self._staying():
                 await tell_finished(self, read_hooks(self.config().hooks), run)
         finally:
-            self.bench.environs.release(run.run_id)
+            self.tools.environments.release(run.run_id)
 
     def session_deleted(self, session_id: str) -> None:
         self.sessions.deleted(session_id)
 
     def settled(self) -> None:
-        if not self.audience.claims.held and not self.engaged and not self.closing:
+        if not self.presence.claims.held and not self.engaged and not self.closing:
             self._on_free(self)
 
     # What the app looks at
@@ -219,11 +227,11 @@ class Workspace(Household):
 
     async def summarize_session(self, session_id: str, request: Summarize) -> Accepted:
         """A7: a run of its own, whose turn is a summary."""
-        return await self.accept(summary_wanted(session_id, request))
+        return await self.accept(run_from_summarize(session_id, request))
 
     async def run_shell(self, session_id: str, request: RunShell) -> Accepted:
         """What a person runs is a run of its own, too: queued, canceled, on record."""
-        return await self.accept(shell_wanted(session_id, request))
+        return await self.accept(run_from_shell(session_id, request))
 
     async def undo_turn(self, session_id: str) -> Undone:
         with self._staying():
@@ -260,24 +268,24 @@ class Workspace(Household):
     # Runs
 
     async def submit(self, request: Submit) -> Accepted:
-        record = take_in(request)
-        name = called(request.prompt)
-        command = await self.bench.command(name) if name is not None else None
+        record = run_from_prompt(request)
+        name = command_name_in(request.prompt)
+        command = await self.tools.command(name) if name is not None else None
         if command is not None:
-            record = carry_out(record, command, model=await self.model_of(command))
-        return await self.accept(alone(record) if self.asks_a_server(record.run.prompt) else record)
+            record = with_command(record, command, model=await self.model_of(command))
+        return await self.accept(queued_alone(record) if self.asks_a_server(record.run.prompt) else record)
 
     async def accept(self, record: RunRecord) -> Accepted:
         if self.sessions.leaving:
             raise ServerLeaving
         run_id = record.run.run_id
-        bound = self.bench.environs.bind(run_id, record.run.client_id)
+        bound = self.tools.environments.bind(run_id, record.run.client_id)
         with self._staying():
             try:
                 return await (await self.sessions.get(record.run.session_id)).accept(record)
             except BaseException as refused:
                 if bound:
-                    self.bench.environs.release(run_id)
+                    self.tools.environments.release(run_id)
                 if isinstance(refused, UniqueViolated):
                     return await self._repeated(record)
                 raise
@@ -308,10 +316,10 @@ class Workspace(Household):
             return self.sessions.placed((await self.ledger.record(run_id)).run)
 
     async def edit_run(self, run_id: str, request: EditRun) -> Run:
-        name = called(request.prompt or "")
-        command = await self.bench.command(name) if name is not None else None
+        name = command_name_in(request.prompt or "")
+        command = await self.tools.command(name) if name is not None else None
         if command is not None:
-            request = spelled_out(request, command)
+            request = with_command_text(request, command)
         with self._staying():
             session_id = self._waits.session_of(run_id)
             if session_id is not None:
@@ -335,7 +343,7 @@ class Workspace(Household):
 
     async def mcp_login(self, server: str, request: McpLogin) -> McpEvent:
         with self._staying():
-            told = await self.bench.mcp_login(server, request.redirect_url)
+            told = await self.tools.mcp_login(server, request.redirect_url)
             if told.authorization_url is not None:
                 self._entering += 1
                 self.tasks.spawn(self._wait_logged_in(server), name=f"login to {server}")
@@ -344,7 +352,7 @@ class Workspace(Household):
     async def _wait_logged_in(self, server: str) -> None:
         """The workspace stays open while a person is at the login page: closing it would end the login."""
         try:
-            await self.bench.wait_logged_in(server)
+            await self.tools.wait_logged_in(server)
         finally:
             self._left()
 
@@ -357,14 +365,14 @@ class Workspace(Household):
         if session_id is not None:
             await self.sessions.get(session_id)
         self._check_open()
-        async with self.audience.stream(client_id=client_id, after=after, session_id=session_id) as chunks:
+        async with self.presence.stream(client_id=client_id, after=after, session_id=session_id) as chunks:
             yield chunks
 
     # Life and end
 
     async def open(self) -> None:
         """Find out where the log stands. What is committed from now on, the hub hears of."""
-        await self.audience.hub.open()
+        await self.presence.hub.open()
 
     async def restore(self) -> None:
         """Take up the unfinished runs that the store has (B6)."""
@@ -378,23 +386,23 @@ class Workspace(Household):
                 if session_id in left.damaged:
                     raise left.damaged[session_id]
                 actor = await self.sessions.get(session_id)
-                await insist(partial(actor.restore, left.runs[session_id], resume=resume), for_s=RESTORE_S)
+                await retry_store(partial(actor.restore, left.runs[session_id], resume=resume), for_s=RESTORE_S)
             except (SessionDamaged, StoreDamaged) as error:  # it costs this session, and no other (D12)
                 await damaged.end_runs(self.store, self.id, session_id, error, asks=self.asks)
 
     def close(self) -> None:
         """End the streams and the clocks. From here on this object refuses; the app opens a new one when asked."""
         self.closing = True
-        self.audience.claims.close()
+        self.presence.claims.close()
         self._waits.close()
-        self.audience.hub.close()
-        self.lookout.close()
+        self.presence.hub.close()
+        self.config_watcher.close()
 
     async def aclose(self) -> None:
         await self.tasks.aclose()
         try:
             async with asyncio.timeout(CLOSE_S):
-                await self.bench.aclose()
+                await self.tools.aclose()
         except TimeoutError:
             logger.error("some tools of %s did not end in time: the next start ends what they left", self.directory)
 

@@ -39,7 +39,7 @@ async def answer_question(request: HttpRequest, question_id: FromPath[str]) -> Q
 @get(W + "/mcp")
 async def list_mcp(request: HttpRequest) -> McpPage:
     """The MCP servers of a workspace and how they are doing."""
-    return McpPage(items=await (await workspace_of(request)).bench.mcp_shown())
+    return McpPage(items=await (await workspace_of(request)).tools.mcp_shown())
 
 
 @post(W + "/mcp/{name:str}/login", status_code=200, opt=takes(McpLogin, also=(409,)))
@@ -54,14 +54,14 @@ async def login_mcp(request: HttpRequest, name: FromPath[str]) -> McpEvent:
 @get(W + "/lsp")
 async def list_lsp(request: HttpRequest) -> LspPage:
     """The language servers that were needed so far, and how they are doing."""
-    return LspPage(items=await (await workspace_of(request)).bench.lsp_shown())
+    return LspPage(items=await (await workspace_of(request)).tools.lsp_shown())
 
 
 @get(W + "/skills")
 async def list_skills(request: HttpRequest) -> SkillPage:
     """What the project's and the user's files offer: skills, commands, sub-agents; and what is wrong with them. Among
     the commands are the prompts of the MCP servers that are connected."""
-    return await (await workspace_of(request)).bench.offered()
+    return await (await workspace_of(request)).tools.offered()
 
 
 HANDLERS = [

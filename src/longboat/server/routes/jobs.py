@@ -20,20 +20,20 @@ Wait = Annotated[float, QueryParameter(ge=0, le=60, description="Wait up to so m
 @get(W + "/jobs")
 async def list_jobs(request: HttpRequest) -> JobPage:
     """The commands in the background of a workspace, oldest first."""
-    return JobPage(items=(await workspace_of(request)).bench.jobs_shown())
+    return JobPage(items=(await workspace_of(request)).tools.jobs_shown())
 
 
 @get(ONE)
 async def read_job(request: HttpRequest, job_id: FromPath[str], offset: From = None, wait: Wait = 0.0) -> JobOutput:
     """One of them and its output, some 60,000 characters at a time. Of a long output the middle is only in the file
     that the agent was told of: `start` is where the text begins."""
-    return await (await workspace_of(request)).bench.read_job(job_id, offset, wait_s=wait)
+    return await (await workspace_of(request)).tools.read_job(job_id, offset, wait_s=wait)
 
 
 @post(ONE + "/kill", status_code=200)
 async def kill_job(request: HttpRequest, job_id: FromPath[str], client_id: ClientId = None) -> Job:
     """End a job and all that it started. One that has ended stays as it is."""
-    return await (await workspace_of(request)).bench.kill_job(job_id, name_of(client_id))
+    return await (await workspace_of(request)).tools.kill_job(job_id, name_of(client_id))
 
 
 HANDLERS = [list_jobs, read_job, kill_job]

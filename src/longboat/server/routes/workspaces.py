@@ -43,7 +43,7 @@ async def release_workspace(request: HttpRequest, client_id: ClientId = None) ->
     """Release this client's claim. The workspace closes when no claim and no unfinished run is left."""
     name = client_id_of(client_id)
     workspace = await workspace_of(request)
-    await workspace.audience.release(name)
+    await workspace.presence.release(name)
     return await workspace.describe()
 
 

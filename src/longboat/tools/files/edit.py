@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 import msgspec
 from msgspec import Meta
 
-from longboat.tools.context import Kit, ToolError, parse
+from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.files.file_io import Change, make, read
 from longboat.tools.files.paths import Target, resolve
 from longboat.tools.files.replacement import Replaced, replace
@@ -26,9 +26,9 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class EditTool:
     spec = spec_of("edit", Input)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("edit", call.arguments, Input)
-        return await edit_file(kit, "edit", wanted.path, [wanted])
+        return await edit_file(context, "edit", wanted.path, [wanted])
 
 
 class Edit(Protocol):
@@ -40,13 +40,13 @@ class Edit(Protocol):
     def replace_all(self) -> bool: ...
 
 
-async def edit_file(kit: Kit, tool: str, path: str, edits: Sequence[Edit]) -> ToolResult:
+async def edit_file(context: ToolContext, tool: str, path: str, edits: Sequence[Edit]) -> ToolResult:
     """Make all the edits, each on what the one before left, or none."""
-    target = await asyncio.to_thread(resolve, kit.directory, path)
+    target = await asyncio.to_thread(resolve, context.directory, path)
     before = await asyncio.to_thread(read, target)
-    await kit.check_read(target.path, before)
+    await context.check_read(target.path, before)
     change, remarks = await asyncio.to_thread(_edited, target, before, edits)
-    parts = await make(kit, change, tool=tool, title=f"Edit {target.shown}")
+    parts = await make(context, change, tool=tool, title=f"Edit {target.shown}")
     return ToolResult(content="\n\n".join([f"Edited {target.shown}: {'; '.join(remarks)}.", *parts]))
 
 

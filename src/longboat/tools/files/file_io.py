@@ -1,4 +1,4 @@
-"""Files read and replaced: whole, bounded, atomically. What a change is worth to undo is the kit's affair (A3, A4).
+"""Files read and replaced: whole, bounded, atomically. What a change is worth to undo is the context's affair (A3, A4).
 
 A write goes to a temporary file beside its target and is renamed over it, so that nobody ever sees half of it; just
 before that the target is read again, and a file that someone changed in the meantime is left alone.
@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Any, TypeVar
 
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit, ToolError
+from longboat.tools.context import ToolContext, ToolError
 from longboat.tools.files.paths import Target, missing, resolve, unreadable
 from longboat.tools.files.text import bounded
 
@@ -77,8 +77,8 @@ class Change:
     difference: str
 
 
-async def make(kit: Kit, change: Change, *, tool: str, title: str) -> list[str]:
-    """Ask, make the change, and record it. Returns the paragraphs for the model: the difference, and what the kit says.
+async def make(context: ToolContext, change: Change, *, tool: str, title: str) -> list[str]:
+    """Ask, make the change, and record it. Returns the paragraphs for the model: the difference and diagnostics.
 
     A cancel before the write leaves the file alone; one that comes later lets the write be recorded first.
     """
@@ -93,46 +93,46 @@ async def make(kit: Kit, change: Change, *, tool: str, title: str) -> list[str]:
         title=title,
         detail=bounded(change.difference, MAX_DETAIL),
     )
-    await kit.permit(need)
-    said = await apply(kit, change)
+    await context.permit(need)
+    said = await apply(context, change)
     return [part for part in (bounded(change.difference, MAX_RESULT), said) if part]
 
 
-async def apply(kit: Kit, change: Change) -> str:
-    """What `make` does once it may: for a tool that has asked already. Returns what the kit says of it."""
-    return await _settled(_commit(kit, change))
+async def apply(context: ToolContext, change: Change) -> str:
+    """What `make` does once it may: for a tool that has asked already. Returns what the context says of it."""
+    return await _settled(_commit(context, change))
 
 
-async def apply_all(kit: Kit, changes: Sequence[Change]) -> list[str]:
-    """Make several changes of files that are there: all of them, or none. Returns what the kit says of each."""
-    return await _settled(_commit_all(kit, changes))
+async def apply_all(context: ToolContext, changes: Sequence[Change]) -> list[str]:
+    """Make several changes of files that are there: all of them, or none. Returns what the context says of each."""
+    return await _settled(_commit_all(context, changes))
 
 
-async def _commit_all(kit: Kit, changes: Sequence[Change]) -> list[str]:
-    async with _expected(kit, changes) as keys:
-        await asyncio.to_thread(_replace_all, kit.directory, changes)
-    return await asyncio.gather(*(_note(kit, key, change) for key, change in zip(keys, changes, strict=True)))
+async def _commit_all(context: ToolContext, changes: Sequence[Change]) -> list[str]:
+    async with _expected(context, changes) as keys:
+        await asyncio.to_thread(_replace_all, context.directory, changes)
+    return await asyncio.gather(*(_note(context, key, change) for key, change in zip(keys, changes, strict=True)))
 
 
-async def _commit(kit: Kit, change: Change) -> str:
-    async with _expected(kit, [change]) as (key,):
-        await asyncio.to_thread(_replace, kit.directory, change)
-    return await _note(kit, key, change)
+async def _commit(context: ToolContext, change: Change) -> str:
+    async with _expected(context, [change]) as (key,):
+        await asyncio.to_thread(_replace, context.directory, change)
+    return await _note(context, key, change)
 
 
-async def _note(kit: Kit, key: str, change: Change) -> str:
-    return await kit.note_change(key, change.target.path, change.before, change.after)
+async def _note(context: ToolContext, key: str, change: Change) -> str:
+    return await context.note_change(key, change.target.path, change.before, change.after)
 
 
 @asynccontextmanager
-async def _expected(kit: Kit, changes: Sequence[Change]) -> AsyncIterator[list[str]]:
+async def _expected(context: ToolContext, changes: Sequence[Change]) -> AsyncIterator[list[str]]:
     """Undo knows of the changes before they are made, so that no crash in between hides one from it (A4)."""
-    keys = [await kit.expect_change(each.target.path, each.before, each.after) for each in changes]
+    keys = [await context.expect_change(each.target.path, each.before, each.after) for each in changes]
     try:
         yield keys
     except ToolError:
         for key in keys:
-            await kit.forget_change(key)
+            await context.forget_change(key)
         raise
 
 

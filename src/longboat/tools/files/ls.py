@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit, parse
+from longboat.tools.context import ToolContext, parse
 from longboat.tools.files.paths import Target, directory_of, printable, resolve
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
@@ -32,12 +32,14 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class LsTool:
     spec = spec_of("ls", Input)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("ls", call.arguments, Input)
-        target = await asyncio.to_thread(resolve, kit.directory, wanted.path)
+        target = await asyncio.to_thread(resolve, context.directory, wanted.path)
         title = f"List {target.shown}"
-        await kit.permit(Need(tool="ls", action="read", argument=target.shown, paths=(str(target.path),), title=title))
-        return ToolResult(content=await asyncio.to_thread(_listing, target, wanted, kit.hidden()))
+        await context.permit(
+            Need(tool="ls", action="read", argument=target.shown, paths=(str(target.path),), title=title)
+        )
+        return ToolResult(content=await asyncio.to_thread(_listing, target, wanted, context.hidden()))
 
 
 @dataclass(slots=True)

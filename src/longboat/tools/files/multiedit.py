@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from longboat.tools.context import Kit, parse
+from longboat.tools.context import ToolContext, parse
 from longboat.tools.files.edit import edit_file
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
@@ -25,6 +25,6 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class MultieditTool:
     spec = spec_of("multiedit", Input)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("multiedit", call.arguments, Input)
-        return await edit_file(kit, "multiedit", wanted.path, wanted.edits)
+        return await edit_file(context, "multiedit", wanted.path, wanted.edits)

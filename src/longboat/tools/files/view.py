@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit, ToolError, parse
+from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.files.file_io import MAX_BYTES, open_file
 from longboat.tools.files.images import picture
 from longboat.tools.files.paths import Target, resolve, unreadable
@@ -48,16 +48,16 @@ class _Seen:
 class ViewTool:
     spec = spec_of("view", Input)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("view", call.arguments, Input)
-        target = await asyncio.to_thread(resolve, kit.directory, wanted.path)
+        target = await asyncio.to_thread(resolve, context.directory, wanted.path)
         title = f"Read {target.shown}"
-        await kit.permit(
+        await context.permit(
             Need(tool="view", action="read", argument=target.shown, paths=(str(target.path),), title=title)
         )
         seen = await asyncio.to_thread(_look, target, wanted)
         if seen.content is not None:
-            await kit.note_read(target.path, seen.content)
+            await context.note_read(target.path, seen.content)
         return ToolResult(content=seen.shown, images=seen.images)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from longboat.tools.context import Kit, ToolError, parse
+from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.files.file_io import Change, make, read_if_there
 from longboat.tools.files.paths import Target, resolve
 from longboat.tools.files.text import NotText, Text, decode, diff
@@ -22,19 +22,19 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class WriteTool:
     spec = spec_of("write", Input)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("write", call.arguments, Input)
-        target = await asyncio.to_thread(resolve, kit.directory, wanted.path)
+        target = await asyncio.to_thread(resolve, context.directory, wanted.path)
         before = await asyncio.to_thread(read_if_there, target)
         if before is not None:
-            await kit.check_read(target.path, before)
+            await context.check_read(target.path, before)
         after, text, remark = _encoded(before, wanted.content)
         if after == before:
             return ToolResult(content=f"{target.shown} already has exactly this content: nothing was written.")
         difference = await asyncio.to_thread(_difference, target, before, text)
         verb = "Create" if before is None else "Replace"
         change = Change(target=target, before=before, after=after, difference=difference)
-        parts = await make(kit, change, tool="write", title=f"{verb} {target.shown}")
+        parts = await make(context, change, tool="write", title=f"{verb} {target.shown}")
         summary = f"{verb}d {target.shown} ({len(after):,} bytes).{remark}"
         return ToolResult(content="\n\n".join([summary, *parts]))
 

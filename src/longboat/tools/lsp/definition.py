@@ -4,11 +4,11 @@ import asyncio
 
 import msgspec
 
-from longboat.tools.context import Kit, parse
+from longboat.tools.context import ToolContext, parse
 from longboat.tools.lsp.client.locations import excerpts, located
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import PLACES
-from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolName, find_spot
+from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolName, find_symbol
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 
@@ -29,13 +29,13 @@ class DefinitionTool:
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("definition", call.arguments, Input)
-        spot = await find_spot(kit, "definition", wanted.path, wanted.symbol, wanted.line)
-        source = spot.source
+        location = await find_symbol(context, "definition", wanted.path, wanted.symbol, wanted.line)
+        source = location.source
         server = await self._servers.serving(source.target.path, source.text, "definition_provider")
-        places = located(await server.ask_any("textDocument/definition", spot.questions(), PLACES))
+        places = located(await server.ask_any("textDocument/definition", location.questions(), PLACES))
         if not places:
             return ToolResult(content=f"{server.name} knows no definition of {wanted.symbol!r}. Use grep instead.")
-        shown = await asyncio.to_thread(excerpts, places, kit.directory, most=MAX_PLACES, most_lines=MAX_LINES)
+        shown = await asyncio.to_thread(excerpts, places, context.directory, most=MAX_PLACES, most_lines=MAX_LINES)
         return ToolResult(content=shown)

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from longboat.tools.context import Kit, parse
+from longboat.tools.context import ToolContext, parse
 from longboat.tools.files.paths import resolve
 from longboat.tools.lsp.client.check import Report
 from longboat.tools.lsp.client.servers import LanguageServers
@@ -28,14 +28,14 @@ class DiagnosticsTool:
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("diagnostics", call.arguments, Input)
-        target = await asyncio.to_thread(resolve, kit.directory, wanted.path or ".")
+        target = await asyncio.to_thread(resolve, context.directory, wanted.path or ".")
         if await asyncio.to_thread(target.path.is_dir):
-            await permit_read(kit, "diagnostics", target)
+            await permit_read(context, "diagnostics", target)
             report = await self._servers.check_files(target.path)
         else:
-            source = await open_source(kit, "diagnostics", wanted.path or ".")
+            source = await open_source(context, "diagnostics", wanted.path or ".")
             report = await self._servers.check_file(source.target.path, source.text)
         return ToolResult(content=self._told(report))
 

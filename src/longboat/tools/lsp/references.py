@@ -4,11 +4,11 @@ import asyncio
 
 import msgspec
 
-from longboat.tools.context import Kit, parse
+from longboat.tools.context import ToolContext, parse
 from longboat.tools.lsp.client.locations import listed, located
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import PLACES
-from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolName, find_spot
+from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolName, find_symbol
 from longboat.tools.lsp.client.words import counting
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
@@ -28,16 +28,16 @@ class ReferencesTool:
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("references", call.arguments, Input)
-        spot = await find_spot(kit, "references", wanted.path, wanted.symbol, wanted.line)
-        source = spot.source
+        location = await find_symbol(context, "references", wanted.path, wanted.symbol, wanted.line)
+        source = location.source
         server = await self._servers.serving(source.target.path, source.text, "references_provider")
-        questions = spot.questions(context={"includeDeclaration": True})
+        questions = location.questions(context={"includeDeclaration": True})
         places = located(await server.ask_any("textDocument/references", questions, PLACES, thorough=True))
         if not places:
             return ToolResult(content=f"{server.name} knows no use of {wanted.symbol!r}. Use grep to be sure.")
         files = len({place.path for place in places})
         heading = f"{counting(len(places), 'line')} in {counting(files, 'file')}, the definition included:"
-        shown = await asyncio.to_thread(listed, places, kit.directory, most=MAX_PLACES)
+        shown = await asyncio.to_thread(listed, places, context.directory, most=MAX_PLACES)
         return ToolResult(content=f"{heading}\n{shown}")

@@ -10,13 +10,13 @@ import msgspec
 from msgspec import Meta
 
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit, ToolError, parse
+from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.files.file_io import MAX_DETAIL, MAX_RESULT, Change, apply_all
 from longboat.tools.files.text import bounded
 from longboat.tools.lsp.client.edit import changes_of
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import EDIT, WorkspaceEdit
-from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, Spot, SymbolName, find_spot
+from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolLocation, SymbolName, find_symbol
 from longboat.tools.lsp.client.words import counting
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
@@ -38,28 +38,28 @@ class RenameTool:
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("rename", call.arguments, Input)
         if not wanted.new_name.strip() or any(letter.isspace() for letter in wanted.new_name):
             raise ToolError("new_name must be one name, without spaces.")
-        spot = await find_spot(kit, "definition", wanted.path, wanted.symbol, wanted.line)
-        changes = await self._changes(kit, spot, wanted)
+        location = await find_symbol(context, "definition", wanted.path, wanted.symbol, wanted.line)
+        changes = await self._changes(context, location, wanted)
         title = f"Rename {wanted.symbol} to {wanted.new_name} in {counting(len(changes), 'file')}"
         difference = "".join(change.difference for change in changes)
-        await kit.permit(_need(spot, changes, title, difference))
+        await context.permit(_need(location, changes, title, difference))
         for change in changes:
-            await kit.note_read(change.target.path, change.before or b"")
-        said = bounded("\n".join(dict.fromkeys(filter(None, await apply_all(kit, changes)))), MAX_SAID)
+            await context.note_read(change.target.path, change.before or b"")
+        said = bounded("\n".join(dict.fromkeys(filter(None, await apply_all(context, changes)))), MAX_SAID)
         names = ", ".join(change.target.shown for change in changes)
         parts = [f"Renamed {wanted.symbol} to {wanted.new_name} in {names}.", bounded(difference, MAX_RESULT), said]
         return ToolResult(content="\n\n".join(part for part in parts if part))
 
-    async def _changes(self, kit: Kit, spot: Spot, wanted: Input) -> list[Change]:
-        source = spot.source
+    async def _changes(self, context: ToolContext, location: SymbolLocation, wanted: Input) -> list[Change]:
+        source = location.source
         server = await self._servers.serving(source.target.path, source.text, "rename_provider")
-        questions = spot.questions(newName=wanted.new_name)
+        questions = location.questions(newName=wanted.new_name)
         edit = await server.ask_any("textDocument/rename", questions, EDIT, thorough=True)
-        changes = await asyncio.to_thread(changes_of, edit or WorkspaceEdit(), kit.directory, server.documents.get)
+        changes = await asyncio.to_thread(changes_of, edit or WorkspaceEdit(), context.directory, server.documents.get)
         if not changes:
             raise ToolError(
                 f"{server.name} cannot rename {wanted.symbol!r} here: nothing was changed. Use edit instead."
@@ -67,11 +67,11 @@ class RenameTool:
         return changes
 
 
-def _need(spot: Spot, changes: list[Change], title: str, difference: str) -> Need:
+def _need(location: SymbolLocation, changes: list[Change], title: str, difference: str) -> Need:
     return Need(
         tool="rename",
         action="edit",
-        argument=spot.source.target.shown,
+        argument=location.source.target.shown,
         paths=tuple(str(change.target.path) for change in changes),
         title=title,
         detail=bounded(difference, MAX_DETAIL),

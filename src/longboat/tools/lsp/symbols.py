@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit, ToolError, parse
+from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.lsp.client.locations import locate
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import SYMBOLS, Symbol
@@ -45,13 +45,13 @@ class SymbolsTool:
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("symbols", call.arguments, Input)
         query = (wanted.query or "").strip()
         if wanted.path is not None:
-            rows = await self._outline(kit, wanted.path, query)
+            rows = await self._outline(context, wanted.path, query)
         elif query:
-            rows = await self._search(kit, query)
+            rows = await self._search(context, query)
         else:
             raise ToolError("Give a path for the outline of a file, or a query to search the workspace.")
         if not rows:
@@ -59,8 +59,8 @@ class SymbolsTool:
         rest = [f"… and {len(rows) - MAX_SHOWN} more"] if len(rows) > MAX_SHOWN else []
         return ToolResult(content="\n".join(rows[:MAX_SHOWN] + rest))
 
-    async def _outline(self, kit: Kit, path: str, query: str) -> list[str]:
-        source = await open_source(kit, "symbols", path)
+    async def _outline(self, context: ToolContext, path: str, query: str) -> list[str]:
+        source = await open_source(context, "symbols", path)
         server = await self._servers.serving(source.target.path, source.text, "document_symbol_provider")
         params = {"textDocument": {"uri": source.target.path.as_uri()}}
         said = await server.ask_any("textDocument/documentSymbol", [params], SYMBOLS)
@@ -69,13 +69,13 @@ class SymbolsTool:
             [f"{source.target.shown}:", *(text for *_, text in rows)] if rows and not query else _matching(rows, query)
         )
 
-    async def _search(self, kit: Kit, query: str) -> list[str]:
+    async def _search(self, context: ToolContext, query: str) -> list[str]:
         need = Need(tool="symbols", action="read", argument=query, title=f"Ask the language servers for {query!r}")
-        await kit.permit(need)
+        await context.permit(need)
         found: list[str] = []
         for server in await self._servers.serving_all("workspace_symbol_provider"):
             said = await server.ask_any("workspace/symbol", [{"query": query}], SYMBOLS)
-            found += [row for symbol in said or [] if (row := self._found(symbol, kit.directory)) is not None]
+            found += [row for symbol in said or [] if (row := self._found(symbol, context.directory)) is not None]
         return list(dict.fromkeys(found))
 
     def _found(self, symbol: Symbol, workspace: Path) -> str | None:

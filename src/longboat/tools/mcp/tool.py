@@ -4,7 +4,7 @@ import json
 
 from longboat.core.tool import ToolSpec
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit, ToolError
+from longboat.tools.context import ToolContext, ToolError
 from longboat.tools.mcp.server import Server
 from longboat.tools.mcp.state import OfferedTool
 from longboat.tools.protocol import ToolCall, ToolResult
@@ -18,9 +18,9 @@ class McpTool:
         self._server = server
         self._tool = offered.name
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
-        await kit.permit(self._need(call))
-        answer = await self._server.call(self._tool, call.arguments, kit.output)
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        await context.permit(self._need(call))
+        answer = await self._server.call(self._tool, call.arguments, context.output)
         if answer.is_error:
             raise ToolError(answer.text)
         return ToolResult(content=answer.text)

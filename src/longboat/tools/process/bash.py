@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit, ToolError, parse
+from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.files.paths import resolve
 from longboat.tools.process.job import Job, JobState, Launch, ending
 from longboat.tools.process.jobs import Jobs
@@ -73,34 +73,36 @@ class BashTool:
         self._wait_s = wait_s
         self._wall: ReadOnlyWall | None = None
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("bash", call.arguments, Input)
         if not asked.command.strip():
             raise ToolError("The command is empty.")
         if asked.run_in_background and not self._jobs.has_room:
             raise ToolError("Too many jobs are running: end one with job_kill first.")
-        directory = kit.directory if asked.cwd is None else await asyncio.to_thread(_below, kit.directory, asked.cwd)
-        wall = await self._find_wall(kit.directory)
-        boxed = await self._box(asked.command, kit.environ, NONE_DENIED)
-        plain = _need(asked, directory, kit.directory, boxed, has_wall=wall is not None)
-        need = await asyncio.to_thread(look_up, plain, directory, kit.directory)
-        allowed = await kit.permit(need)
-        denied = await _denied(kit)
+        directory = (
+            context.directory if asked.cwd is None else await asyncio.to_thread(_below, context.directory, asked.cwd)
+        )
+        wall = await self._find_wall(context.directory)
+        boxed = await self._box(asked.command, context.environ, NONE_DENIED)
+        plain = _need(asked, directory, context.directory, boxed, has_wall=wall is not None)
+        need = await asyncio.to_thread(look_up, plain, directory, context.directory)
+        allowed = await context.permit(need)
+        denied = await _denied(context)
         if allowed.harmless:
-            launch = await self._walled(asked, directory, kit, denied, wall)
-            return await self._see_through(launch, asked, call.session_id, kit, _read_only)
-        await asyncio.to_thread(_check_unchanged, plain, need, directory, asked.cwd, kit.directory)
+            launch = await self._walled(asked, directory, context, denied, wall)
+            return await self._see_through(launch, asked, call.session_id, context, _read_only)
+        await asyncio.to_thread(_check_unchanged, plain, need, directory, asked.cwd, context.directory)
         if denied != NONE_DENIED:
-            boxed = await self._box(asked.command, kit.environ, denied)
+            boxed = await self._box(asked.command, context.environ, denied)
         launch = Launch(
             command=asked.command,
             argv=boxed.argv,
             directory=directory,
-            environ={**kit.environ, **QUIET, **_git_settings(kit.environ), **boxed.environ},
+            environ={**context.environ, **QUIET, **_git_settings(context.environ), **boxed.environ},
             fence=boxed.fence,
             timeout_s=asked.timeout_s,
         )
-        return await self._see_through(launch, asked, call.session_id, kit, boxed.hint)
+        return await self._see_through(launch, asked, call.session_id, context, boxed.hint)
 
     async def _box(self, command: str, environ: Mapping[str, str], denied: DeniedFiles) -> Boxed:
         argv = _shell(command, environ)
@@ -113,11 +115,11 @@ class BashTool:
         return self._wall
 
     async def _walled(
-        self, asked: Input, directory: Path, kit: Kit, denied: DeniedFiles, wall: ReadOnlyWall | None
+        self, asked: Input, directory: Path, context: ToolContext, denied: DeniedFiles, wall: ReadOnlyWall | None
     ) -> Launch:
         """A command that is allowed because it is harmless. Without a wall, only a few that are known word by word."""
         temp = self._jobs.scratch / "walled"
-        environ = walled_environ(kit.environ, workspace=kit.directory, temp=temp)
+        environ = walled_environ(context.environ, workspace=context.directory, temp=temp)
         argv = _shell(asked.command, environ)
         boxed = await wall.around(argv, denied) if wall is not None else Boxed(argv=argv)
         return Launch(
@@ -131,10 +133,10 @@ class BashTool:
         )
 
     async def _see_through(
-        self, launch: Launch, asked: Input, session_id: str, kit: Kit, hint: Callable[[bool], str]
+        self, launch: Launch, asked: Input, session_id: str, context: ToolContext, hint: Callable[[bool], str]
     ) -> ToolResult:
         """`hint` says where it ran, to a command that failed or did not."""
-        live = Live(kit.output)
+        live = Live(context.output)
         job = await self._jobs.start(launch, show=live.write)
         kept = False
         try:
@@ -212,9 +214,9 @@ def _read_only(failed: bool) -> str:
     )
 
 
-async def _denied(kit: Kit) -> DeniedFiles:
-    rules = kit.deny_rules()
-    return await asyncio.to_thread(find_denied, rules, kit.directory) if rules else NONE_DENIED
+async def _denied(context: ToolContext) -> DeniedFiles:
+    rules = context.deny_rules()
+    return await asyncio.to_thread(find_denied, rules, context.directory) if rules else NONE_DENIED
 
 
 def _git_settings(environ: Mapping[str, str]) -> dict[str, str]:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 from longboat.tools.process import process_tree
-from longboat.tools.process.output_buffer import Tape
+from longboat.tools.process.output_buffer import OutputBuffer
 from longboat.tools.process.pipe import Pipe
-from longboat.tools.process.supervisor_client import Keeper, Kept, NoKeeper, fenced
+from longboat.tools.process.supervisor_client import Kept, NoSupervisor, Supervisor, fenced
 from longboat.tools.process.terminal_text import Plain
 from longboat.tools.sandbox import landlock
 
@@ -66,13 +66,15 @@ class Job:
     """`on_lost` is called if the guard of the command is killed, also after the job has ended: then `end_lost` ends
     what it leaves behind."""
 
-    def __init__(self, job_id: str, launch: Launch, *, mark: str, tape: Tape, on_lost: Callable[["Job"], None]) -> None:
+    def __init__(
+        self, job_id: str, launch: Launch, *, mark: str, buffer: OutputBuffer, on_lost: Callable[["Job"], None]
+    ) -> None:
         self.job_id = job_id
         self.command = launch.command
         self.temp = launch.temp
         self.state = JobState.RUNNING
         self.exit_code: int | None = None
-        self.tape = tape
+        self.buffer = buffer
         self.show: Callable[[str], None] | None = None
         """Where output goes while somebody watches."""
         self.killed_by: str | None = None
@@ -104,12 +106,12 @@ class Job:
         """Somebody ends it, or has."""
         return self._fate is not JobState.FINISHED
 
-    async def start(self, launch: Launch, keeper: Keeper) -> Process:
+    async def start(self, launch: Launch, keeper: Supervisor) -> Process:
         process: Process
         try:
             try:
                 process = self._kept = await self._start_kept(launch, keeper)
-            except NoKeeper:
+            except NoSupervisor:
                 process = await self._start_alone(launch)
         except BaseException:
             self._pipe.close()
@@ -121,7 +123,7 @@ class Job:
     def _environ(self, launch: Launch) -> dict[str, str]:
         return {**launch.environ, process_tree.MARK: self._mark}
 
-    async def _start_kept(self, launch: Launch, keeper: Keeper) -> Kept:
+    async def _start_kept(self, launch: Launch, keeper: Supervisor) -> Kept:
         return await keeper.start(
             launch.argv,
             directory=launch.directory,
@@ -158,7 +160,7 @@ class Job:
             await _within(self._given_up, _LOOK_EVERY_S)
         self._pipe.close()
         self._write(self._plain.flush())
-        self.tape.close()
+        self.buffer.close()
         self.state = self._fate
         try:
             on_end(self)
@@ -194,7 +196,7 @@ class Job:
     async def wait_news(self, since: int, timeout_s: float) -> None:
         """Until there is output beyond `since`, or no more will come."""
         deadline = time.monotonic() + timeout_s
-        while self.tape.total <= since and not self._ended.is_set() and (left := deadline - time.monotonic()) > 0:
+        while self.buffer.total <= since and not self._ended.is_set() and (left := deadline - time.monotonic()) > 0:
             await _within(self._news, left)
 
     def _tell_news(self) -> None:
@@ -203,8 +205,8 @@ class Job:
 
     def read(self, reader: str) -> str:
         """What `reader` has not read yet."""
-        text = self.tape.read(self._read.get(reader, 0))
-        self._read[reader] = self.tape.total
+        text = self.buffer.read(self._read.get(reader, 0))
+        self._read[reader] = self.buffer.total
         return text
 
     def _is_left(self) -> bool:
@@ -217,7 +219,7 @@ class Job:
         self._write(self._plain.decode(data))
 
     def _write(self, text: str) -> None:
-        self.tape.write(text)
+        self.buffer.write(text)
         if text:
             self._tell_news()
         if self.show is not None and text:

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from longboat.tools.context import Kit, parse
+from longboat.tools.context import ToolContext, parse
 from longboat.tools.process.job import JobState
 from longboat.tools.process.job_output import status
 from longboat.tools.process.jobs import AGENT, Jobs
@@ -22,7 +22,7 @@ class JobKillTool:
         self.spec = spec_of("job_kill", Input)
         self._jobs = jobs
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("job_kill", call.arguments, Input)
         job = self._jobs.get(asked.job_id)
         if job.state is not JobState.RUNNING:

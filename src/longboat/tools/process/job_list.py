@@ -2,7 +2,7 @@
 
 import msgspec
 
-from longboat.tools.context import Kit, parse
+from longboat.tools.context import ToolContext, parse
 from longboat.tools.process.job import Job
 from longboat.tools.process.job_output import status
 from longboat.tools.process.jobs import Jobs
@@ -21,7 +21,7 @@ class JobListTool:
         self.spec = spec_of("job_list", Input)
         self._jobs = jobs
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         parse("job_list", call.arguments, Input)
         lines = [_line(job) for job in self._jobs.list()]
         return ToolResult(content="\n".join(lines) or "There are no background jobs in this workspace.")

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from longboat.tools.context import Kit, parse
+from longboat.tools.context import ToolContext, parse
 from longboat.tools.process.job import Job, JobState, ending
 from longboat.tools.process.jobs import Jobs
 from longboat.tools.protocol import ToolCall, ToolResult
@@ -22,7 +22,7 @@ class JobOutputTool:
         self.spec = spec_of("job_output", Input)
         self._jobs = jobs
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("job_output", call.arguments, Input)
         job = self._jobs.get(asked.job_id)
         if asked.wait_s:

@@ -17,9 +17,9 @@ from typing import Any
 from longboat.tools.context import ToolError
 from longboat.tools.process import process_tree
 from longboat.tools.process.job import Job, JobState, Launch, Process
-from longboat.tools.process.output_buffer import Tape
+from longboat.tools.process.output_buffer import OutputBuffer
 from longboat.tools.process.output_files import MEGABYTE, OutputFile, OutputFiles
-from longboat.tools.process.supervisor_client import Keeper
+from longboat.tools.process.supervisor_client import Supervisor
 
 LIMIT = 20
 """Jobs that run at a time, and ended ones that can still be read."""
@@ -55,7 +55,7 @@ class Jobs:
         self._background: dict[str, Job] = {}
         self._files = files or OutputFiles(scratch.parent, limit=SCRATCH_LIMIT, workspace_limit=SCRATCH_LIMIT)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._keeper = Keeper()
+        self._supervisor = Supervisor()
         self._closing = False
 
     async def sweep(self) -> None:
@@ -121,7 +121,7 @@ class Jobs:
         await asyncio.gather(*(self.end(job) for job in running))
         await self.sweep()
         await self._finish_tasks()
-        await self._keeper.aclose()
+        await self._supervisor.aclose()
         await self._finish_tasks()  # of guards that did not end in time
         await asyncio.to_thread(_remove, self.scratch)
         self._files.forget(self.scratch)
@@ -129,10 +129,10 @@ class Jobs:
     async def _launch(self, launch: Launch, show: Show | None) -> Job:
         job_id = f"job-{secrets.token_hex(3)}"
         try:
-            tape = Tape(lambda: self._new_file(job_id))
-            job = Job(job_id, launch, mark=f"{self.token}/{job_id}", tape=tape, on_lost=self._lost)
+            buffer = OutputBuffer(lambda: self._new_file(job_id))
+            job = Job(job_id, launch, mark=f"{self.token}/{job_id}", buffer=buffer, on_lost=self._lost)
             job.show = show
-            process = await job.start(launch, self._keeper)
+            process = await job.start(launch, self._supervisor)
         except (OSError, ValueError) as error:
             raise ToolError(f"The command could not be started: {error}.") from None
         self._all[job_id] = job

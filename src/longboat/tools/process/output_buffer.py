@@ -13,7 +13,7 @@ FILE_LIMIT = 64 * 1024 * 1024
 """Characters that go to the file."""
 
 
-class Tape:
+class OutputBuffer:
     """Text is written at its end and read from any place on. `new_file` is asked for a file if the text gets long."""
 
     def __init__(self, new_file: Callable[[], OutputFile]) -> None:

@@ -11,7 +11,7 @@ What holds if somebody kills one of us:
 - A guard that fails anywhere kills everybody below it on its way out. Signals that can be caught are not heeded.
 - A guard that is killed (`kill -9`): its command is killed by the kernel, and the orphans become the keeper's children;
   the keeper kills whoever below it is no guard, and stays until nobody is left.
-- Keeper and guard killed: the server, or the next one, finds the processes by the mark in their resource limits.
+- Supervisor and guard killed: the server, or the next one, finds the processes by the mark in their resource limits.
 
 A command may come with a fence (`landlock.py`) and a sieve for its system calls (`seccomp.py`): then it starts inside
 of them, and the guard stays outside. `python -I -S keeper.py FENCE SIEVE FILE_SIZE COMMAND…` does this alone, where

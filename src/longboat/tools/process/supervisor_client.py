@@ -1,7 +1,7 @@
 """The server's end of a keeper (`keeper.py`): commands started below a guard, which ends all that they started.
 
 Owns the keeper and the lines to the guards. Linux alone has what it takes; elsewhere, and where a keeper cannot be
-started, `Keeper.start` says so, and commands are started without one. Must not know jobs.
+started, `Supervisor.start` says so, and commands are started without one. Must not know jobs.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _PROGRAM = (sys.executable, "-I", "-S", "-X", "utf8", supervisor.__file__)
 _IS_POSSIBLE = sys.platform == "linux" and os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
-class NoKeeper(Exception):
+class NoSupervisor(Exception):
     """Commands have to be started without one."""
 
 
@@ -56,7 +56,7 @@ class Kept:
         loop.add_reader(line, self._hear)
 
     async def wait_started(self) -> None:
-        """Raises OSError if the command cannot be run, NoKeeper if nobody has tried."""
+        """Raises OSError if the command cannot be run, NoSupervisor if nobody has tried."""
         await self._started
 
     async def wait(self) -> int:
@@ -131,7 +131,7 @@ class Kept:
         self._loop.remove_reader(self._line)
         self._line.close()
         # Without the word to go it has not run, and may be started by another. With it, nobody knows.
-        self._settle(None if self.pid else NoKeeper())
+        self._settle(None if self.pid else NoSupervisor())
         if not self._exited.done():
             self._exited.set_result(-signal.SIGKILL)  # the guard was killed, and could not tell
         self._gone.set()
@@ -139,7 +139,7 @@ class Kept:
             self._on_lost()
 
 
-class Keeper:
+class Supervisor:
     """Started when it is first needed."""
 
     def __init__(self) -> None:
@@ -179,17 +179,17 @@ class Keeper:
             line = await self._open()
             try:
                 kept = Kept(_hand_over(line, plan, output, fence.fd if fence else None), on_lost)
-            except NoKeeper:
+            except NoSupervisor:
                 self._lose(line)
                 continue
             self._kept = {each for each in self._kept if not each.is_gone} | {kept}
             try:
                 await kept.wait_started()
                 return kept
-            except NoKeeper:
+            except NoSupervisor:
                 if kept.is_given_up:
                     self._lose(line)
-        raise NoKeeper
+        raise NoSupervisor
 
     async def aclose(self) -> None:
         """End whoever is left, daemons too. No command can be started any more."""
@@ -211,7 +211,7 @@ class Keeper:
 
     async def _launch(self) -> socket.socket:
         if self._closed or not _IS_POSSIBLE:
-            raise NoKeeper
+            raise NoSupervisor
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
@@ -225,7 +225,7 @@ class Keeper:
                 )
             except OSError:
                 ours.close()
-                raise NoKeeper from None
+                raise NoSupervisor from None
         ours.setblocking(False)  # one that takes nothing any more must not hold up the server
         return ours
 
@@ -260,7 +260,7 @@ def _hand_over(line: socket.socket, plan: bytes, output: int, fence: int | None)
             _send(line, plan, output, theirs.fileno(), *([fence] if fence is not None else []))
         except OSError:
             ours.close()
-            raise NoKeeper from None
+            raise NoSupervisor from None
     return ours
 
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit, parse
+from longboat.tools.context import ToolContext, parse
 from longboat.tools.files.paths import directory_of, printable, resolve, shown
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
@@ -32,27 +32,27 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class GlobTool:
     spec = spec_of("glob", Input)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("glob", call.arguments, Input)
         # `src/**/*.py` is a search in src: nothing else need be looked at, and a path outside is seen as such.
         above, pattern = split(wanted.pattern)
         globs = compiled(pattern, anchored=bool(above), hidden=wanted.all)
         place = (above or ".") if wanted.path == "." else os.path.join(wanted.path, above)
-        target = await asyncio.to_thread(resolve, kit.directory, place)
+        target = await asyncio.to_thread(resolve, context.directory, place)
         title = f"Find {printable(pattern)} in {target.shown}"
-        await kit.permit(
+        await context.permit(
             Need(tool="glob", action="read", argument=target.shown, paths=(str(target.path),), title=title)
         )
         directory = await asyncio.to_thread(directory_of, target)
         options = visible(everything=wanted.all, globs=globs)
-        output = await ask(kit, directory, "--files", "--null", *options, mark=b"\0", most=MAX_FILES)
-        return ToolResult(content=await asyncio.to_thread(_shown, kit, directory, globs, output))
+        output = await ask(context, directory, "--files", "--null", *options, mark=b"\0", most=MAX_FILES)
+        return ToolResult(content=await asyncio.to_thread(_shown, context, directory, globs, output))
 
 
-def _shown(kit: Kit, directory: Path, globs: Globs, output: Output) -> str:
-    hidden = kit.hidden()
+def _shown(context: ToolContext, directory: Path, globs: Globs, output: Output) -> str:
+    hidden = context.hidden()
     found = [each for each in _dated(directory, globs, output) if not hidden(f"{directory}/{each[1]}")]
-    lines = [shown(kit.directory, directory / path) for _, path in heapq.nsmallest(MAX_SHOWN, found)]
+    lines = [shown(context.directory, directory / path) for _, path in heapq.nsmallest(MAX_SHOWN, found)]
     if not lines:
         lines = ["No file matches. Hidden and ignored files are left out unless all is set."]
     if len(found) > MAX_SHOWN:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit, ToolError, parse
+from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.files.file_io import open_file
 from longboat.tools.files.paths import Target, printable, resolve
 from longboat.tools.files.text import SNIFFED, binary_kind
@@ -44,24 +44,26 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class GrepTool:
     spec = spec_of("grep", Input)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("grep", call.arguments, Input)
         _check_pattern(wanted.pattern)
         globs = compiled(wanted.include, hidden=wanted.all) if wanted.include is not None else None
-        target = await asyncio.to_thread(resolve, kit.directory, wanted.path)
+        target = await asyncio.to_thread(resolve, context.directory, wanted.path)
         title = f"Search {target.shown} for {printable(wanted.pattern)}"
-        await kit.permit(
+        await context.permit(
             Need(tool="grep", action="read", argument=target.shown, paths=(str(target.path),), title=title)
         )
         if await asyncio.to_thread(target.path.is_dir):
-            output = await self._ask(kit, wanted, target.path, _in_tree(wanted, globs))
-            return await self._show(kit, wanted, target.path, globs, output)
+            output = await self._ask(context, wanted, target.path, _in_tree(wanted, globs))
+            return await self._show(context, wanted, target.path, globs, output)
         await asyncio.to_thread(_check_text, target)
         # Named by a person or found before: neither its size nor an odd byte in it keeps it from being searched.
-        output = await self._ask(kit, wanted, target.path.parent, ["--text"], target.path.name)
-        return await self._show(kit, wanted, target.path.parent, None, output)
+        output = await self._ask(context, wanted, target.path.parent, ["--text"], target.path.name)
+        return await self._show(context, wanted, target.path.parent, None, output)
 
-    async def _ask(self, kit: Kit, wanted: Input, directory: Path, options: list[str], path: str = "") -> Output:
+    async def _ask(
+        self, context: ToolContext, wanted: Input, directory: Path, options: list[str], path: str = ""
+    ) -> Output:
         switches = [
             *_MODES[wanted.mode],
             *(["--ignore-case"] if wanted.ignore_case else []),
@@ -69,10 +71,12 @@ class GrepTool:
             *([f"--context={wanted.context}"] if wanted.context and wanted.mode == "content" else []),
         ]
         options = [*switches, "--crlf", *options, f"--regexp={wanted.pattern}"]
-        return await ask(kit, directory, *options, path=path, mark=_MARKS[wanted.mode], most=MAX_MATCHES)
+        return await ask(context, directory, *options, path=path, mark=_MARKS[wanted.mode], most=MAX_MATCHES)
 
-    async def _show(self, kit: Kit, wanted: Input, base: Path, globs: Globs | None, output: Output) -> ToolResult:
-        place = matches.Place(workspace=kit.directory, base=base, globs=globs, hidden=kit.hidden())
+    async def _show(
+        self, context: ToolContext, wanted: Input, base: Path, globs: Globs | None, output: Output
+    ) -> ToolResult:
+        place = matches.Place(workspace=context.directory, base=base, globs=globs, hidden=context.hidden())
         render = {"content": matches.content, "files": matches.files, "count": matches.counts}[wanted.mode]
         text = await asyncio.to_thread(render, output.content, place)
         if output.stopped:

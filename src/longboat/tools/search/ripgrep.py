@@ -57,12 +57,12 @@ def visible(*, everything: bool, globs: Globs | None) -> list[str]:
     return options
 
 
-async def ask(kit: Surroundings, directory: Path, *options: str, path: str = "", mark: bytes, most: int) -> Output:
+async def ask(context: Surroundings, directory: Path, *options: str, path: str = "", mark: bytes, most: int) -> Output:
     """What it writes when it is asked about `path` in `directory`, until `mark` was written more than `most` times."""
-    arguments = [*_engine(kit), *_ALWAYS, *options, "--", f"./{path}"]
+    arguments = [*_engine(context), *_ALWAYS, *options, "--", f"./{path}"]
     try:
         process = await asyncio.create_subprocess_exec(
-            *arguments, cwd=directory, env=dict(kit.environ), stdin=DEVNULL, stdout=PIPE, stderr=PIPE, limit=2**20
+            *arguments, cwd=directory, env=dict(context.environ), stdin=DEVNULL, stdout=PIPE, stderr=PIPE, limit=2**20
         )
     except OSError as error:
         raise ToolError(f"The search could not be started: {error.strerror or error}.") from None
@@ -72,8 +72,8 @@ async def ask(kit: Surroundings, directory: Path, *options: str, path: str = "",
         await _end(process)
 
 
-def _engine(kit: Surroundings) -> list[str]:
-    found = shutil.which("rg", path=kit.environ.get("PATH", os.defpath))
+def _engine(context: Surroundings) -> list[str]:
+    found = shutil.which("rg", path=context.environ.get("PATH", os.defpath))
     # A relative entry in PATH would run what lies in the workspace.
     if found and os.path.isabs(found):
         return [found]

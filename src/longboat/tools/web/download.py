@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit, ToolError, parse
+from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.files.file_io import MAX_BYTES, Change, apply, read_if_there
 from longboat.tools.files.paths import resolve
 from longboat.tools.protocol import ToolCall, ToolResult
@@ -27,18 +27,18 @@ class DownloadTool:
         self.spec = spec_of("download", Input)
         self._web = web
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("download", call.arguments, Input)
-        target = await asyncio.to_thread(resolve, kit.directory, asked.path)
+        target = await asyncio.to_thread(resolve, context.directory, asked.path)
         before = await asyncio.to_thread(read_if_there, target)
         if before is not None:
-            await kit.check_read(target.path, before)
+            await context.check_read(target.path, before)
         verb = "Save" if before is None else "Replace"
 
         async def permit(url: str) -> None:
             title = f"{verb} {target.shown} from {url}"
             paths = (str(target.path),)
-            await kit.permit(Need(tool="download", action="download", argument=url, paths=paths, title=title))
+            await context.permit(Need(tool="download", action="download", argument=url, paths=paths, title=title))
 
         page = await self._web.get(asked.url, limit=MAX_BYTES, permit=permit, timeout_s=TIMEOUT_S)
         if page.status >= 400:
@@ -47,7 +47,7 @@ class DownloadTool:
             limit = MAX_BYTES >> 20
             raise ToolError(f"{page.url} has more than {limit} MB: nothing was written. Use bash with curl for it.")
         change = Change(target=target, before=before, after=page.body, difference="")
-        said = await apply(kit, change)
+        said = await apply(context, change)
         kind = page.content_type or "unknown type"
         summary = f"Wrote {target.shown} ({len(page.body):,} bytes, {kind}) from {page.url}."
         return ToolResult(content=f"{summary}\n\n{said}".strip())

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit, ToolError, parse
+from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.tools.web.html import readable
@@ -34,11 +34,11 @@ class FetchTool:
         self.spec = spec_of("fetch", Input)
         self._web = web
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("fetch", call.arguments, Input)
 
         async def permit(url: str) -> None:
-            await kit.permit(Need(tool="fetch", action="fetch", argument=url, title=f"Fetch {url}", detail=url))
+            await context.permit(Need(tool="fetch", action="fetch", argument=url, title=f"Fetch {url}", detail=url))
 
         page = await self._web.get(asked.url, limit=MAX_BYTES, permit=permit, accept=_ACCEPT)
         text = await asyncio.to_thread(_text, page, asked.format)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit, ToolError, parse
+from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 
@@ -56,10 +56,10 @@ class WebSearchTool:
         self.spec = spec_of("web_search", Input)
         self._provider = provider
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("web_search", call.arguments, Input)
         title = f"Search the web for {asked.query}"
-        await kit.permit(Need(tool="web_search", action="search", argument=asked.query, title=title))
+        await context.permit(Need(tool="web_search", action="search", argument=asked.query, title=title))
         answer = await self._ask(asked)
         found = (answer.web or answer).results[: asked.count]
         lines = [_entry(number, result) for number, result in enumerate(found, 1)]

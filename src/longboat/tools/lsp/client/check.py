@@ -13,7 +13,7 @@ from longboat.tools.context import ToolError
 from longboat.tools.lsp.client.contents import read_text
 from longboat.tools.lsp.client.server import Patience, Server
 from longboat.tools.lsp.client.shapes import Diagnostic
-from longboat.tools.lsp.client.slot import Berth
+from longboat.tools.lsp.client.slot import ServerSlot
 from longboat.tools.lsp.client.words import diagnostic_lines, joined, summary
 
 MAX_OWN, MAX_OTHERS = 20, 10
@@ -54,25 +54,25 @@ class Report:
         self.said[path] = tuple(dict.fromkeys((*self.said.get(path, ()), *items)))
 
 
-async def after_change(berth: Berth, path: Path, text: str, patience: Patience) -> Finding | None:
-    """What the server of a berth says of a changed file; None if it does not work."""
-    running = berth.running
-    if running is not None and not running.bulletin.has_baseline:
-        running.bulletin.take_news(running.documents.paths)
+async def after_change(slot: ServerSlot, path: Path, text: str, patience: Patience) -> Finding | None:
+    """What the server of a slot says of a changed file; None if it does not work."""
+    running = slot.running
+    if running is not None and not running.diagnostics.has_baseline:
+        running.diagnostics.take_news(running.documents.paths)
     timeout_s = patience.diagnostics_s + _REFRESH_S if running is not None else patience.first_diagnostics_s
     try:
         async with asyncio.timeout(timeout_s):
-            server = await berth.server()
+            server = await slot.server()
             await server.refresh()
             if not await server.check(path, text, edited=True):
                 return Finding(name=server.name, late=True)
     except TimeoutError:
-        return Finding(name=berth.recipe.name, late=True)
+        return Finding(name=slot.spec.name, late=True)
     except ToolError:
         return None
-    news = server.bulletin.take_news(server.documents.paths)
+    news = server.diagnostics.take_news(server.documents.paths)
     others = {each: items for each, items in news.items() if each != path}
-    return Finding(name=server.name, own=server.bulletin.of(path), others=others)
+    return Finding(name=server.name, own=server.diagnostics.of(path), others=others)
 
 
 def told(findings: Sequence[Finding | None], path: Path, shown: Callable[[Path], str]) -> str:
@@ -93,20 +93,20 @@ def told(findings: Sequence[Finding | None], path: Path, shown: Callable[[Path],
     return "\n".join(lines)
 
 
-async def one_file(berths: Sequence[Berth], path: Path, text: str) -> Report:
+async def one_file(slots: Sequence[ServerSlot], path: Path, text: str) -> Report:
     report = Report()
-    servers = await _servers(berths, report)
+    servers = await _servers(slots, report)
     await asyncio.gather(*(_refreshed_check(server, path, text, report) for server in servers))
     report.looked_at = 1
     return report
 
 
-async def many_files(work: Mapping[Berth, Sequence[Path]], below: Path, *, files: int) -> Report:
+async def many_files(work: Mapping[ServerSlot, Sequence[Path]], below: Path, *, files: int) -> Report:
     """`work` is what each server is to look at, the most important files first."""
     report = Report(files=files)
     deadline = time.monotonic() + _SWEEP_S
     servers = await _servers(tuple(work), report)
-    paths = {berth.running: each for berth, each in work.items() if berth.running is not None}
+    paths = {slot.running: each for slot, each in work.items() if slot.running is not None}
     looked_at: set[Path] = set()
     for server in servers:
         await server.refresh()
@@ -119,17 +119,17 @@ async def many_files(work: Mapping[Berth, Sequence[Path]], below: Path, *, files
             await asyncio.gather(*(_read_and_check(server, path, report) for path in batch))
             looked_at.update(batch)
         # Some servers speak of files that nobody opened.
-        for path, items in server.bulletin.all().items():
+        for path, items in server.diagnostics.all().items():
             if path not in looked_at and path.is_relative_to(below):
                 report.add(path, items)
-        server.bulletin.take_news(server.documents.paths)
+        server.diagnostics.take_news(server.documents.paths)
     report.looked_at = len(looked_at)
     return report
 
 
-async def _servers(berths: Sequence[Berth], report: Report) -> list[Server]:
+async def _servers(slots: Sequence[ServerSlot], report: Report) -> list[Server]:
     """The servers that work; a ToolError if none does."""
-    started = await asyncio.gather(*(berth.server() for berth in berths), return_exceptions=True)
+    started = await asyncio.gather(*(slot.server() for slot in slots), return_exceptions=True)
     servers = []
     for each in started:
         if isinstance(each, ToolError):
@@ -159,6 +159,6 @@ async def _read_and_check(server: Server, path: Path, report: Report) -> None:
 
 async def _check(server: Server, path: Path, text: str, report: Report) -> None:
     if await server.check(path, text):
-        report.add(path, server.bulletin.of(path))
+        report.add(path, server.diagnostics.of(path))
     elif server.name not in report.late:
         report.late.append(server.name)

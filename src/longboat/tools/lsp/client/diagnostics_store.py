@@ -41,7 +41,7 @@ class _Page:
         return tuple(dict.fromkeys(item for entry in self.entries.values() for item in entry.items))
 
 
-class Bulletin:
+class DiagnosticsStore:
     def __init__(self) -> None:
         self._pages: dict[Path, _Page] = {}
         self._count = 0

@@ -14,14 +14,14 @@ import msgspec
 
 from longboat.tools.context import ToolError
 from longboat.tools.lsp.client.contents import read_text
-from longboat.tools.lsp.client.diagnostics_store import Bulletin, Source
+from longboat.tools.lsp.client.diagnostics_store import DiagnosticsStore, Source
 from longboat.tools.lsp.client.documents import Document, Documents
 from longboat.tools.lsp.client.framing import FramingError
 from longboat.tools.lsp.client.initialize import answer, initialize_params
 from longboat.tools.lsp.client.peer import NOT_NOW, BadAnswer, NoAnswer, Peer, Refused, ServerGone
 from longboat.tools.lsp.client.positions import path_of
 from longboat.tools.lsp.client.process import Process
-from longboat.tools.lsp.client.server_specs import Recipe, merged, python_settings
+from longboat.tools.lsp.client.server_specs import ServerSpec, merged, python_settings
 from longboat.tools.lsp.client.shapes import (
     ANYTHING,
     INITIALIZED,
@@ -84,7 +84,7 @@ class Server:
 
     def __init__(
         self,
-        recipe: Recipe,
+        spec: ServerSpec,
         root: Path,
         *,
         environ: Mapping[str, str],
@@ -92,25 +92,25 @@ class Server:
         patience: Patience,
         on_exit: Callable[[str], None],
     ) -> None:
-        self.name = recipe.name
+        self.name = spec.name
         self.root = root
         self.capabilities = Capabilities()
-        self.bulletin = Bulletin()
-        self.snapshot = Snapshot(root, recipe.file_types, recipe.root_markers)
-        self._recipe = recipe
+        self.diagnostics = DiagnosticsStore()
+        self.snapshot = Snapshot(root, spec.file_types, spec.root_markers)
+        self._recipe = spec
         self._patience = patience
-        self._environ = {**environ, **recipe.env}
+        self._environ = {**environ, **spec.env}
         self._on_exit = on_exit
         self._process = Process(mark, on_data=self._receive, on_exit=self._ended)
         self._peer = Peer(self._process.write, on_notification=self._hear, on_request=self._answer)
-        self.documents = Documents(self._peer.notify, self.capabilities, self.bulletin.clock)
+        self.documents = Documents(self._peer.notify, self.capabilities, self.diagnostics.clock)
         self._refreshing = asyncio.Lock()
         self._strikes = 0
         self._misses = 0
         self._said_before: dict[Path, tuple[Diagnostic, ...]] = {}
         self._started_at = 0.0
         """When it had answered our greeting; zero before."""
-        self._settings: Mapping[str, Any] = recipe.settings
+        self._settings: Mapping[str, Any] = spec.settings
 
     @property
     def is_alive(self) -> bool:
@@ -126,7 +126,7 @@ class Server:
             asyncio.to_thread(self.snapshot.refresh),
         )
         self.capabilities = said.capabilities
-        self.documents = Documents(self._peer.notify, self.capabilities, self.bulletin.clock)
+        self.documents = Documents(self._peer.notify, self.capabilities, self.diagnostics.clock)
         self._started_at = _now()
         self._peer.notify("initialized", {})
         if self._settings:
@@ -202,9 +202,9 @@ class Server:
         Bounded."""
         try:
             async with asyncio.timeout(self._patience.idle_s):
-                await self.bulletin.wait_quiet(quiet_s)
+                await self.diagnostics.wait_quiet(quiet_s)
         except TimeoutError:
-            self.bulletin.give_up_on_progress()
+            self.diagnostics.give_up_on_progress()
         except ServerGone as error:
             raise ToolError(f"{self.name} ended ({error}). Try again.") from None
 
@@ -220,10 +220,10 @@ class Server:
                 await self._reread(path)
             for path, kind in changes.items():
                 if kind is Kind.DELETED:
-                    self.bulletin.forget(path)
+                    self.diagnostics.forget(path)
 
     async def check(self, path: Path, text: str, *, edited: bool = False) -> bool:
-        """Have it look at a file as it is now; whether it did so in time. What it says is in the bulletin then.
+        """Have it look at a file as it is now; whether it did so in time. What it says is in the diagnostics then.
 
         After an edit we do not wait as long as for somebody who asks, but want to know of the other open files too.
         """
@@ -236,7 +236,7 @@ class Server:
         try:
             async with asyncio.timeout(timeout_s):
                 await self._look(path, document, with_others=edited)
-                await self.bulletin.wait_quiet(self._patience.settle_s)
+                await self.diagnostics.wait_quiet(self._patience.settle_s)
                 if edited:
                     await self._reconsider(path)
         except TimeoutError:
@@ -249,7 +249,7 @@ class Server:
 
     async def _look(self, path: Path, document: Document, *, with_others: bool) -> None:
         if not self.capabilities.diagnostic_provider:
-            await self.bulletin.wait_fresh(path, document)
+            await self.diagnostics.wait_fresh(path, document)
             return
         await self._pull(path, document)
         others = [each for each in self.documents.paths if each != path] if with_others else []
@@ -259,19 +259,19 @@ class Server:
     async def _reconsider(self, path: Path) -> None:
         """A busy pyright publishes the old problems under the new version first: what is said again to the letter after
         an edit is given a little time to be taken back."""
-        said = self.bulletin.of(path)
+        said = self.diagnostics.of(path)
         if said and said == self._said_before.get(path):
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._patience.doubt_s):
-                    await self.bulletin.wait_other(path, said)
-                    await self.bulletin.wait_quiet(self._patience.settle_s)
-        self._said_before[path] = self.bulletin.of(path)
+                    await self.diagnostics.wait_other(path, said)
+                    await self.diagnostics.wait_quiet(self._patience.settle_s)
+        self._said_before[path] = self.diagnostics.of(path)
 
     async def _pull(self, path: Path, document: Document) -> None:
         params = {"textDocument": {"uri": path.as_uri()}}
         said = await self.ask("textDocument/diagnostic", params, PULLED)
         if said.kind == "full":
-            self.bulletin.publish(path, said.items, source=Source.PULLED, version=document.version)
+            self.diagnostics.publish(path, said.items, source=Source.PULLED, version=document.version)
 
     async def _reread(self, path: Path) -> None:
         try:
@@ -295,7 +295,7 @@ class Server:
 
     def _ended(self, reason: str) -> None:
         self._peer.close(reason)
-        self.bulletin.close(reason)
+        self.diagnostics.close(reason)
         self._on_exit(reason)
 
     def _answer(self, method: str, params: msgspec.Raw) -> Any:
@@ -305,14 +305,14 @@ class Server:
         if method == "textDocument/publishDiagnostics":
             published = msgspec.json.decode(params, type=Published)
             if (path := path_of(published.uri)) is not None:
-                self.bulletin.publish(
+                self.diagnostics.publish(
                     Path(path), published.diagnostics, source=Source.PUSHED, version=published.version
                 )
         elif method == "$/progress":
             progress = msgspec.json.decode(params, type=Progress)
             kind = progress.value.get("kind") if isinstance(progress.value, dict) else None
             if kind in ("begin", "end"):
-                self.bulletin.progress(progress.token, ended=kind == "end")
+                self.diagnostics.progress(progress.token, ended=kind == "end")
 
 
 def _now() -> float:

@@ -50,7 +50,7 @@ _LANGUAGES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class ServerSpec:
     """How one server is started."""
 
     name: str
@@ -86,29 +86,29 @@ _PYRIGHT_ANALYSIS = {"typeCheckingMode": "standard", "autoSearchPaths": True, "u
 """basedpyright's own default warns of every untyped line; a project's config file overrides this."""
 
 _BUILT_IN = (
-    Recipe(
+    ServerSpec(
         name="basedpyright",
         argv=("basedpyright-langserver", "--stdio"),
         file_types=frozenset((".py", ".pyi")),
         root_markers=_PYTHON,
         settings={"basedpyright": {"analysis": _PYRIGHT_ANALYSIS}},
     ),
-    Recipe(
+    ServerSpec(
         name="pyright",
         argv=("pyright-langserver", "--stdio"),
         file_types=frozenset((".py", ".pyi")),
         root_markers=_PYTHON,
         settings={"python": {"analysis": _PYRIGHT_ANALYSIS}},
     ),
-    Recipe(name="pylsp", argv=("pylsp",), file_types=frozenset((".py", ".pyi")), root_markers=_PYTHON),
-    Recipe(name="gopls", argv=("gopls",), file_types=frozenset((".go",)), root_markers=("go.work", "go.mod")),
-    Recipe(
+    ServerSpec(name="pylsp", argv=("pylsp",), file_types=frozenset((".py", ".pyi")), root_markers=_PYTHON),
+    ServerSpec(name="gopls", argv=("gopls",), file_types=frozenset((".go",)), root_markers=("go.work", "go.mod")),
+    ServerSpec(
         name="rust-analyzer",
         argv=("rust-analyzer",),
         file_types=frozenset((".rs",)),
         root_markers=("Cargo.toml", "rust-project.json"),
     ),
-    Recipe(
+    ServerSpec(
         name="typescript-language-server",
         argv=("typescript-language-server", "--stdio"),
         file_types=frozenset((".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx")),
@@ -119,7 +119,7 @@ _BUILT_IN = (
             "preferences": {"providePrefixAndSuffixTextForRename": False},
         },
     ),
-    Recipe(
+    ServerSpec(
         name="clangd",
         argv=("clangd",),
         file_types=frozenset(_C),
@@ -128,31 +128,31 @@ _BUILT_IN = (
 )
 
 
-def recipes(configured: Mapping[str, ServerSettings], environ: Mapping[str, str]) -> tuple[Recipe, ...]:
+def server_specs(configured: Mapping[str, ServerSettings], environ: Mapping[str, str]) -> tuple[ServerSpec, ...]:
     """The servers of a workspace, the configured ones first. Several may take one file type if all are configured."""
-    known = {recipe.name: recipe for recipe in _BUILT_IN}
+    known = {spec.name: spec for spec in _BUILT_IN}
     chosen = [_adjusted(name, known.get(name), each) for name, each in configured.items() if each.enabled]
-    taken = {suffix for recipe in chosen for suffix in recipe.file_types}
-    for recipe in _BUILT_IN:
-        free = recipe.file_types - taken
-        if free and recipe.name not in configured and _is_installed(recipe.argv[0], environ):
-            chosen.append(replace(recipe, file_types=free))
+    taken = {suffix for spec in chosen for suffix in spec.file_types}
+    for spec in _BUILT_IN:
+        free = spec.file_types - taken
+        if free and spec.name not in configured and _is_installed(spec.argv[0], environ):
+            chosen.append(replace(spec, file_types=free))
             taken |= free
     return tuple(chosen)
 
 
-def _adjusted(name: str, known: Recipe | None, settings: ServerSettings) -> Recipe:
+def _adjusted(name: str, known: ServerSpec | None, settings: ServerSettings) -> ServerSpec:
     command = settings.command or (known.argv[0] if known else None)
     file_types = _suffixes(settings.file_types) if settings.file_types is not None else known and known.file_types
     if command is None or not file_types:
-        built_in = ", ".join(recipe.name for recipe in _BUILT_IN)
+        built_in = ", ".join(spec.name for spec in _BUILT_IN)
         raise ConfigInvalid(
             f"lsp.{name}: command and file_types are required. Only these servers are known without: {built_in}"
         )
     # Another command has its own arguments.
     args = settings.args if settings.args is not None else known.argv[1:] if known and not settings.command else ()
     markers = settings.root_markers if settings.root_markers is not None else known.root_markers if known else ()
-    return Recipe(
+    return ServerSpec(
         name=name,
         argv=(command, *args),
         file_types=file_types,

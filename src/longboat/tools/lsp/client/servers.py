@@ -20,9 +20,9 @@ from longboat.tools.files.paths import shown
 from longboat.tools.lsp.client import check
 from longboat.tools.lsp.client.contents import MAX_CHARACTERS, read_text
 from longboat.tools.lsp.client.server import Patience, Server
-from longboat.tools.lsp.client.server_specs import Recipe, recipes
+from longboat.tools.lsp.client.server_specs import ServerSpec, server_specs
 from longboat.tools.lsp.client.settings import read
-from longboat.tools.lsp.client.slot import Berth, ServerStatus
+from longboat.tools.lsp.client.slot import ServerSlot, ServerStatus
 from longboat.tools.lsp.client.snapshot import Snapshot
 
 MAX_ROOTS = 4
@@ -54,8 +54,8 @@ class LanguageServers:
         self.patience = patience or Patience()
         self._environ = environ
         self._on_change = on_change or (lambda _: None)
-        self._recipes = recipes(read(section), environ)
-        self._berths: dict[tuple[str, Path], Berth] = {}
+        self._recipes = server_specs(read(section), environ)
+        self._slots: dict[tuple[str, Path], ServerSlot] = {}
         self._mark = f"lsp-{secrets.token_hex(8)}"
         self._warming: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -63,7 +63,7 @@ class LanguageServers:
     @property
     def statuses(self) -> tuple[ServerStatus, ...]:
         """The servers that were needed so far, and how they are."""
-        return tuple(berth.status for berth in self._berths.values())
+        return tuple(slot.status for slot in self._slots.values())
 
     def warm(self, path: Path) -> None:
         """Start what the file will need, without waiting: for a file that was just read and may soon be edited."""
@@ -78,35 +78,35 @@ class LanguageServers:
         if not self._takes(path) or len(text) > MAX_CHARACTERS:
             return ""
         try:
-            berths = await self._berths_of(path)
+            slots = await self._berths_of(path)
         except ToolError:
             return ""
-        findings = await asyncio.gather(*(check.after_change(each, path, text, self.patience) for each in berths))
+        findings = await asyncio.gather(*(check.after_change(each, path, text, self.patience) for each in slots))
         return check.told(findings, path, self.shown)
 
     async def check_file(self, path: Path, text: str) -> check.Report:
         """What the servers say of one file. A ToolError if none of them works."""
-        berths = await self._berths_of(path)
-        self._require(berths, path)
-        return await check.one_file(berths, path, text)
+        slots = await self._berths_of(path)
+        self._require(slots, path)
+        return await check.one_file(slots, path, text)
 
     async def check_files(self, below: Path) -> check.Report:
         """What the servers say of the files below a directory; of many files, of those that changed last."""
         found = await asyncio.to_thread(self._files, below)
         if not found:
             raise ToolError(f"No file in {self.shown(below)} has a type that a language server here takes.")
-        work: dict[Berth, list[Path]] = {}
+        work: dict[ServerSlot, list[Path]] = {}
         for path in found[: check.MAX_SWEPT]:
-            for berth in await self._berths_of(path):
-                work.setdefault(berth, []).append(path)
+            for slot in await self._berths_of(path):
+                work.setdefault(slot, []).append(path)
         return await check.many_files(work, below, files=len(found))
 
     async def serving(self, path: Path, text: str, offer: str) -> Server:
         """A server that knows the file as `text`, everything else as it is on disk, and offers what is needed: the name
         of a capability. A ToolError if there is none."""
-        berths = await self._berths_of(path)
-        self._require(berths, path)
-        server = (await self._offering(berths, offer))[0]
+        slots = await self._berths_of(path)
+        self._require(slots, path)
+        server = (await self._offering(slots, offer))[0]
         await server.refresh()
         server.documents.put(path, text)
         return server
@@ -115,11 +115,11 @@ class LanguageServers:
         """The servers for everything that is in the workspace."""
         found = await asyncio.to_thread(self._files, self.directory)
         kinds = {path.suffix.lower(): path for path in found}
-        berths = {berth: None for path in kinds.values() for berth in await self._berths_of(path)}
-        running = {berth: None for berth in self._berths.values() if berth.running is not None}
-        if not berths | running:
+        slots = {slot: None for path in kinds.values() for slot in await self._berths_of(path)}
+        running = {slot: None for slot in self._slots.values() if slot.running is not None}
+        if not slots | running:
             raise ToolError("No file of the workspace has a type that a language server here takes. Use grep instead.")
-        servers = await self._offering(berths | running, offer)
+        servers = await self._offering(slots | running, offer)
         await asyncio.gather(*(server.refresh() for server in servers))
         return servers
 
@@ -128,28 +128,28 @@ class LanguageServers:
         self._closing = True
         for task in self._warming:
             task.cancel()
-        await asyncio.gather(*(berth.aclose() for berth in self._berths.values()))
+        await asyncio.gather(*(slot.aclose() for slot in self._slots.values()))
 
     def shown(self, path: Path) -> str:
         return shown(self.directory, path)
 
     def _takes(self, path: Path) -> bool:
         """Whether the file is one of the workspace that some server takes."""
-        return path.is_relative_to(self.directory) and any(recipe.takes(path) for recipe in self._recipes)
+        return path.is_relative_to(self.directory) and any(spec.takes(path) for spec in self._recipes)
 
-    def _require(self, berths: Iterable[Berth], path: Path) -> None:
-        if not berths:
+    def _require(self, slots: Iterable[ServerSlot], path: Path) -> None:
+        if not slots:
             raise ToolError(
                 f"No language server is set up for {path.suffix or 'such'} files. Use grep and view instead; "
                 "a person can install one, or name it in the lsp section of longboat.json."
             )
 
-    async def _offering(self, berths: Iterable[Berth], offer: str) -> list[Server]:
+    async def _offering(self, slots: Iterable[ServerSlot], offer: str) -> list[Server]:
         """Those that work and offer it; a ToolError if there is none."""
         names, problems, servers = [], [], []
-        for berth in berths:
+        for slot in slots:
             try:
-                server = await berth.server()
+                server = await slot.server()
             except ToolError as problem:
                 problems.append(problem)
                 continue
@@ -162,37 +162,37 @@ class LanguageServers:
             raise problems[0]
         raise ToolError(f"{' and '.join(names)} cannot {_CAN[offer]}. Use grep and view instead.")
 
-    async def _berths_of(self, path: Path) -> list[Berth]:
-        takers = [recipe for recipe in self._recipes if recipe.takes(path)]
-        roots = await asyncio.to_thread(lambda: [recipe.root_of(path, self.directory) for recipe in takers])
+    async def _berths_of(self, path: Path) -> list[ServerSlot]:
+        takers = [spec for spec in self._recipes if spec.takes(path)]
+        roots = await asyncio.to_thread(lambda: [spec.root_of(path, self.directory) for spec in takers])
         if self._closing:
             raise ToolError("The workspace is closing: no language server can be asked.")
-        return [self._berth(recipe, root) for recipe, root in zip(takers, roots, strict=True)]
+        return [self._berth(spec, root) for spec, root in zip(takers, roots, strict=True)]
 
-    def _berth(self, recipe: Recipe, root: Path) -> Berth:
-        roots = [known for name, known in self._berths if name == recipe.name]
+    def _berth(self, spec: ServerSpec, root: Path) -> ServerSlot:
+        roots = [known for name, known in self._slots if name == spec.name]
         if root not in roots and len(roots) >= MAX_ROOTS:
             root = self.directory
         if root not in roots:
-            self._berths[recipe.name, root] = Berth(
-                recipe,
+            self._slots[spec.name, root] = ServerSlot(
+                spec,
                 root,
                 environ=self._environ,
-                mark=f"{self._mark}/{len(self._berths)}/",
+                mark=f"{self._mark}/{len(self._slots)}/",
                 patience=self.patience,
                 on_change=self._on_change,
             )
-        return self._berths[recipe.name, root]
+        return self._slots[spec.name, root]
 
     def _files(self, below: Path) -> list[Path]:
-        types = frozenset(suffix for recipe in self._recipes for suffix in recipe.file_types)
+        types = frozenset(suffix for spec in self._recipes for suffix in spec.file_types)
         snapshot = Snapshot(below, types, ())
         snapshot.refresh()
         return snapshot.newest()
 
     async def _warm(self, path: Path) -> None:
         with suppress(ToolError):  # whoever asks something is told why it does not work
-            for berth in await self._berths_of(path):
-                server = await berth.server()
+            for slot in await self._berths_of(path):
+                server = await slot.server()
                 await server.refresh()
                 server.documents.put(path, await asyncio.to_thread(read_text, path))

@@ -1,6 +1,6 @@
 """The place of one server at one root: started when it is needed, started again after a crash, given up at last.
 
-A start belongs to the berth, not to the call that needed it: a canceled call leaves it alone, and several calls share
+A start belongs to the slot, not to the call that needed it: a canceled call leaves it alone, and several calls share
 it. A server is started again by the next call that needs it, after a pause that doubles with each crash.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from longboat.tools.context import ToolError
 from longboat.tools.lsp.client.peer import BadAnswer, NoAnswer, Refused, ServerGone
 from longboat.tools.lsp.client.server import Patience, Server
-from longboat.tools.lsp.client.server_specs import Recipe
+from longboat.tools.lsp.client.server_specs import ServerSpec
 
 _CLOSING = "The workspace is closing: no language server can be started."
 
@@ -40,10 +40,10 @@ class ServerStatus:
     """Why it crashed or failed."""
 
 
-class Berth:
+class ServerSlot:
     def __init__(
         self,
-        recipe: Recipe,
+        spec: ServerSpec,
         root: Path,
         *,
         environ: Mapping[str, str],
@@ -51,7 +51,7 @@ class Berth:
         patience: Patience,
         on_change: Callable[[ServerStatus], None],
     ) -> None:
-        self.recipe = recipe
+        self.spec = spec
         self.root = root
         self._environ = environ
         self._mark = mark
@@ -64,7 +64,7 @@ class Berth:
         self._crashes = 0
         self._since = 0.0
         """When the state last changed."""
-        self.status = ServerStatus(name=recipe.name, root=root, state=ServerState.IDLE)
+        self.status = ServerStatus(name=spec.name, root=root, state=ServerState.IDLE)
 
     @property
     def running(self) -> Server | None:
@@ -107,7 +107,7 @@ class Berth:
             await self._pause()
             self._change(ServerState.STARTING)
             server = Server(
-                self.recipe,
+                self.spec,
                 self.root,
                 environ=self._environ,
                 mark=self._mark,
@@ -130,7 +130,7 @@ class Berth:
             if not greeted:
                 self._crashed("it ended right after its start")
         except (FileNotFoundError, PermissionError, ValueError):
-            command = self.recipe.argv[0]
+            command = self.spec.argv[0]
             self._change(ServerState.FAILED, f"the command {command!r} is not there or cannot be run")
         except Refused as refused:
             self._change(ServerState.FAILED, str(refused))  # it would say the same again
@@ -169,13 +169,13 @@ class Berth:
     def _unusable(self) -> ToolError:
         hope = "It is not tried again for now" if self.status.state is ServerState.FAILED else "Try again"
         return ToolError(
-            f"The language server {self.recipe.name} does not work ({self.status.detail}). {hope}: "
+            f"The language server {self.spec.name} does not work ({self.status.detail}). {hope}: "
             "use grep and view instead."
         )
 
     def _change(self, state: ServerState, detail: str = "") -> None:
         self._since = _now()
-        self.status = ServerStatus(name=self.recipe.name, root=self.root, state=state, detail=detail)
+        self.status = ServerStatus(name=self.spec.name, root=self.root, state=state, detail=detail)
         self._on_change(self.status)
 
 

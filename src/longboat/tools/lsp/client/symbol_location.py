@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from longboat.permissions.verdict import Need
-from longboat.tools.context import Kit
+from longboat.tools.context import ToolContext
 from longboat.tools.files.file_io import read
 from longboat.tools.files.paths import Target, resolve
 from longboat.tools.lsp.client.contents import decoded
@@ -32,7 +32,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class SymbolLocation:
     """A symbol in a file. `offsets` are the places where it may be."""
 
     source: Source
@@ -49,14 +49,14 @@ class Spot:
         ]
 
 
-async def open_source(kit: Kit, tool: str, path: str) -> Source:
-    target = await asyncio.to_thread(resolve, kit.directory, path)
-    await permit_read(kit, tool, target)
+async def open_source(context: ToolContext, tool: str, path: str) -> Source:
+    target = await asyncio.to_thread(resolve, context.directory, path)
+    await permit_read(context, tool, target)
     content = await asyncio.to_thread(read, target)
     return Source(target=target, text=decoded(content, target.shown).content)
 
 
-async def permit_read(kit: Kit, tool: str, target: Target) -> None:
+async def permit_read(context: ToolContext, tool: str, target: Target) -> None:
     need = Need(
         tool=tool,
         action="read",
@@ -64,9 +64,9 @@ async def permit_read(kit: Kit, tool: str, target: Target) -> None:
         paths=(str(target.path),),
         title=f"Ask a language server about {target.shown}",
     )
-    await kit.permit(need)
+    await context.permit(need)
 
 
-async def find_spot(kit: Kit, tool: str, path: str, symbol: str, line: int | None) -> Spot:
-    source = await open_source(kit, tool, path)
-    return Spot(source=source, offsets=find(source.text, symbol, line, source.target.shown))
+async def find_symbol(context: ToolContext, tool: str, path: str, symbol: str, line: int | None) -> SymbolLocation:
+    source = await open_source(context, tool, path)
+    return SymbolLocation(source=source, offsets=find(source.text, symbol, line, source.target.shown))

@@ -1,9 +1,9 @@
-"""A kit for one tool: a real directory, and all that a tool asks, shows, reads and changes kept to be looked at.
+"""A context for one tool: a real directory, and all that a tool asks, shows, reads and changes kept to be looked at.
 
-    kit = OpenKit(tmp_path)
-    result = await kit.use(ViewTool(), path="a.txt")
+    context = OpenToolContext(tmp_path)
+    result = await context.use(ViewTool(), path="a.txt")
 
-Allows everything; `refuse` names what it does not. Keeps A3 as the real kit does: a change needs a prior read and an
+Allows everything except what `refuse` names. Keeps rule A3 as a server does: a change needs a prior read and an
 unchanged file. Must not know the runtime.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from longboat.core.tool import ToolSpec
 from longboat.permissions.verdict import Allow, Need, Rule, parse_rules
-from longboat.tools.context import Kit, ToolError
+from longboat.tools.context import ToolContext, ToolError
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.wire.workshop import TodoItem
 
@@ -26,7 +26,7 @@ class KitTool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult: ...
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Change:
     after: bytes | None
 
 
-class OpenKit:
+class OpenToolContext:
     def __init__(
         self,
         directory: Path,
