@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvloop
-from longboat.testing.context import OpenToolContext
 
 from benchmarks.harness import Row, scratch
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
-from longboat.testing.context import KitTool, OpenToolContext
 
 from benchmarks.harness import Row, compare, milliseconds, scratch, timed
+from longboat.testing.tool_context import KitTool, OpenToolContext
 from longboat.tools.search.glob import GlobTool
 from longboat.tools.search.grep import GrepTool
 

@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 
 import uvloop
-from longboat.testing.context import OpenToolContext
 
 from benchmarks.harness import Row, compare, milliseconds, scratch, timed
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs
 

@@ -21,8 +21,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from longboat.testing.context import KitTool, OpenToolContext
-
+from longboat.testing.tool_context import KitTool, OpenToolContext
 from longboat.tools.lsp.client.server import Patience
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.slot import ServerState, ServerStatus

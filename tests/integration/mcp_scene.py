@@ -11,8 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from longboat.testing.context import OpenToolContext
-
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.mcp import McpServers, Phase, ServerState
 from longboat.tools.mcp.server import Patience
 

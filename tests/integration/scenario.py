@@ -154,7 +154,7 @@ class Scene:
             return
         check_transcript(messages)
         assert replayed(self.watcher.events, session_id) == messages
-        summary_seq = (await self.workspace.sessions.get(session_id)).summary_seq
+        summary_seq = (await self.workspace.sessions.get(session_id)).live.summary_seq
         await check_wires(messages, summary_seq=summary_seq, tools=self.model.requests[-1].tools)
 
     async def _check_streams(self) -> None:

@@ -139,7 +139,7 @@ async def test_a_cancel_before_the_model_is_found(tmp_path: Path) -> None:
     gate = Gate()
     model = ScriptedModel([[Say("next")]])
     async with launch(tmp_path, model) as boat:
-        boat.workspace._models = HeldDesk(model, gate, Config(titles=False))  # type: ignore[assignment]
+        boat.workspace.services.models = HeldDesk(model, gate, Config(titles=False))  # type: ignore[assignment]
         await boat.submit("go", "r1")
         await gate.reached()
         await boat.workspace.cancel_session(boat.session_id)

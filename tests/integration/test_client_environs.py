@@ -148,7 +148,7 @@ def test_clients_are_forgotten_in_their_order_and_runs_when_they_are_over() -> N
 
 async def test_a_prompt_that_was_refused_binds_nothing(tmp_path: Path) -> None:
     async with launch(tmp_path, ScriptedModel([[Say("x")]])) as boat:
-        environments = boat.workspace.bench.environments
+        environments = boat.workspace.tools.environments
         environments.put("ann", {"WHO": "ann"})
         with pytest.raises(SessionNotFound):
             await boat.submit("x", "r1", session_id="nobody", client_id="ann")
@@ -169,4 +169,4 @@ async def test_a_workspace_that_closed_has_forgotten_it(tmp_path: Path) -> None:
                 await asyncio.sleep(0.005)
         again, _ = await app.join(str(project), "ann")
         assert again is not first
-        assert again.bench.environments.of(None, "ann") is None
+        assert again.tools.environments.of(None, "ann") is None

@@ -34,7 +34,7 @@ def write(boat: Boat, content: str | dict[str, Any]) -> None:
 def read_anyway(boat: Boat) -> None:
     """What every run does, and many requests."""
     with suppress(ConfigInvalid):
-        boat.workspace.config()
+        boat.workspace.services.config()
 
 
 async def heard(boat: Boat, count: int) -> list[ConfigChanged]:
@@ -129,7 +129,7 @@ async def test_nobody_looks_once_the_last_stream_is_gone_and_who_comes_back_hear
     async with launch(tmp_path, None) as boat:
         workspace, _ = await boat.app.join(str(project), None)
         assert looking() == []
-        workspace.config()
+        workspace.services.config()
         async with watch(workspace) as first:
             async with watch(workspace, client_id="second"):
                 assert len(looking()) == 1, "one task, however many streams"

@@ -108,7 +108,7 @@ async def test_another_workspace_takes_the_document_and_no_undo_there_writes_its
         document = await told(boat)
         other, _ = await boat.app.join(str(_made(tmp_path / "other")), None)
         session = await other.archive.take(msgspec.json.encode(document))
-        (diff,) = (await other.sights.diff(session_id=session.id, run_id=None)).items
+        (diff,) = (await other.browse.diff(session_id=session.id, run_id=None)).items
         assert (diff.path, diff.additions) == ("new.txt", 1)
         (other.directory / "new.txt").write_text("one\n")
         for _ in range(2):

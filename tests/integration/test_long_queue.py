@@ -22,7 +22,7 @@ from crash import RESUME, check_log, crashed, restarted
 from longboat.core import lifecycle
 from longboat.core.commands import CANCEL_BATCH
 from longboat.errors import RunNotEditable, SessionNotFound, StoreUnavailable
-from longboat.runtime.session import actor, helm, unit_builder
+from longboat.runtime.session import actor, command_loop, live_session, unit_builder
 from longboat.store.protocol import Unit
 from longboat.store.sqlite import SqliteStore
 from longboat.testing import CallTool, Gate, Say, ScriptedModel, ScriptedTool
@@ -241,7 +241,7 @@ async def test_l8_d11_positions_of_a_long_queue_agree_everywhere(tmp_path: Path)
 
 async def work_of_a_submit(boat: Boat, run_id: str) -> int:
     """How many bytecodes the session's own modules execute until the prompt is queued: no clock, no machine."""
-    files = {inspect.getsourcefile(module) for module in (lifecycle, unit_builder, helm, actor)}
+    files = {inspect.getsourcefile(module) for module in (lifecycle, unit_builder, command_loop, live_session, actor)}
     files |= {str(Path(lifecycle.__file__).with_name("state.py"))}
     count = 0
 

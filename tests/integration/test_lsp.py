@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from longboat.testing.context import OpenToolContext
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.files.edit import EditTool
 from longboat.tools.files.view import ViewTool
 from longboat.tools.lsp.client.server import Patience

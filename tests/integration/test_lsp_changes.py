@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from longboat.testing.context import OpenToolContext
 from lsp_puppet import CAPABLE, QUICK, Puppet, Stage, ask, open_stage, place
 
 from longboat.permissions.verdict import Need
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.lsp.client.slot import ServerState
 from longboat.tools.lsp.diagnostics import DiagnosticsTool

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from longboat.testing.context import OpenToolContext
 from mcp_scene import Scene, is_alive, looked_for, old, opened, pid_in, stdio
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.mcp import McpArgument, McpPrompt, McpServers, Phase
 from longboat.tools.mcp.server import Patience

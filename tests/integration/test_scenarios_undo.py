@@ -303,7 +303,7 @@ async def test_a_crash_right_before_a_change_leaves_nothing_to_undo(tmp_path: Pa
             await scene.start("edit")
             await _about_to_replace(scene.path)
             async with restarted(scene.boat, ScriptedModel([])) as again:
-                page = await again.workspace.sights.diff(session_id=again.session_id, run_id=None)
+                page = await again.workspace.browse.diff(session_id=again.session_id, run_id=None)
                 assert page.items == ()
                 assert (await again.workspace.undo_turn(again.session_id)).files == ()
                 assert scene.watcher.of("file") == []

@@ -100,7 +100,7 @@ async def test_a_rename_and_the_usage_of_a_step_that_meet_are_both_told(tmp_path
         renaming = asyncio.create_task(boat.workspace.update_session(boat.session_id, UpdateSession(title="new")))
         await writer.reached()
         gate.open()
-        await asyncio.wait([boat.actor._turn._task])  # type: ignore[union-attr]
+        await asyncio.wait([boat.actor._loop.turn._task])  # type: ignore[union-attr]
         writer.open()
         await renaming
         await boat.completed("r1")

@@ -115,7 +115,7 @@ async def test_d8_active_runs_are_stopped_and_named_in_the_log(
         await boat.submit("then", "r2")
         await boat.watcher.in_state("r2", "queued")
         delete_directory(tmp_path / "data")
-        stopped = boat.actor._turn
+        stopped = boat.actor._loop.turn
         assert stopped is not None
         assert boat.app.health().status == "degraded"
         await asyncio.wait([stopped._task])

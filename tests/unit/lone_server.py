@@ -16,8 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from longboat.testing.context import OpenToolContext
-
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.process import job, supervisor_client
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from longboat.testing.context import KitTool, OpenToolContext
 
 from hostile_paths import PATHS, make_obstacles
+from longboat.testing.tool_context import KitTool, OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.files.edit import EditTool
 from longboat.tools.files.ls import LsTool

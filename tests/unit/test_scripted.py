@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from longboat.testing.context import OpenToolContext
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
@@ -36,6 +35,7 @@ from longboat.testing import (
     Use,
     words,
 )
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.protocol import Tool, ToolCall, ToolResult
 from longboat.wire.models import Message, Role, TextPart, Usage
 

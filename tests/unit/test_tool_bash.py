@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from longboat.testing.context import OpenToolContext
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.process import process_tree
 from longboat.tools.process.bash import BashTool

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from longboat.testing.context import Change, OpenToolContext
 
 from longboat.permissions.verdict import Need
+from longboat.testing.tool_context import Change, OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.files.edit import EditTool
 from longboat.tools.files.replacement import replace

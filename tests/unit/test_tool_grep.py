@@ -10,9 +10,9 @@ import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from longboat.testing.context import OpenToolContext
 from trees import ENGINES, NO_RIPGREP, TREES, grow, kit_of
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.search import ripgrep
 from longboat.tools.search.grep import GrepTool

@@ -16,8 +16,8 @@ from typing import BinaryIO
 
 import psutil
 import pytest
-from longboat.testing.context import OpenToolContext
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.process import process_tree, supervisor, supervisor_client
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs

@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from descriptors import open_files
-from longboat.testing.context import OpenToolContext
 from walls import VERSION, WALLS, needs, needs_landlock, policy
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.process import process_tree
 from longboat.tools.process.bash import BashTool

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from longboat.testing.context import OpenToolContext
 from trees import grow
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.files.ls import MAX_ENTRIES, LsTool
 

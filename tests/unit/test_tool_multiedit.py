@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from longboat.testing.context import Change, OpenToolContext
 
+from longboat.testing.tool_context import Change, OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.files.multiedit import MultieditTool
 

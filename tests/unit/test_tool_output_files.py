@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from longboat.testing.context import OpenToolContext
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.job_output import JobOutputTool
 from longboat.tools.process.jobs import Jobs

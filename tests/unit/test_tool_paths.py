@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from longboat.testing.context import OpenToolContext
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.files.edit import EditTool
 from longboat.tools.files.paths import resolve

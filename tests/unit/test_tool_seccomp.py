@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from longboat.testing.context import OpenToolContext
 from walls import WALLS, needs, needs_landlock, policy
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs

@@ -7,8 +7,8 @@ import zlib
 from pathlib import Path
 
 import pytest
-from longboat.testing.context import OpenToolContext
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.files.view import MAX_LINE, MAX_SHOWN, ViewTool
 from longboat.wire.models import Image

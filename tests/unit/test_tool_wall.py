@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from longboat.testing.context import OpenToolContext
 from walls import needs_landlock
 
 from longboat.permissions.verdict import parse_rules
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.process import process_tree
 from longboat.tools.process.bash import QUIET, BashTool
 from longboat.tools.process.jobs import Jobs

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from longboat.testing.context import Change, OpenToolContext
 from website import Site, open_site, page, redirect
 
+from longboat.testing.tool_context import Change, OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.files.file_io import MAX_BYTES as MAX_FILE
 from longboat.tools.web.download import DownloadTool

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from longboat.testing.context import OpenToolContext
 from website import Site, open_site, page
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.web.web_search import SearchProvider, WebSearchTool
 

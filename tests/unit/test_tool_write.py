@@ -6,9 +6,9 @@ import stat
 from pathlib import Path
 
 import pytest
-from longboat.testing.context import Change, OpenToolContext
 
 from longboat.permissions.verdict import Need
+from longboat.testing.tool_context import Change, OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.files.write import WriteTool
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from longboat.testing.context import OpenToolContext
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.files.ls import LsTool
 from longboat.tools.search.glob import GlobTool
 from longboat.tools.search.grep import GrepTool

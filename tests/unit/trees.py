@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
-from longboat.testing.context import OpenToolContext
 
+from longboat.testing.tool_context import OpenToolContext
 from parts import how, missing
 
 NO_RIPGREP = {"PATH": "/nonexistent"}

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from longboat.testing.context import OpenToolContext
 
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.sandbox import landlock, seccomp
 from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy
 

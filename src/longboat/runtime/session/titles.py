@@ -2,16 +2,15 @@
 
 import logging
 from collections.abc import AsyncIterator
-from typing import Protocol
 
 from longboat.core.prompts import TITLE_SYSTEM
 from longboat.core.turn import plausible
 from longboat.errors import LongboatError
 from longboat.models.protocol import Finished, ModelEvent, ModelRequest, ReasoningDelta, TextDelta
 from longboat.runtime.clock import now
-from longboat.runtime.home import Home
+from longboat.runtime.protocols import TurnOwner, WorkspaceServices
 from longboat.wire.ids import new_id
-from longboat.wire.models import Message, Role, Run, Session, TextPart, Usage
+from longboat.wire.models import Message, Role, Run, TextPart, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -23,20 +22,12 @@ MAX_THOUGHT = 50_000
 """The same for its reasoning, which comes before the title."""
 
 
-class Titled(Protocol):
-    async def rename(self, title: str, *, only_from: str | None = None) -> Session: ...
-
-    def add_usage(self, run_id: str, model: str, usage: Usage) -> None: ...
-
-    async def settle_usage(self) -> None: ...
-
-
-async def write_title(home: Home, session: Titled, provisional: str, first: Run) -> None:
+async def write_title(services: WorkspaceServices, session: TurnOwner, provisional: str, first: Run) -> None:
     """Replace the provisional title, which is the first prompt's first line, unless a person was faster."""
     try:
-        if not home.config().titles:
+        if not services.config().titles:
             return
-        model = await home.model(None, "small")
+        model = await services.model(None, "small")
         if model.provider == "local":
             return  # its titles are poor, and it answers one request at a time
         async with model.stream(ModelRequest(system=TITLE_SYSTEM, messages=(_ask(first.prompt),))) as events:

@@ -1,21 +1,19 @@
 """Sub-agents: a task that a turn gives away, done in a child session and canceled with its parent (A1).
 
-Owns the child's way from prompt to answer. Must not know what a sub-agent may use: the workbench does.
+Owns the child's way from prompt to answer. Must not know what a sub-agent may use: `WorkspaceTools` does.
 """
 
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
 
 import msgspec
 
 from longboat.core.history import text_of
 from longboat.errors import LongboatError
-from longboat.models.protocol import Model, ModelRole
+from longboat.models.protocol import ModelRole
+from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.session.submit import run_from_prompt
-from longboat.runtime.workspace.tools import WorkspaceTools
-from longboat.store.protocol import Store
 from longboat.store.rows import RunOptions, RunRecord, read_messages
 from longboat.tools.context import ToolError
 from longboat.wire.ids import new_id
@@ -30,68 +28,53 @@ WHOLE = 2**31
 ROLES: dict[str | None, ModelRole] = {"small": "small", "large": "large"}
 
 
-class Yard(Protocol):
-    """What a sub-agent needs of its workspace."""
-
-    store: Store
-    tools: WorkspaceTools
-
-    async def model(self, name: str | None, role: ModelRole) -> Model: ...
-
-    async def create_session(self, request: CreateSession, *, sent_by: tuple[str, str]) -> Session: ...
-
-    async def accept(self, record: RunRecord) -> Accepted: ...
-
-    async def run(self, run_id: str, *, wait_s: float = 0) -> Run: ...
-
-    async def cancel_run(self, run_id: str) -> Run: ...
-
-
-async def delegate(yard: Yard, parent: RunRecord, call_id: str, prompt: str, agent: str | None) -> str:
+async def delegate(services: WorkspaceServices, parent: RunRecord, call_id: str, prompt: str, agent: str | None) -> str:
     """The answer of a sub-agent to the prompt; a ToolError says why there is none."""
     try:
-        model = await _model(yard, parent, agent)
+        model = await _model(services, parent, agent)
         title = (prompt.strip().splitlines() or ["Sub-agent"])[0][:TITLE_LENGTH]
-        session = await yard.create_session(CreateSession(title=title), sent_by=(parent.run.session_id, call_id))
-        run = await _see_through(yard, _record(session, parent, prompt, model, agent))
+        session = await services.host.create_session(
+            CreateSession(title=title), sent_by=(parent.run.session_id, call_id)
+        )
+        run = await _see_through(services, _record(session, parent, prompt, model, agent))
     except LongboatError as error:
         raise ToolError(f"The sub-agent could not be started: {error.message}") from None
-    text = await yard.store.read(lambda reader: _answer(read_messages(reader, session.id, after=0, limit=WHOLE)))
+    text = await services.store.read(lambda reader: _answer(read_messages(reader, session.id, after=0, limit=WHOLE)))
     if run.outcome is not Outcome.END_TURN:
         raise ToolError(f"The sub-agent ended with {run.outcome}: {run.error or text or 'no answer'}")
     return text or "The sub-agent gave no answer."
 
 
-async def _see_through(yard: Yard, record: RunRecord) -> Run:
+async def _see_through(services: WorkspaceServices, record: RunRecord) -> Run:
     """The child's run, once it has ended. A cancel ends the child first: when its parent is over, nobody works for it.
 
     The child is called off even if the cancel comes while it is being accepted: that cannot be taken back.
     """
-    accepting = asyncio.ensure_future(yard.accept(record))
+    accepting = asyncio.ensure_future(services.host.accept(record))
     try:
         await asyncio.shield(accepting)
-        return await yard.run(record.run.run_id, wait_s=FOR_EVER_S)
+        return await services.host.run(record.run.run_id, wait_s=FOR_EVER_S)
     except asyncio.CancelledError:
-        calling_off = asyncio.ensure_future(_call_off(yard, accepting, record.run.run_id))
+        calling_off = asyncio.ensure_future(_call_off(services, accepting, record.run.run_id))
         while not calling_off.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([calling_off])
         raise
 
 
-async def _call_off(yard: Yard, accepting: "asyncio.Future[Accepted]", run_id: str) -> None:
+async def _call_off(services: WorkspaceServices, accepting: "asyncio.Future[Accepted]", run_id: str) -> None:
     # A workspace that closes has ended the child itself.
     with suppress(LongboatError):
         await accepting
-        await yard.cancel_run(run_id)
-        await yard.run(run_id, wait_s=CALL_OFF_S)
+        await services.host.cancel_run(run_id)
+        await services.host.run(run_id, wait_s=CALL_OFF_S)
 
 
-async def _model(yard: Yard, parent: RunRecord, agent: str | None) -> str | None:
+async def _model(services: WorkspaceServices, parent: RunRecord, agent: str | None) -> str | None:
     """As the agent's file says, where it does: a model by name, or the one of a role."""
-    wanted = yard.tools.agent(agent).model if agent is not None else None
+    wanted = services.tools.agent(agent).model if agent is not None else None
     if wanted in ROLES:
-        model = await yard.model(None, ROLES[wanted])
+        model = await services.model(None, ROLES[wanted])
         return f"{model.provider}/{model.name}"
     return wanted or parent.model
 

@@ -11,7 +11,7 @@ import msgspec
 
 from longboat.context.hooks import HookEvent, Verdict
 from longboat.core.stream import sayable
-from longboat.runtime.home import Home
+from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.turn.hooks import ask_hooks
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.tool_context import CallContext
@@ -38,7 +38,7 @@ class News(Protocol):
 class ToolCaller:
     """The tools of one turn."""
 
-    home: Home
+    services: WorkspaceServices
     record: RunRecord
     setup: TurnSetup
     problem: Callable[[str], None]
@@ -61,7 +61,7 @@ class ToolCaller:
             extra = {"run_id": run.run_id, "session_id": run.session_id}
             logger.exception("tool %s failed", part.name, extra=extra)
             result = _failed(f"{part.name} failed: {error}")
-        await self.home.asks.drop(self.record.run.run_id, part.id)
+        await self.services.asks.drop(self.record.run.run_id, part.id)
         content = sayable(result.content)
         return ToolResultPart(
             tool_call_id=part.id,
@@ -79,7 +79,7 @@ class ToolCaller:
             raise ToolError(f"A hook denies this: {before.reason}")
         arguments = arguments if before.input is None else before.input
         context = CallContext(
-            self.home,
+            self.services,
             self.record,
             part.id,
             output=news.show,
@@ -110,7 +110,7 @@ class ToolCaller:
 
     async def _ask_hooks(self, event: HookEvent, part: ToolCallPart, arguments: dict[str, Any], **more: Any) -> Verdict:
         asking = ask_hooks(
-            self.home,
+            self.services,
             self.setup.hooks,
             event,
             self.record.run,

@@ -10,8 +10,7 @@ from pathlib import Path
 from longboat.core.turn import LoopGuard
 from longboat.errors import ModelError
 from longboat.runtime.clock import now
-from longboat.runtime.home import Home
-from longboat.runtime.host import Host
+from longboat.runtime.protocols import TurnOwner, WorkspaceServices
 from longboat.runtime.tasks import together
 from longboat.runtime.turn.outbox import Outbox
 from longboat.runtime.turn.round import Round, Slot, groups
@@ -24,8 +23,8 @@ from longboat.wire.models import Message, ToolCallPart
 class ToolCalls:
     def __init__(
         self,
-        home: Home,
-        host: Host,
+        services: WorkspaceServices,
+        owner: TurnOwner,
         record: RunRecord,
         outbox: Outbox,
         *,
@@ -33,8 +32,8 @@ class ToolCalls:
         problem: Callable[[str], None],
     ) -> None:
         """`heed_stop` raises where the turn is to do nothing new; `problem` tells people of what goes wrong."""
-        self._home = home
-        self._host = host
+        self._services = services
+        self._owner = owner
         self._record = record
         self._outbox = outbox
         self._heed_stop = heed_stop
@@ -47,7 +46,9 @@ class ToolCalls:
     async def make(self, calls: list[ToolCallPart], message: Message, setup: TurnSetup, *, new: bool) -> Message:
         """The message of the results, finished. `new`: nobody has seen it yet; else a restart came in between."""
         made = self.round = Round(message, self._outbox, new=new)
-        caller = ToolCaller(home=self._home, record=self._record, setup=setup, told=self.told, problem=self._problem)
+        caller = ToolCaller(
+            services=self._services, record=self._record, setup=setup, told=self.told, problem=self._problem
+        )
         for group in groups(calls):
             self._heed_stop()
             pairs = zip(made.begin(*group), group, strict=True)
@@ -59,7 +60,7 @@ class ToolCalls:
     async def _see_call(self, caller: ToolCaller, slot: Slot, call: ToolCallPart) -> None:
         result = await caller.call(call, slot)
         slot.put(result)
-        self._host.add_call(call.name, failed=result.is_error)
+        self._owner.add_call(call.name, failed=result.is_error)
         if self._loop_guard.is_loop(call, result):
             raise ModelError(
                 f"The same call of {call.name} gave the same result again and again. Say what to do differently.",

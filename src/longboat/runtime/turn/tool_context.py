@@ -25,7 +25,8 @@ from longboat.permissions.verdict import (
     parts_of,
 )
 from longboat.runtime.clock import now
-from longboat.runtime.home import Home
+from longboat.runtime.protocols import WorkspaceServices
+from longboat.runtime.turn.sub_agents import delegate
 from longboat.runtime.workspace.info import facts
 from longboat.store.protocol import Entry, Unit, Write
 from longboat.store.rows import RunRecord, rule_from_row
@@ -57,7 +58,7 @@ def _lead_elsewhere(paths: Sequence[str]) -> bool:
 class CallContext:
     def __init__(
         self,
-        home: Home,
+        services: WorkspaceServices,
         record: RunRecord,
         call_id: str,
         *,
@@ -68,7 +69,7 @@ class CallContext:
     ) -> None:
         """`answered` hears who allowed what. `told`: instructions that this turn's model has read. `approved`: a hook
         lets the call through."""
-        self._home = home
+        self._services = services
         self._record = record
         self._call_id = call_id
         self._told = told
@@ -82,11 +83,11 @@ class CallContext:
 
     @property
     def directory(self) -> Path:
-        return self._home.directory
+        return self._services.directory
 
     @property
     def environ(self) -> Mapping[str, str]:
-        return self._home.tools.environ_of(self._record.run)
+        return self._services.tools.environ_of(self._record.run)
 
     async def permit(self, need: Need) -> Allow:
         """Deny rules, allow rules, session grants; then ask, unless this run was approved beforehand (A2)."""
@@ -125,7 +126,7 @@ class CallContext:
             parent_run_id=run.parent_run_id,
             parent_session_id=run.parent_session_id,
         )
-        await self._heed(await self._home.asks.permission(ask))
+        await self._heed(await self._services.asks.permission(ask))
         self._judge_again(need, rules)
         if need.tool != "bash" and await asyncio.to_thread(_lead_elsewhere, resolved):
             raise ToolError(f"The path of this {need.tool} was replaced while it waited for permission. Call it again.")
@@ -168,14 +169,14 @@ class CallContext:
                 raise ToolError(f"The person refused this.{reason}")
             case PermissionAnswer.ALWAYS:
                 try:
-                    await self._home.remember(answered.granted)
+                    await self._services.remember(answered.granted)
                 except (ConfigInvalid, OSError) as error:
                     # Allowed it is, for this session at least: that went on record with the answer.
                     self.output(f"[The rule could not be kept for ever: {error}]\n")
 
     def _is_readable(self, need: Need) -> bool:
         """Our own output files and the user's skills: the model was told to read them."""
-        roots = self._home.tools.readable
+        roots = self._services.tools.readable
         return (
             need.action == "read"
             and bool(need.paths)
@@ -184,35 +185,35 @@ class CallContext:
 
     def _rules(self) -> Rules:
         try:
-            return self._home.rules()
+            return self._services.rules()
         except ConfigInvalid as error:
             raise ToolError(f"The rules cannot be read: {error.message}") from None
 
     async def _grants(self) -> tuple[Rule, ...]:
         session_id = self._record.run.parent_session_id or self._record.run.session_id
-        rows = await self._home.store.read(lambda reader: reader.fetch("grants_of", session_id=session_id))
+        rows = await self._services.store.read(lambda reader: reader.fetch("grants_of", session_id=session_id))
         return tuple(map(rule_from_row, rows))
 
     async def note_read(self, path: Path, content: bytes) -> None:
-        await self._home.files.note_read(self._record.run.session_id, path, content)
-        self._home.tools.warm(path)
-        for place, text in await self._home.tools.instructions_for(path):
+        await self._services.files.note_read(self._record.run.session_id, path, content)
+        self._services.tools.warm(path)
+        for place, text in await self._services.tools.instructions_for(path):
             if place not in self._told:
                 self._told.add(place)
                 self.instructions.append(text)
 
     async def check_read(self, path: Path, content: bytes) -> None:
-        await self._home.files.check_read(self._record.run.session_id, path, content)
+        await self._services.files.check_read(self._record.run.session_id, path, content)
 
     async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
-        return await self._home.files.expect_change(self._record, path, before, after)
+        return await self._services.files.expect_change(self._record, path, before, after)
 
     async def forget_change(self, key: str) -> None:
-        await self._home.files.forget_change(key)
+        await self._services.files.forget_change(key)
 
     async def note_change(self, key: str, path: Path, before: bytes | None, after: bytes | None) -> str:
-        await self._home.files.note_change(self._record, key, path, before, after)
-        return await self._home.tools.diagnostics_after(path, after)
+        await self._services.files.note_change(self._record, key, path, before, after)
+        return await self._services.tools.diagnostics_after(path, after)
 
     async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:
         run = self._record.run
@@ -228,7 +229,7 @@ class CallContext:
             parent_run_id=run.parent_run_id,
             parent_session_id=run.parent_session_id,
         )
-        answered = await self._home.asks.question(question)
+        answered = await self._services.asks.question(question)
         self._answered(CallAnswer(answered_by=answered.answered_by))
         return answered.answer
 
@@ -239,10 +240,10 @@ class CallContext:
         body = encode_body(Change.UPDATED, todos, parent=run.parent_session_id)
         entry = Entry(bodies=(body,), session_id=run.session_id, parent_session_id=run.parent_session_id)
         writes = [Write("todos_put", params, rows=1)]
-        await self._home.store.submit(Unit(workspace_id=self._home.id, writes=writes, entries=[entry]))
+        await self._services.store.submit(Unit(workspace_id=self._services.id, writes=writes, entries=[entry]))
 
     async def delegate(self, prompt: str, *, agent: str | None) -> str:
-        return await self._home.delegate(self._record, self._call_id, prompt, agent)
+        return await delegate(self._services, self._record, self._call_id, prompt, agent)
 
     async def facts(self) -> str:
-        return await facts(self._home, self._record)
+        return await facts(self._services, self._record)

@@ -19,8 +19,7 @@ from longboat.core.turn import estimate_tokens, nearly_full, plausible
 from longboat.errors import ModelError
 from longboat.models.protocol import Finished, Model, ModelRequest, StopReason
 from longboat.runtime.clock import now
-from longboat.runtime.home import Home
-from longboat.runtime.host import Host
+from longboat.runtime.protocols import TurnOwner, WorkspaceServices
 from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.turn.hooks import announce
 from longboat.runtime.turn.mcp_prompts import filled_in
@@ -58,13 +57,13 @@ FULL = "The context window is nearly full: summarizing, then going on."
 
 
 class Turn:
-    def __init__(self, home: Home, host: Host, record: RunRecord) -> None:
-        self._home = home
-        self._host = host
+    def __init__(self, services: WorkspaceServices, owner: TurnOwner, record: RunRecord) -> None:
+        self._services = services
+        self._owner = owner
         self._record = record
         self._session_id = record.run.session_id
-        self._outbox = Outbox(home.store, home.id, self._session_id, parent=host.session.parent_id)
-        self._notices = Notices(record.run, self._outbox, host.next_message_seq)
+        self._outbox = Outbox(services.store, services.id, self._session_id, parent=owner.session.parent_id)
+        self._notices = Notices(record.run, self._outbox, owner.next_message_seq)
         self._history: list[Message] = []
         self._own: list[Message] = []
         """The assistant and tool messages of this turn."""
@@ -79,8 +78,8 @@ class Turn:
         """Tokens the provider counted, and how many messages of the history they cover."""
         self._retry = RetrySection()
         self._tool_calls = ToolCalls(
-            home,
-            host,
+            services,
+            owner,
             record,
             self._outbox,
             heed_stop=self._heed_stop,
@@ -128,7 +127,7 @@ class Turn:
             # A defect of ours must not leave the run active for ever: it ends without its last words (E1).
             log_failure("a turn could not be closed", self._record.run)
             ending = Ending(message_id=None, text="", error=f"{FAILED}: the server's log has the details.")
-            return Outcome.ERROR, self._home.asks.withdraw(self.run_id).joined(ending)
+            return Outcome.ERROR, self._services.asks.withdraw(self.run_id).joined(ending)
 
     async def _close(self, outcome: Outcome, finish: FinishPart) -> tuple[Outcome, Ending]:
         self._outbox.hold()
@@ -142,7 +141,7 @@ class Turn:
             *self._own,
             *(making.message() for making in (self._draft, self._tool_calls.round) if making is not None),
         ]
-        waiting = self._home.asks.calls(self.run_id) if outcome is Outcome.INTERRUPTED else set()
+        waiting = self._services.asks.calls(self.run_id) if outcome is Outcome.INTERRUPTED else set()
         not_run = not_begun(own, waiting)
         closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._notices.blank, not_run=not_run)
         for message, new in closing.changes:
@@ -157,16 +156,16 @@ class Turn:
         form = self._setup.form
         text = text_of(closing.answer) if form is None else form.answer or ""  # for programs: the JSON, or nothing
         ending = Ending(message_id=closing.answer.id, text=text, error=error, writes=writes, entries=entries)
-        return outcome, self._home.asks.withdraw(self.run_id).joined(ending)
+        return outcome, self._services.asks.withdraw(self.run_id).joined(ending)
 
     # The task
 
     async def _steps(self) -> StopReason:
         if self._record.options.shell is not None:
             return await self._run_shell(self._record.options.shell)
-        model = await self._home.model(self._record.model, "large")
-        self._retry = self._home.config().retry  # for all of the turn: a file that is being edited does not end it
-        self._setup = await self._home.turn_setup(self._record, model)
+        model = await self._services.model(self._record.model, "large")
+        self._retry = self._services.config().retry  # for all of the turn: a file that is being edited does not end it
+        self._setup = await self._services.turn_setup(self._record, model)
         for problem in self._setup.problems:
             self._notices.problem(problem)
         await self._read_history()
@@ -176,11 +175,11 @@ class Turn:
         await self._resume_calls()
         while True:
             self._heed_stop()
-            await self._host.drain_step(self.run_id)
+            await self._owner.drain_step(self.run_id)
             await self._announce_prompts()
             if await self._make_room(model):
                 continue  # who wanted to steer meanwhile still can
-            await self._host.send_step(self.run_id)
+            await self._owner.send_step(self.run_id)
             reason, calls = await self._step(model)
             if reason is not None and not await self._send_back():
                 return reason
@@ -188,8 +187,8 @@ class Turn:
 
     async def _read_history(self) -> None:
         """What was said so far; of a run that is resumed, its own part too, which it ends like the rest (T3)."""
-        after = max(self._host.summary_seq - 1, 0)
-        self._history = await self._home.store.read(
+        after = max(self._owner.summary_seq - 1, 0)
+        self._history = await self._services.store.read(
             lambda reader: read_messages(reader, self._session_id, after=after, limit=WHOLE)
         )
         self._own = [message for message in self._history if self._is_own(message)]
@@ -199,7 +198,7 @@ class Turn:
 
     async def _run_shell(self, command: str) -> StopReason:
         """A person's command is on record as a call that nobody had to think of: the next prompt's model reads it."""
-        self._setup = await self._home.tools.shell()
+        self._setup = await self._services.tools.shell()
         text = msgspec.json.encode({"command": command}).decode()
         call = ToolCallPart(id=new_id(), name="bash", input=text, finished=True)
         message = msgspec.structs.replace(self._notices.blank(Role.ASSISTANT), parts=(call,), finished_at=now())
@@ -215,7 +214,7 @@ class Turn:
         own = (i for i, each in enumerate(self._history) if each.run_id == self.run_id and each.role is Role.USER)
         if (place := next(own, None)) is None:
             return  # a summary has taken its place since
-        said = await filled_in(self._home.tools, self._record.run, self._history[place], self._notices.problem)
+        said = await filled_in(self._services.tools, self._record.run, self._history[place], self._notices.problem)
         self._asked.begin_with(text_of(said))
         if said is not self._history[place]:
             self._history[place] = said
@@ -241,7 +240,7 @@ class Turn:
         """Hooks may refuse the prompt that began the turn, object to one that came later, and add to both (A5)."""
         for prompt, first in self._asked.untold():
             said = await announce(
-                self._home, self._setup.hooks, self._record.run, prompt, first=first, problem=self._notices.problem
+                self._services, self._setup.hooks, self._record.run, prompt, first=first, problem=self._notices.problem
             )
             added = "".join(f"\n\n{text}" for text in said)
             self._setup = replace(self._setup, system=self._setup.system + added)
@@ -252,7 +251,7 @@ class Turn:
         Neither, if the window overflowed: then the session was summarized and the step is to be built anew.
         """
         try:
-            finished = await self._ask(model, for_model(self._history, self._host.summary_seq))
+            finished = await self._ask(model, for_model(self._history, self._owner.summary_seq))
         except ModelError as error:
             if error.code != "context_overflow" or self._summarized:
                 raise
@@ -296,7 +295,7 @@ class Turn:
         finished = await step.take(request)
         used = plausible(finished.usage)
         context = used.output_tokens + (0 if self._summarizing else used.input_tokens)
-        self._host.add_usage(self.run_id, f"{model.provider}/{model.name}", used, context=context)
+        self._owner.add_usage(self.run_id, f"{model.provider}/{model.name}", used, context=context)
         return finished
 
     async def _run_tools(self, calls: list[ToolCallPart]) -> None:
@@ -328,7 +327,7 @@ class Turn:
     async def _make_room(self, model: Model) -> bool:
         """T8: summarize before the window is full; the same run goes on. Whether that was needed."""
         counted, covered = self._counted
-        used = counted + estimate_tokens(for_model(self._history[covered:], self._host.summary_seq))
+        used = counted + estimate_tokens(for_model(self._history[covered:], self._owner.summary_seq))
         needed = nearly_full(used, model.context_window) and not self._summarized and self._can_shrink()
         if needed:
             await self._summarize(model)
@@ -336,7 +335,7 @@ class Turn:
 
     def _can_shrink(self) -> bool:
         """Whether a summary could help: there is more than the prompt (or the last summary) itself."""
-        return len(for_model(self._history, self._host.summary_seq)) > 1
+        return len(for_model(self._history, self._owner.summary_seq)) > 1
 
     async def _sum_up(self, model: Model) -> StopReason:
         """A7: a summary on request is the whole turn, and its answer. What steers meanwhile runs after it (L10)."""
@@ -359,8 +358,8 @@ class Turn:
         request = msgspec.structs.replace(request, parts=(TextPart(text=SUMMARIZE),))
         self._drop_draft()
         self._summarizing = True
-        await self._host.send_step(self.run_id)  # the summary shows the model what was folded
-        await self._ask(model, (*for_model(self._history, self._host.summary_seq), request))
+        await self._owner.send_step(self.run_id)  # the summary shows the model what was folded
+        await self._ask(model, (*for_model(self._history, self._owner.summary_seq), request))
         assert self._draft is not None
         draft = self._draft.message()
         if not text_of(draft).strip():
@@ -377,7 +376,7 @@ class Turn:
         mark = Write("session_summary", {"session_id": self._session_id, "seq": summary.seq}, rows=1)
         self._outbox.tell(summary, Change.UPDATED, writes=[put_message(summary), mark])
         # What was told will be on disk, whatever becomes of this turn: memory follows at once.
-        self._host.summary_seq = summary.seq
+        self._owner.summary_seq = summary.seq
         self._history.append(summary)
         self._counted = (0, 0)
         self._tool_calls.told.clear()
@@ -386,7 +385,7 @@ class Turn:
 
     async def _plan(self) -> str:
         """The session's todos: they outlive a summary (A7)."""
-        rows = await self._home.store.read(lambda reader: reader.fetch("todos_of", session_id=self._session_id))
+        rows = await self._services.store.read(lambda reader: reader.fetch("todos_of", session_id=self._session_id))
         items = todo_items(rows[0]) if rows else ()
         return PLAN + "\n".join(f"- [{item.state}] {item.text}" for item in items) if items else ""
 

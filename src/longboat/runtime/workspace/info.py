@@ -14,7 +14,7 @@ from longboat.config.settings import Config
 from longboat.core.history import for_model
 from longboat.core.turn import estimate_tokens
 from longboat.errors import ConfigInvalid, LongboatError
-from longboat.runtime.home import Home
+from longboat.runtime.protocols import WorkspaceServices
 from longboat.store.protocol import Reader
 from longboat.store.rows import RunRecord, read_messages, rule_from_row
 from longboat.tools.sandbox.sandbox import described
@@ -27,19 +27,19 @@ MAX_SHOWN = 20
 MAX_NAME = 100
 
 
-async def facts(home: Home, record: RunRecord) -> str:
+async def facts(services: WorkspaceServices, record: RunRecord) -> str:
     """Lines of Markdown, one for each thing."""
-    lines = [f"Longboat {__version__}", f"Workspace: {home.directory}", *_who(record)]
-    lines += await _model(home, record)
+    lines = [f"Longboat {__version__}", f"Workspace: {services.directory}", *_who(record)]
+    lines += await _model(services, record)
     try:
-        config = home.config()
+        config = services.config()
     except ConfigInvalid as error:
         return "\n".join((*lines, f"Configuration: cannot be used: {error.message}"))
-    lines += [f"Configuration files: {_files(home.directory)}", *_settings(config, record)]
-    lines.append(f"Sandbox for bash: {await described(home.tools.sandbox(config))}")
+    lines += [f"Configuration files: {_files(services.directory)}", *_settings(config, record)]
+    lines.append(f"Sandbox for bash: {await described(services.tools.sandbox(config))}")
     lines.append(f"Commands that only look run unasked: {await describe_wall()}")
-    lines.append(f"Allowed for this session: {_few(await _grants(home, record))}")
-    return "\n".join((*lines, *await _around(home)))
+    lines.append(f"Allowed for this session: {_few(await _grants(services, record))}")
+    return "\n".join((*lines, *await _around(services)))
 
 
 def _who(record: RunRecord) -> Iterator[str]:
@@ -50,12 +50,12 @@ def _who(record: RunRecord) -> Iterator[str]:
         yield f"Sub-agent of run {run.parent_run_id} in session {run.parent_session_id}"
 
 
-async def _model(home: Home, record: RunRecord) -> list[str]:
+async def _model(services: WorkspaceServices, record: RunRecord) -> list[str]:
     try:
-        model = await home.model(record.model, "large")
+        model = await services.model(record.model, "large")
     except LongboatError as error:
         return [f"Model: {error.message}"]
-    used = await home.store.read(lambda reader: _used(reader, home.id, record.run.session_id))
+    used = await services.store.read(lambda reader: _used(reader, services.id, record.run.session_id))
     share = round(100 * used / model.context_window) if model.context_window else 0
     return [
         f"Model: {model.provider}/{model.name}",
@@ -86,17 +86,17 @@ def _settings(config: Config, record: RunRecord) -> Iterator[str]:
     yield f"Hooks: {_few(config.hooks)}"
 
 
-async def _grants(home: Home, record: RunRecord) -> list[str]:
+async def _grants(services: WorkspaceServices, record: RunRecord) -> list[str]:
     session_id = record.run.parent_session_id or record.run.session_id
-    rows = await home.store.read(lambda reader: reader.fetch("grants_of", session_id=session_id))
+    rows = await services.store.read(lambda reader: reader.fetch("grants_of", session_id=session_id))
     return [rule_from_row(row).text for row in rows]
 
 
-async def _around(home: Home) -> list[str]:
-    context = home.tools.context
-    mcp = [f"{each.server} ({each.phase}, {each.tools} tools)" for each in await home.tools.mcp_shown()]
-    lsp = [f"{each.server} ({each.state})" for each in await home.tools.lsp_shown()]
-    jobs = [f"{each.id} ({each.state.value}): {each.command}" for each in home.tools.jobs_shown()]
+async def _around(services: WorkspaceServices) -> list[str]:
+    context = services.tools.context
+    mcp = [f"{each.server} ({each.phase}, {each.tools} tools)" for each in await services.tools.mcp_shown()]
+    lsp = [f"{each.server} ({each.state})" for each in await services.tools.lsp_shown()]
+    jobs = [f"{each.id} ({each.state.value}): {each.command}" for each in services.tools.jobs_shown()]
     return [
         f"MCP servers: {_few(mcp)}",
         f"Language servers started: {_few(lsp)}",

@@ -1,6 +1,6 @@
-"""What sessions find in the workspace they live in (longboat.runtime.home.Home), apart from the sessions themselves.
+"""The services of a workspace that its sessions and turns use: configuration, models, rules, tools, asks, file history.
 
-Owns the workspace's configuration, models, rules, tools, asks and books. Must not know actors, streams or clients.
+Implements longboat.runtime.protocols.WorkspaceServices. Must not know actors, streams or clients.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from longboat.errors import ConfigInvalid, ModelError
 from longboat.models.protocol import Model, ModelRole
 from longboat.permissions.verdict import RuleInvalid, Rules
 from longboat.runtime.archive.archive import Archive
+from longboat.runtime.protocols import SessionHost
 from longboat.runtime.session.file_history import FileHistory
 from longboat.runtime.session.undo import UndoHistory
 from longboat.runtime.tasks import Tasks
@@ -40,7 +41,7 @@ from longboat.wire.events import Change, encode_body
 from longboat.wire.requests import Approve
 
 
-class Household:
+class Services:
     def __init__(
         self,
         workspace_id: str,
@@ -52,7 +53,9 @@ class Household:
         tools: Iterable[Tool],
         logins: Logins,
         output_files: OutputFiles,
+        host: SessionHost,
     ) -> None:
+        self.host = host
         self.id = workspace_id
         self.directory = directory
         self.store = store
@@ -70,22 +73,22 @@ class Household:
             logins=logins,
             output_files=output_files,
             extra=tools,
-            tell=self._tell,
+            tell=self.tell,
         )
-        self.sights = FileBrowser(self.id, directory, self.tools, store, self.files)
-        self._models = models
-        self.config_watcher = ConfigWatcher(directory, models, self.tasks, self._tell)
+        self.browse = FileBrowser(self.id, directory, self.tools, store, self.files)
+        self.models = models
+        self.config_watcher = ConfigWatcher(directory, models, self.tasks, self.tell)
         self._private = private_rules(directory, settings)
 
     def config(self) -> Config:
-        return self._models.config(self.directory)
+        return self.models.config(self.directory)
 
     async def model(self, name: str | None, role: ModelRole) -> Model:
         if not self.directory.is_dir():
             raise ModelError(
                 f"{self.directory} does not exist any more.", title="The directory is gone", code="directory_gone"
             )
-        return await self._models.model(self.directory, name, role)
+        return await self.models.model(self.directory, name, role)
 
     async def model_of(self, command: Command) -> str | None:
         """The model that a command asks for, by its name."""
@@ -94,7 +97,7 @@ class Household:
         model = await self.model(None, "small")
         return f"{model.provider}/{model.name}"
 
-    def asks_a_server(self, prompt: str) -> bool:
+    def uses_mcp_prompt(self, prompt: str) -> bool:
         """Whether an MCP server is asked for the text of the prompt when its turn starts."""
         call = call_in(prompt)
         if call is None:
@@ -136,7 +139,7 @@ class Household:
             return False
         return self.directory.is_dir()
 
-    def _tell(self, event: msgspec.Struct) -> None:
+    def tell(self, event: msgspec.Struct) -> None:
         """Something happened that nobody waits for. A store that fails just now leaves it untold."""
         entry = Entry(bodies=(encode_body(Change.UPDATED, event),), session_id=None)
         future = self.store.submit(Unit(workspace_id=self.id, entries=[entry], durable=False))

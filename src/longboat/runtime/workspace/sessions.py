@@ -6,15 +6,15 @@ Owns that there is never a second actor for a session, and none for one that was
 import msgspec
 
 from longboat.errors import SessionNotFound
-from longboat.runtime.home import Home
+from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.session.actor import SessionActor
 from longboat.store.rows import session_from_row
 from longboat.wire.models import Run
 
 
 class Sessions:
-    def __init__(self, home: Home) -> None:
-        self._home = home
+    def __init__(self, services: WorkspaceServices) -> None:
+        self._services = services
         self._actors: dict[str, SessionActor] = {}
         self._deletions = 0
         self._leaving = False
@@ -45,9 +45,9 @@ class Sessions:
         if actor is not None:
             return actor
         deletions = self._deletions
-        home = self._home
-        rows = await home.store.read(
-            lambda reader: reader.fetch("session_by_id", session_id=session_id, workspace_id=home.id)
+        services = self._services
+        rows = await services.store.read(
+            lambda reader: reader.fetch("session_by_id", session_id=session_id, workspace_id=services.id)
         )
         if deletions != self._deletions:
             return await self.get(session_id)  # what was read may be gone since
@@ -55,7 +55,7 @@ class Sessions:
             raise SessionNotFound(session_id)
         if session_id not in self._actors:  # somebody else may have been faster
             self._actors[session_id] = SessionActor(
-                home,
+                services,
                 session_from_row(rows[0]),
                 last_message=rows[0]["last_message"],
                 summary_seq=rows[0]["summary_seq"],
@@ -67,10 +67,10 @@ class Sessions:
         self._actors.pop(session_id, None)
         self._deletions += 1
 
-    def placed(self, run: Run) -> Run:
+    def with_position(self, run: Run) -> Run:
         """The run with its present place in the queue, which only memory knows."""
         actor = self._actors.get(run.session_id)
-        return actor.placed(run) if actor is not None else msgspec.structs.replace(run, position=None)
+        return actor.live.with_position(run) if actor is not None else msgspec.structs.replace(run, position=None)
 
     def refuse(self) -> None:
         """The server is leaving: take no new prompts and start nothing more; what is queued stays queued."""
@@ -81,7 +81,7 @@ class Sessions:
     async def wind_down(self) -> None:
         """After `refuse`: until no turn runs and all cancels are done."""
         for actor in list(self._actors.values()):
-            await actor.wait_until(lambda state: state.leaving and not state.busy and not state.covered)
+            await actor.live.wait_until(lambda state: state.leaving and not state.busy and not state.covered)
 
     def interrupt(self) -> None:
         for actor in self._actors.values():

@@ -37,12 +37,11 @@ from longboat.runtime.session.submit import (
 )
 from longboat.runtime.store_retry import RESTORE_S, retry_store
 from longboat.runtime.turn.hooks import tell_finished
-from longboat.runtime.turn.sub_agents import delegate
 from longboat.runtime.workspace.location import Place
 from longboat.runtime.workspace.models import ModelPool
 from longboat.runtime.workspace.presence import Presence
 from longboat.runtime.workspace.run_waiters import RunWaiters
-from longboat.runtime.workspace.services import Household
+from longboat.runtime.workspace.services import Services
 from longboat.runtime.workspace.sessions import Sessions
 from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
 from longboat.store.rows import (
@@ -85,7 +84,7 @@ CLOSE_S = 1.5
 """How long jobs, MCP and language servers have to end: with the rest, within what B5 allows."""
 
 
-class Workspace(Household):
+class Workspace:
     def __init__(
         self,
         place: Place,
@@ -98,28 +97,34 @@ class Workspace(Household):
         output_files: OutputFiles,
         on_free: Callable[["Workspace"], None],
     ) -> None:
-        super().__init__(
-            place.workspace_id,
-            place.path,
+        self.id = place.workspace_id
+        self.directory = place.path
+        self.services = services = Services(
+            self.id,
+            self.directory,
             settings=settings,
             store=store,
             models=models,
             tools=tools,
             logins=logins,
             output_files=output_files,
+            host=self,
         )
+        self.store = store
+        self.tools = services.tools
+        self.asks = services.asks
+        self.ledger = services.ledger
+        self.browse = services.browse
+        self.archive = services.archive
         self.closing = False
         self._place = place
         self._on_free = on_free
-        self.presence = Presence(store, self.id, settings, self.config_watcher, on_free=self.settled)
-        self.sessions = Sessions(self)
+        self.presence = Presence(store, self.id, settings, services.config_watcher, on_free=self.settled)
+        self.sessions = Sessions(services)
         self._waits = RunWaiters()
         self._entering = 0
 
-    # Home, for the sessions
-
-    async def delegate(self, parent: RunRecord, call_id: str, prompt: str, agent: str | None) -> str:
-        return await delegate(self, parent, call_id, prompt, agent)
+    # For the sessions (longboat.runtime.protocols.SessionHost)
 
     def run_accepted(self, run_id: str, session_id: str) -> None:
         self._waits.accepted(run_id, session_id)
@@ -127,8 +132,8 @@ class Workspace(Household):
     def run_finished(self, run: Run) -> None:
         self._waits.finished(run.run_id)
         with suppress(ConfigInvalid):
-            if self.config().hooks:
-                self.tasks.spawn(self._tell_hooks(run), name=f"run_finished hooks of {run.run_id}")
+            if self.services.config().hooks:
+                self.services.tasks.spawn(self._tell_hooks(run), name=f"run_finished hooks of {run.run_id}")
                 return
         self.tools.environments.release(run.run_id)
 
@@ -136,7 +141,7 @@ class Workspace(Household):
         """They are only told; the workspace stays open for them (A5)."""
         try:
             with suppress(ConfigInvalid, WorkspaceClosing), self._staying():
-                await tell_finished(self, read_hooks(self.config().hooks), run)
+                await tell_finished(self.services, read_hooks(self.services.config().hooks), run)
         finally:
             self.tools.environments.release(run.run_id)
 
@@ -159,7 +164,7 @@ class Workspace(Household):
             id=self.id,
             path=str(self.directory),
             created_at=self._place.created_at,
-            ready=self.is_ready(),
+            ready=self.services.is_ready(),
             busy=self.sessions.runs_active > 0,
             clients=tuple(client_from_row(row) for row in rows),
         )
@@ -168,14 +173,14 @@ class Workspace(Household):
         """Who would answer a prompt that names this model, or none."""
         busy = self.sessions.runs_active > 0
         try:
-            model = await self.model(name, "large")
+            model = await self.services.model(name, "large")
         except LongboatError as error:
             return AgentInfo(model=None, provider=None, ready=False, busy=busy, problem=error.message)
-        advice = self._models.advice(self.directory, model) if name is None else None
+        advice = self.services.models.advice(self.directory, model) if name is None else None
         return AgentInfo(model=model.name, provider=model.provider, ready=True, busy=busy, advice=advice)
 
     async def models(self) -> ModelPage:
-        return await self._models.offered(self.directory)
+        return await self.services.models.offered(self.directory)
 
     # Sessions
 
@@ -262,7 +267,7 @@ class Workspace(Household):
             busy=state.busy,
             active_run_id=state.active.run_id if state.active is not None else None,
             queued=len(state.waiting),
-            undone=await self.undo.undone(session_id),
+            undone=await self.services.undo.undone(session_id),
         )
 
     # Runs
@@ -272,8 +277,8 @@ class Workspace(Household):
         name = command_name_in(request.prompt)
         command = await self.tools.command(name) if name is not None else None
         if command is not None:
-            record = with_command(record, command, model=await self.model_of(command))
-        return await self.accept(queued_alone(record) if self.asks_a_server(record.run.prompt) else record)
+            record = with_command(record, command, model=await self.services.model_of(command))
+        return await self.accept(queued_alone(record) if self.services.uses_mcp_prompt(record.run.prompt) else record)
 
     async def accept(self, record: RunRecord) -> Accepted:
         if self.sessions.leaving:
@@ -295,16 +300,16 @@ class Workspace(Household):
         known = await self.ledger.record(record.run.run_id)
         if known.run.session_id != record.run.session_id or known.fingerprint != record.fingerprint:
             raise RunIdTaken(record.run.run_id)
-        run = self.sessions.placed(known.run)
+        run = self.sessions.with_position(known.run)
         return Accepted(run_id=run.run_id, seq=run.seq, state=run.state, position=run.position)
 
     async def runs(self, *, state: RunState | None, session_id: str | None, limit: int, after: str | None) -> RunPage:
         page = await self.ledger.runs(state=state, session_id=session_id, limit=limit, after=after)
-        return RunPage(items=tuple(self.sessions.placed(run) for run in page.items), next=page.next)
+        return RunPage(items=tuple(self.sessions.with_position(run) for run in page.items), next=page.next)
 
     async def run(self, run_id: str, *, wait_s: float = 0) -> Run:
         await self._waits.wait(run_id, wait_s)
-        return self.sessions.placed((await self.ledger.record(run_id)).run)
+        return self.sessions.with_position((await self.ledger.record(run_id)).run)
 
     async def cancel_run(self, run_id: str, by: str | None = None) -> Run:
         with self._staying():
@@ -313,7 +318,7 @@ class Workspace(Household):
                 run = await (await self.sessions.get(session_id)).cancel_run(run_id, by)
                 if run is not None:
                     return run
-            return self.sessions.placed((await self.ledger.record(run_id)).run)
+            return self.sessions.with_position((await self.ledger.record(run_id)).run)
 
     async def edit_run(self, run_id: str, request: EditRun) -> Run:
         name = command_name_in(request.prompt or "")
@@ -337,7 +342,7 @@ class Workspace(Household):
             return await (await self.sessions.get(session_id)).clear_queue(by)
 
     async def queued(self, session_id: str) -> RunPage:
-        return RunPage(items=tuple((await self.sessions.get(session_id)).queued()))
+        return RunPage(items=tuple((await self.sessions.get(session_id)).live.queued()))
 
     # MCP servers
 
@@ -346,7 +351,7 @@ class Workspace(Household):
             told = await self.tools.mcp_login(server, request.redirect_url)
             if told.authorization_url is not None:
                 self._entering += 1
-                self.tasks.spawn(self._wait_logged_in(server), name=f"login to {server}")
+                self.services.tasks.spawn(self._wait_logged_in(server), name=f"login to {server}")
             return told
 
     async def _wait_logged_in(self, server: str) -> None:
@@ -378,7 +383,7 @@ class Workspace(Household):
         """Take up the unfinished runs that the store has (B6)."""
         left = await self.ledger.unfinished()
         try:
-            resume = self.config().on_restart is OnRestart.RESUME
+            resume = self.services.config().on_restart is OnRestart.RESUME
         except ConfigInvalid:
             resume = False
         for session_id in dict.fromkeys((*left.runs, *left.damaged)):
@@ -396,10 +401,10 @@ class Workspace(Household):
         self.presence.claims.close()
         self._waits.close()
         self.presence.hub.close()
-        self.config_watcher.close()
+        self.services.config_watcher.close()
 
     async def aclose(self) -> None:
-        await self.tasks.aclose()
+        await self.services.tasks.aclose()
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self.tools.aclose()

@@ -17,14 +17,14 @@ Most = Annotated[int, QueryParameter(ge=1, le=200, description="How many items a
 @get(W + "/files")
 async def list_files(request: HttpRequest, path: Path = ".", everything: All = False) -> FilePage:
     """What is in a directory of the workspace, sorted by name, at most 1000 names."""
-    return await (await workspace_of(request)).sights.files(path, everything=everything)
+    return await (await workspace_of(request)).browse.files(path, everything=everything)
 
 
 @get(W + "/search")
 async def search_files(request: HttpRequest, wanted: Query = "", limit: Most = 50) -> FoundPage:
     """Files whose path holds the query or at least its letters in order, the best first. For completion: the list of
     files may be a few seconds old."""
-    return await (await workspace_of(request)).sights.search(wanted, limit=limit)
+    return await (await workspace_of(request)).browse.search(wanted, limit=limit)
 
 
 @get(W + "/diff")
@@ -33,7 +33,7 @@ async def show_diff(
 ) -> DiffPage:
     """What the agent's tools changed in files, in a session or in one run, as unified diffs; without what was
     undone. What shell commands did is not recorded."""
-    return await (await workspace_of(request)).sights.diff(session_id=session_id, run_id=run_id)
+    return await (await workspace_of(request)).browse.diff(session_id=session_id, run_id=run_id)
 
 
 HANDLERS = [list_files, search_files, show_diff]
