@@ -13,7 +13,7 @@ from mirror import log_of
 from longboat.errors import ServerLeaving, SessionNotFound, WorkspaceClosing
 from longboat.models.protocol import Model
 from longboat.runtime.app import App, open_app
-from longboat.runtime.workspace.claims import Claims
+from longboat.runtime.workspace.presence import Claims
 from longboat.runtime.workspace.workspace import Workspace
 from longboat.store.protocol import Unit
 from longboat.testing import Gate, Pause, Say, ScriptedModel

@@ -15,7 +15,6 @@ from pydantic_ai.tools import ToolDefinition
 from longboat.models.call_ids import nine, usual
 from longboat.models.general import Endpoint
 from longboat.models.protocol import ModelRequest
-from longboat.models.pydantic_signature import unpack
 from longboat.models.sight import is_image
 from longboat.wire import models as wire
 
@@ -114,3 +113,14 @@ def _arguments(text: str) -> str:
         return text if isinstance(json.loads(text), dict) else "{}"
     except (ValueError, RecursionError):
         return "{}"
+
+
+def pack(part_id: str | None, secret: str) -> str:
+    return secret if part_id is None else json.dumps({"id": part_id, "signature": secret})
+
+
+def unpack(packed: str) -> tuple[str | None, str]:
+    if not packed.startswith("{"):
+        return None, packed
+    fields = json.loads(packed)
+    return fields["id"], fields["signature"]

@@ -6,7 +6,7 @@ from pydantic_ai import exceptions as theirs
 from pydantic_ai import messages as pai
 
 from longboat.models.protocol import ModelEvent, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, ToolCallStart
-from longboat.models.pydantic_signature import pack
+from longboat.models.pydantic_request import pack
 from longboat.wire import models as wire
 
 

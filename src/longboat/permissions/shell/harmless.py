@@ -7,7 +7,6 @@ know rules or where the workspace is: it says which words are paths, and the cal
 import re
 from collections.abc import Sequence
 
-from longboat.permissions.shell.git_formats import runs_nothing
 from longboat.permissions.shell.option_tables import COREUTILS, DATE, GIT, GREP, LOOKERS, LS, RG, TREE
 from longboat.permissions.shell.options import CommandLine, Options, read_command_line
 from longboat.permissions.shell.script import Command, Kind, Word, plain_name
@@ -198,3 +197,27 @@ _SPECIAL = {
     "tree": _tree,
     "wait": _no_words,
 }
+
+
+_ANY_WORD = r"[A-Za-z0-9_=,:;.*+ -]*"
+_PERSON = r"[ac](?:n|N|e|E|l|L|d|D|r|t|i|I|s|h)"
+_OF_COMMITS = re.compile(
+    rf"""%% | %[-+ ]?(?:
+        n | x[0-9A-Fa-f]{{2}} | [HhTtPpDdSesfbBNm] | {_PERSON} | g[DdsnNeE]
+        | C(?:red|green|blue|reset | \({_ANY_WORD}\)) | w\({_ANY_WORD}\) | (?:<|>|>>|><)\|?\({_ANY_WORD}\)
+        | \((?:trailers|decorate)(?::[^()%]*)?\)
+    )""",
+    re.VERBOSE,
+)
+_ATOMS = r"""
+    HEAD|align|authordate|authoremail|authorname|author|body|color|committerdate|committeremail|committername|committer
+    |contents|creatordate|creator|deltabase|else|end|if|numparent|objectname|objectsize|objecttype|parent|push|refname
+    |subject|symref|then|tree|upstream|worktreepath
+"""
+_OF_REFS = re.compile(rf"%(?:%|[0-9A-Fa-f]{{2}}|\(\*?(?:{_ATOMS})(?::{_ANY_WORD})?\))", re.VERBOSE)
+
+
+def runs_nothing(subcommand: str, text: str) -> bool:
+    """Whether this value of `--format` or `--pretty` has no placeholder but known ones."""
+    known = _OF_REFS if subcommand == "branch" else _OF_COMMITS
+    return "%" not in known.sub("", text)

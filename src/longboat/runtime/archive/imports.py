@@ -20,7 +20,7 @@ from longboat.core.history import calls_of, is_object
 from longboat.errors import BadInput
 from longboat.runtime.archive.exports import LISTS
 from longboat.runtime.archive.transcript import TITLE_LENGTH, Transcript, copied, inscribe, new_session
-from longboat.runtime.session.account import usage_write
+from longboat.runtime.session.unit_builder import usage_write
 from longboat.store.protocol import Store, Unit, Write
 from longboat.store.rows import import_run
 from longboat.tools.files.images import MEDIA_TYPES, flaw

@@ -38,11 +38,10 @@ from longboat.core.state import SessionState
 from longboat.errors import CancelNotDurable, StoreUnavailable
 from longboat.runtime import store_retry
 from longboat.runtime.protocols import WorkspaceServices
-from longboat.runtime.session.account import enter, title_write
 from longboat.runtime.session.live_session import Cover, LiveSession
 from longboat.runtime.session.mailbox import Mailbox
 from longboat.runtime.session.titles import write_title
-from longboat.runtime.session.unit_builder import NO_TURN, Ending, UnitBuilder
+from longboat.runtime.session.unit_builder import NO_TURN, Ending, UnitBuilder, record_effects, title_write
 from longboat.runtime.session.usage import NOTHING
 from longboat.runtime.store_retry import retry_store
 from longboat.runtime.turn.outcome import Stop
@@ -175,7 +174,7 @@ class CommandLoop:
         used, self.live.used = self.live.used, NOTHING
         try:
             busy = self.live.state.busy, after.busy
-            session = enter(builder, self.live.row, effects, used, busy=busy, folded=self.live.folded)
+            session = record_effects(builder, self.live.row, effects, used, busy=busy, folded=self.live.folded)
             await self._services.store.submit(builder.unit())
         except BaseException:
             self.live.used = used + self.live.used

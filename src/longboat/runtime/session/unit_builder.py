@@ -26,6 +26,7 @@ from longboat.core.effects import (
 )
 from longboat.core.state import SessionState
 from longboat.runtime.clock import now
+from longboat.runtime.session.usage import UsageTally
 from longboat.store.protocol import Entry, Unit, Write
 from longboat.store.rows import RunRecord, insert_run, put_message, update_run
 from longboat.wire.events import Change, encode_body
@@ -43,6 +44,7 @@ from longboat.wire.models import (
     RunState,
     Session,
     TextPart,
+    Usage,
 )
 
 
@@ -241,3 +243,73 @@ class UnitBuilder:
     def _entry(self, bodies: tuple[bytes, ...], *, run_seq: int | None = None) -> Entry:
         session = self._session
         return Entry(bodies=bodies, session_id=session.id, parent_session_id=session.parent_id, run_seq=run_seq)
+
+
+TITLE_LENGTH = 80
+
+
+def record_effects(
+    builder: UnitBuilder,
+    session: Session,
+    effects: Iterable[Effect],
+    used: UsageTally,
+    *,
+    busy: tuple[bool, bool],
+    folded: Mapping[str, Message],
+) -> Session:
+    """Fill the builder with the effects and what was used; returns the session as it will be.
+
+    `busy`: before and after. `folded`: the messages of prompts that were folded, which may be withdrawn.
+    """
+    before, after = busy
+    named = _with_usage(builder, session, used)
+    if after and not before:
+        named = msgspec.structs.replace(named, updated_at=builder.at)
+        builder.add(Write("session_touch", {"session_id": session.id, "updated_at": builder.at}, rows=1))
+    told = session
+    if before and not after:
+        # Told before the terminal event: who has seen that may rely on everything else.
+        told = named
+        builder.tell(Change.UPDATED, msgspec.structs.replace(named, busy=False))
+    for effect in effects:
+        if isinstance(effect, PromptWithdrawn):
+            builder.withdraw(folded[effect.run_id])
+        builder.book(effect)
+    if (title := _title(named, builder)) is not None:
+        named = msgspec.structs.replace(named, title=title, updated_at=builder.at)
+        builder.add(title_write(named))
+    if named is not told or (after and not before):
+        builder.tell(Change.UPDATED, msgspec.structs.replace(named, busy=after))
+    return named
+
+
+def _with_usage(builder: UnitBuilder, session: Session, used: UsageTally) -> Session:
+    if (usage := used.usage) != Usage():
+        context = session.context_tokens if used.context is None else used.context
+        session = msgspec.structs.replace(
+            session, usage=session.usage + usage, context_tokens=context, updated_at=builder.at
+        )
+        builder.add(usage_write(session, usage))
+    for write in used.writes(session, builder.at):
+        builder.add(write)
+    return session
+
+
+def _title(session: Session, builder: UnitBuilder) -> str | None:
+    """A session without a title takes its first prompt's first line; the small model may find a better one."""
+    first = next((builder.record(run_id) for run_id in builder.prompts), None)
+    if first is None or (session.title and (first.options.shell is not None or not session.title.startswith("!"))):
+        return None  # one that began with a person's command is named after the first prompt
+    prompt = first.run.prompt.strip()
+    return prompt.splitlines()[0][:TITLE_LENGTH].strip() if prompt else "Attachment"
+
+
+def title_write(session: Session) -> Write:
+    params = {"session_id": session.id, "title": session.title, "updated_at": session.updated_at}
+    return Write("session_title", params, rows=1)
+
+
+def usage_write(session: Session, used: Usage) -> Write:
+    told = {"updated_at": session.updated_at, "context_tokens": session.context_tokens}
+    params = {"session_id": session.id, **told, **msgspec.structs.asdict(used)}
+    return Write("session_usage", params, rows=1)

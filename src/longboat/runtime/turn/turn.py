@@ -11,11 +11,10 @@ from dataclasses import replace
 import msgspec
 
 from longboat.config.settings import RetrySection
-from longboat.core.asked import Asked
 from longboat.core.history import calls_of, close_message, close_turn, for_model, not_begun, text_of
 from longboat.core.prompts import GO_ON, PLAN, SUMMARIZE
 from longboat.core.stream import Draft
-from longboat.core.turn import estimate_tokens, nearly_full, plausible
+from longboat.core.turn import Asked, estimate_tokens, nearly_full, plausible
 from longboat.errors import ModelError
 from longboat.models.protocol import Finished, Model, ModelRequest, StopReason
 from longboat.runtime.clock import now

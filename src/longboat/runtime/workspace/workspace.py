@@ -20,6 +20,7 @@ from longboat.errors import (
     RunNotEditable,
     ServerLeaving,
     SessionDamaged,
+    SessionIdTaken,
     SessionNotFound,
     StoreDamaged,
     WorkspaceClosing,
@@ -40,9 +41,8 @@ from longboat.runtime.turn.hooks import tell_finished
 from longboat.runtime.workspace.location import Place
 from longboat.runtime.workspace.models import ModelPool
 from longboat.runtime.workspace.presence import Presence
-from longboat.runtime.workspace.run_waiters import RunWaiters
 from longboat.runtime.workspace.services import Services
-from longboat.runtime.workspace.sessions import Sessions
+from longboat.runtime.workspace.sessions import RunWaiters, Sessions
 from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
 from longboat.store.rows import (
     RunRecord,
@@ -54,7 +54,7 @@ from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
 from longboat.wire import models as wire
 from longboat.wire.events import Change, encode_body
-from longboat.wire.ids import new_id
+from longboat.wire.ids import check_session_id, new_id
 from longboat.wire.listings import ModelPage
 from longboat.wire.models import (
     Accepted,
@@ -202,6 +202,26 @@ class Workspace:
         entry = Entry(bodies=(body,), session_id=session.id, parent_session_id=parent)
         await self.store.submit(Unit(workspace_id=self.id, writes=[insert_session(session)], entries=[entry]))
         return session
+
+    async def open_session(self, request: CreateSession) -> tuple[Session, bool]:
+        """The session a client asks for, and whether it is new. Asking again under the id that the client chose gives
+        the same session; it is not compared, because it may have been renamed since."""
+        if request.session_id is None:
+            return await self.create_session(request), True
+        session_id = check_session_id(request.session_id)
+        try:
+            return await self.create_session(request), True
+        except UniqueViolated:
+            known = await self._known_session(session_id)
+        if known.parent_id is not None:
+            raise SessionIdTaken(session_id)
+        return known, False
+
+    async def _known_session(self, session_id: str) -> Session:
+        try:
+            return await self.session(session_id)
+        except SessionNotFound:
+            raise SessionIdTaken(session_id) from None  # of another workspace
 
     async def session(self, session_id: str) -> Session:
         return (await self.sessions.get(session_id)).session

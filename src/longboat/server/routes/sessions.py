@@ -5,7 +5,6 @@ from typing import Annotated
 from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath, QueryParameter
 
-from longboat.runtime.workspace.founding import found
 from longboat.server.bodies import read_body
 from longboat.server.routes.request import After, HttpRequest, Limit, W, accepted, takes, workspace_of
 from longboat.wire.models import Accepted, MessagePage, Session, SessionPage
@@ -39,7 +38,7 @@ async def create_session(request: HttpRequest) -> Response[Session]:
     """Create a session. No body means no title. With a `session_id` of your own it is safe to repeat: 201 if the
     session is new, 200 with the session as it is now if it is there already, whatever its title has become."""
     wanted = await read_body(request, CreateSession)
-    session, new = await found(await workspace_of(request), wanted)
+    session, new = await (await workspace_of(request)).open_session(wanted)
     return Response(session, status_code=201 if new else 200)
 
 

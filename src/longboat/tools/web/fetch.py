@@ -11,7 +11,6 @@ from longboat.permissions.verdict import Need
 from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
-from longboat.tools.web.html import readable
 from longboat.tools.web.http import Page, Web
 
 MAX_BYTES = 5 * 1024 * 1024
@@ -81,3 +80,20 @@ def _decoded(body: bytes, charset: str | None) -> str:
 def _named_within(html: bytes) -> str | None:
     match = _META_CHARSET.search(html[:4096])
     return match.group(1).decode("ascii") if match else None
+
+
+_BLANK_LINES = re.compile(r"\n\s*\n\s*\n")
+
+
+def readable(html: str, *, url: str, style: Literal["markdown", "text"]) -> str:
+    """The page's content; links are made absolute by `url`. Takes a while for long pages: call it off the loop."""
+    from html_to_markdown import ConversionOptions, InlineDataMedia, OutputFormat, convert
+
+    options = ConversionOptions(
+        output_format=OutputFormat.MARKDOWN if style == "markdown" else OutputFormat.PLAIN,
+        extract_metadata=False,
+        skip_images=True,
+        inline_data_media=InlineDataMedia.DROP_ELEMENT,
+        base_url=url,
+    )
+    return _BLANK_LINES.sub("\n\n", convert(html, options).content or "").strip()
