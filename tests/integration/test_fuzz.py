@@ -1,5 +1,8 @@
 """`make fuzz`, shortly: the reader of shell commands against bash and real programs; and that the fuzzer can fail."""
 
+import os
+import select
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -11,6 +14,7 @@ from fuzz.mutation import Source
 from fuzz.options import programs
 from fuzz.rounds import Fuzzer, sandbox_of
 from fuzz.sandbox import Changed, Sandbox, unavailable
+from fuzz.syscalls import Listener, Notice
 from fuzz.workspace import Workspace, make_workspace
 
 from longboat.permissions.shell.script import Script, parse
@@ -126,6 +130,26 @@ def test_whatever_a_text_tries_nothing_changes_and_everything_is_noted(workspace
     assert names[0] == "bash"
     assert sorted(names[1:]) == sorted(["touch", "mkdir", "rm", "mv", "ln", "chmod", "touch"])
     assert {each.environ["PATH"] for each in seen.executed} == {environ["PATH"]}
+
+
+def test_of_a_process_that_was_killed_in_its_call_nothing_is_noted(
+    workspace: Workspace, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its memory is gone before it is read: what was read is not what it asked for."""
+    receive = Listener.receive
+
+    def receive_and_kill(self: Listener) -> Notice | None:
+        notice = receive(self)
+        if notice is not None:
+            process = os.pidfd_open(notice.pid)
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+            select.select([process], [], [])
+            os.close(process)
+        return notice
+
+    monkeypatch.setattr(Listener, "receive", receive_and_kill)
+    seen = sandbox.run("/bin/touch", ("touch", "new"), {"PATH": "/usr/bin:/bin"}, workspace.directory)
+    assert (seen.executed, seen.changed) == ([], [])
 
 
 def test_what_does_not_end_is_cut_off(workspace: Workspace, sandbox: Sandbox) -> None:
