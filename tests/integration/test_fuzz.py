@@ -13,8 +13,7 @@ from fuzz.minimising import minimise
 from fuzz.mutation import Source
 from fuzz.options import programs
 from fuzz.rounds import Fuzzer, sandbox_of
-from fuzz.sandbox import Changed, Sandbox, unavailable
-from fuzz.syscalls import Listener, Notice
+from fuzz.sandbox import Changed, Sandbox, _Memory, unavailable
 from fuzz.workspace import Workspace, make_workspace
 
 from longboat.permissions.shell.script import Script, parse
@@ -135,19 +134,17 @@ def test_whatever_a_text_tries_nothing_changes_and_everything_is_noted(workspace
 def test_of_a_process_that_was_killed_in_its_call_nothing_is_noted(
     workspace: Workspace, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its memory is gone before it is read: what was read is not what it asked for."""
-    receive = Listener.receive
+    """Its memory is gone between the look at it and the answer: what was read is not what it asked for."""
+    open_memory = _Memory.__init__
 
-    def receive_and_kill(self: Listener) -> Notice | None:
-        notice = receive(self)
-        if notice is not None:
-            process = os.pidfd_open(notice.pid)
-            signal.pidfd_send_signal(process, signal.SIGKILL)
-            select.select([process], [], [])
-            os.close(process)
-        return notice
+    def open_and_kill(self: _Memory, pid: int) -> None:
+        open_memory(self, pid)
+        process = os.pidfd_open(pid)
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+        select.select([process], [], [])
+        os.close(process)
 
-    monkeypatch.setattr(Listener, "receive", receive_and_kill)
+    monkeypatch.setattr(_Memory, "__init__", open_and_kill)
     seen = sandbox.run("/bin/touch", ("touch", "new"), {"PATH": "/usr/bin:/bin"}, workspace.directory)
     assert (seen.executed, seen.changed) == ([], [])
 
