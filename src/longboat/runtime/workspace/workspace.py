@@ -27,7 +27,7 @@ from longboat.errors import (
     WorkspaceClosing,
 )
 from longboat.runtime.clock import now
-from longboat.runtime.session import damaged
+from longboat.runtime.session import damaged_sessions
 from longboat.runtime.session.submit import (
     command_name_in,
     queued_alone,
@@ -233,7 +233,7 @@ class Workspace:
                 actor = await self.sessions.get(session_id)
             except SessionDamaged:
                 await self._delete_children(session_id)
-                await damaged.delete(self.store, self.id, session_id)
+                await damaged_sessions.delete(self.store, self.id, session_id)
                 self.sessions.deleted(session_id)
             else:
                 await actor.delete(partial(self._delete_children, session_id))
@@ -406,7 +406,7 @@ class Workspace:
                 actor = await self.sessions.get(session_id)
                 await retry_store(partial(actor.restore, left.runs[session_id], resume=resume), for_s=RESTORE_S)
             except (SessionDamaged, StoreDamaged) as error:  # it costs this session, and no other (D12)
-                await damaged.end_runs(self.store, self.id, session_id, error, asks=self.asks)
+                await damaged_sessions.end_runs(self.store, self.id, session_id, error, asks=self.asks)
 
     def close(self) -> None:
         """End the streams and the clocks. From here on this object refuses; the app opens a new one when asked."""
