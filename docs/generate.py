@@ -1,6 +1,6 @@
 """Writes the pages generated from the code: `protocol.md` from the wire types, `states.md` from the lifecycle's table,
 `commands.md` from the command line's help, `reference.md` from the routes and the client, and the keys in
-`configuration.md` from the schema.
+`configuration.md` from the schema, and the rooms in `architecture.md` from the packages.
 
 python docs/generate.py            write them
 python docs/generate.py --check    exit 1 and name each stale page; write nothing
@@ -20,6 +20,7 @@ import msgspec
 from manual import commands, configuration
 from markup import one_line, page, sentences, table
 from reference import reference
+from rooms import architecture
 
 from longboat import errors
 from longboat.core import lifecycle
@@ -265,6 +266,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
     "reference.md": reference,
     "configuration.md": configuration,
+    "architecture.md": architecture,
 }
 
 
