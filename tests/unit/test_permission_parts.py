@@ -155,6 +155,6 @@ def test_parts_are_told_where_there_are_several_each_on_one_line() -> None:
     of_two = permission(title="", argument="", detail="", parts=(made, looks))
 
     assert permission(title="", argument="", detail="", parts=(made,)).told_parts == ()
-    assert [part.told() for part in of_two.told_parts] == ["? make 'a b': no rule allows it", "✓ ls: needs no rule"]
+    assert [part.told() for part in of_two.told_parts] == ["? make 'a b': no rule allows it", "✓ ls: needs no approval"]
     assert command("x", rule="bash(x)").told() == "✓ x: allowed by bash(x)"
     assert whole("It sets PATH.").told() == "? It sets PATH."

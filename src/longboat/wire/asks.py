@@ -63,7 +63,7 @@ class CommandPart(Shape, frozen=True, kw_only=True):
 
     def told(self) -> str:
         """For people, on one line, with a mark if it is a reason to ask. It is foreign text."""
-        note = self.why or (f"allowed by {self.rule}" if self.rule else "needs no rule")
+        note = self.why or (f"allowed by {self.rule}" if self.rule else "needs no approval")
         return " ".join(f"{'?' if self.why else '✓'} {self.text}{': ' if self.text else ''}{note}".split())
 
 
