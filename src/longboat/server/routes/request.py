@@ -43,7 +43,7 @@ def name_of(client_id: str | None) -> str | None:
 def client_id_of(value: str | None) -> str:
     """The client_id where one is needed."""
     if value is None:
-        raise BadInput("client_id is missing: say who you are with ?client_id=….", code="bad_client_id")
+        raise BadInput("client_id is missing: add ?client_id=… with your name.", code="bad_client_id")
     return check_own_id(value, field="client_id")
 
 
