@@ -156,7 +156,7 @@ async def dialogs(tab: Tab) -> None:
     me = tab.page.locator("#me")
     await walk_to(tab, me, "Shift+Tab")
     await keys.press("Enter")
-    await expect(tab.page.get_by_role("dialog", name="Choose your name")).to_be_visible()
+    await expect(tab.page.get_by_role("dialog", name="Choose a name")).to_be_visible()
     await keys.press("Escape")
     await expect(me).to_be_focused()
 

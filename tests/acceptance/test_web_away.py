@@ -374,7 +374,7 @@ async def test_f4_odd_values_in_storage_and_odd_addresses_do_not_stop_the_page(c
         await expect(anna.page.get_by_role("heading", name="Session not found")).to_be_visible()
         await anna.page.evaluate("localStorage.setItem('longboat.name', '5')")
         await anna.page.reload()
-        await expect(anna.page.get_by_role("dialog", name="Choose your name")).to_be_visible()
+        await expect(anna.page.get_by_role("dialog", name="Choose a name")).to_be_visible()
 
 
 async def test_f6_a_job_that_died_with_its_server_is_not_shown_as_running(chromium: Browser) -> None:

@@ -145,7 +145,7 @@ function permissionCard(ask, answer, workspace) {
         {},
         wide,
         ' ',
-        h('label', { for: wide.id }, 'Use the wider rule: ', h('code', {}, plain(ask.wide.join('  ')))),
+        h('label', { for: wide.id }, 'Use wider rules: ', h('code', {}, plain(ask.wide.join('  ')))),
       ),
     buttons,
     denyForm.element,
