@@ -52,7 +52,7 @@ async def test_f3_files_go_along_picked_dropped_and_pasted(chromium: Browser, si
         await hand_over(anna, "drop", "noise.bin", "application/octet-stream", b"\x00\xff\x00")
         chips = anna.page.get_by_role("list", name="Attachments").get_by_role("listitem")
         await expect(chips).to_have_count(3)
-        await expect(anna.toasts).to_contain_text("noise.bin is neither text nor a picture")
+        await expect(anna.toasts).to_contain_text("noise.bin is not a text file or an image")
         await expect(chips.locator("img")).to_have_count(1)
         await anna.button("Remove drop.md").click()
         await expect(chips).to_have_count(2)
