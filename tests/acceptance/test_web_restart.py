@@ -101,7 +101,7 @@ async def test_f3_a_stranger_sees_a_form_alone_a_wrong_token_is_told_and_the_rig
         assert [url.removeprefix(tab.origin) for url in loaded] == ["/"]
         await token.fill("wrong")
         await token.press("Enter")
-        await expect(tab.page.get_by_role("alert")).to_contain_text("not the server's")
+        await expect(tab.page.get_by_role("alert")).to_contain_text("Wrong token.")
         await tab.picture("page-login")
         await token.fill(TOKEN)
         await token.press("Enter")
