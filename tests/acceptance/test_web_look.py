@@ -63,8 +63,7 @@ async def test_f3_the_link_of_longboat_web_asks_once_for_a_name_and_offers_one(c
 
 
 FIRST = (
-    "Choose a name Other people in a session see this name next to what you do. It is stored in this browser. "
-    "Your name"
+    "Choose a name Other people in a session see this name next to what you do. It is stored in this browser. Your name"
 )
 
 

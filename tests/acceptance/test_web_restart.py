@@ -110,7 +110,7 @@ async def test_f3_a_stranger_sees_a_form_alone_a_wrong_token_is_told_and_the_rig
         name = tab.page.get_by_label("Your name")
         await name.fill("not a name")
         await name.press("Enter")
-        await expect(tab.page.locator("#dialog-wrong")).to_contain_text("without spaces")
+        await expect(tab.page.locator("#dialog-wrong")).to_contain_text("no spaces")
         await name.fill("vera")
         await name.press("Enter")
         await expect(tab.page.get_by_role("button", name="vera")).to_be_visible()
