@@ -20,7 +20,7 @@ from longboat.permissions.rules import (
     Rule,
     Rules,
     UrlPattern,
-    below,
+    relative_to,
 )
 from longboat.permissions.shell.syntax import names
 
@@ -137,7 +137,7 @@ class Assessment:
     def path_gaps(self, tool: str, path: str) -> Iterator[Gap]:
         """Whether `tool` may touch this path: outside the workspace, and where a write would change what is allowed or
         run, only by a rule that names the place."""
-        inside = below(path, self.directory)
+        inside = relative_to(path, self.directory)
         guarded = tool in _WRITERS and is_guarded(path)
         if inside is not None and not guarded and tool not in _CHANGE_PATHS:
             return

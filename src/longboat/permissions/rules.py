@@ -165,7 +165,7 @@ class PathPattern:
     def fits(self, path: str, directory: str) -> bool:
         """`path` is absolute and normalized."""
         if not self.absolute:
-            inside = below(path, directory)
+            inside = relative_to(path, directory)
             return inside is not None and self.regex.fullmatch(inside) is not None
         return self.regex.fullmatch(path) is not None
 
@@ -208,7 +208,7 @@ class Rules:
         return cls(allow=parse_rules(allow), deny=parse_rules(deny))
 
 
-def below(path: str, directory: str) -> str | None:
+def relative_to(path: str, directory: str) -> str | None:
     """`path` relative to `directory`, if it is inside."""
     if path == directory:
         return "."

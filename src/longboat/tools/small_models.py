@@ -28,7 +28,7 @@ class BriefTool:
         return await self.tool.run(call, context)
 
 
-def small_tools(tools: Mapping[str, Tool]) -> dict[str, Tool]:
+def tools_for_small_models(tools: Mapping[str, Tool]) -> dict[str, Tool]:
     return {
         name: BriefTool(tools[name], replace(tools[name].spec, description=words))
         for name, words in WORDS.items()
