@@ -308,6 +308,10 @@ def _operands(wrapper: _Wrapper, words: Sequence[Word]) -> int:
         option, _, value = word.text.partition("=")
         if word.text == "--":
             return at + 1
+        if word.text == "-" and "-" in wrapper.flags:  # `env -`: here the options end, for some; for others they go on
+            if at + 1 < len(words) and words[at + 1].text.startswith("-"):
+                raise NotUnderstood(f"what “{words[0].text} - {words[at + 1].text}” runs depends on the system")
+            return at + 1
         if not option.startswith("-"):
             return at
         if word.text in wrapper.valued:
