@@ -110,9 +110,7 @@ def test_a2_a_call_that_waited_for_an_answer_when_the_server_stopped_was_not_run
             assert home.longboat("stop", "--force", cwd=here).code == 0
         (session,) = listed(home, here, "session", "list")
         shown = home.longboat("session", "show", session["id"], cwd=here).out
-        assert (
-            shown.count("[failed: This call was not run: the server stopped while somebody was still being asked") == 2
-        )
+        assert shown.count("[failed: This call was not run: the server stopped before anyone approved it") == 2
         finished(process)
 
 

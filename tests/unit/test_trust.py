@@ -165,9 +165,9 @@ def test_the_refusal_names_the_field_the_reason_and_what_to_do(clone: Clone) -> 
         ' "api_key": "the-literal-key"}}}'
     )
     assert clone.refusal().message == (
-        f"{clone.project}:3: providers.evil.base_url: your prompts and files would go to this address, and this file is"
-        f" not trusted. Run `longboat trust {clone.directory}` to look at what it asks for and decide, or move it to"
-        f" {clone.user}. Likewise providers.evil.api_key."
+        f"{clone.project}:3: providers.evil.base_url: your prompts and files would be sent to this address, and this"
+        f" file is not trusted. Run `longboat trust {clone.directory}` to review it and decide, or move the setting to"
+        f" {clone.user}. The same applies to providers.evil.api_key."
     )
 
 

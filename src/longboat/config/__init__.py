@@ -1,1 +1,1 @@
-"""Configuration: loaded and checked once; a mistake names its file, its line and what was expected."""
+"""Configuration: loaded and checked once. An error names the file, the line and the expected value."""

@@ -141,7 +141,7 @@ class Claim:
         yield path_gap("edit" if as_change else tool, path, inside, guarded=guarded)
 
     def _gap(self) -> Gap:
-        why = f"No rule allows {self.tool} {self.argument}".rstrip() + "."
+        why = f"Calling {self.tool} {self.argument}".rstrip() + " needs your approval."
         if address := re.match(r"https?://[^/?#\\@\s]+", self.argument):
             narrow = "" if "*" in self.argument else f"{self.tool}({self.argument})"
             return Gap(why=why, narrow=narrow, wide=f"{self.tool}({address.group()}/*)")
@@ -166,17 +166,17 @@ def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool) -> Gap:
         return Gap(why=why, narrow=narrow, brief="outside the workspace", risk=Risk.OUTSIDE)
     parent = posixpath.dirname(shown)
     return Gap(
-        why=f"No rule allows {tool} on {inside}.",
+        why=f"{'Writing' if tool == 'write' else 'Editing'} {inside} needs your approval.",
         narrow=narrow,
         wide=f"{tool}({parent}/**)" if parent else f"{tool}(*)",
-        brief="no rule allows it",
+        brief="needs approval",
     )
 
 
 def guarded_gap(name: str, why: str = "") -> Gap:
     """`name` is a guarded file, or “.” for the whole workspace; `why` is a riskier reason to show, if there is one."""
-    told = f"It may change {name[:200]}, which decides what may run here."
+    told = f"This could change {name[:200]}, which controls what is allowed to run."
     if name == ".":
-        told = "It may change anything in the workspace, also the files that decide what may run here."
+        told = "This could change anything in the workspace, including the files that control what is allowed to run."
     risk = Risk.OUTSIDE if why else Risk.GUARDED
-    return Gap(why=why or told, brief="" if why else "may change what may run here", risk=risk, guarded=True)
+    return Gap(why=why or told, brief="" if why else "could change what is allowed to run", risk=risk, guarded=True)

@@ -22,8 +22,8 @@ from longboat.wire.models import (
 
 KEPT = 15_000
 """Characters of the beginning and of the end of what a broken-off tool had shown (A1)."""
-NOT_RUN = "This call was not run: the server stopped while somebody was still being asked."
-SUMMARY_LEAD = "This conversation was longer. Its summary so far:\n\n"
+NOT_RUN = "This call was not run: the server stopped before anyone approved it."
+SUMMARY_LEAD = "Summary of the earlier conversation:\n\n"
 
 
 def text_of(message: Message) -> str:

@@ -143,7 +143,7 @@ class _Reading:
         if len(text) > MAX_LENGTH:
             self.reasons.append(f"it is longer than {MAX_LENGTH:,} characters")
         elif _CONTROL.search(text):
-            self.reasons.append("it has control characters")
+            self.reasons.append("it contains control characters")
         else:
             self._read(text)
         return Script(
@@ -253,7 +253,7 @@ class _Reading:
             # It runs the user's start-up files first.
             found.append(Command((Word(name), Word("-l")), command.assignments))
         if name != "bash" and _BEYOND_POSIX.search(script):
-            raise NotUnderstood(f"“{name}” reads this otherwise than bash")
+            raise NotUnderstood(f"“{name}” reads this differently from bash")
         self.shadows.append(command)
         inner = _Reading(depth=depth + 1)
         inner._read(script)
@@ -272,7 +272,7 @@ class _Reading:
 
     def _export(self, command: Command) -> None:
         if len(command.words) == 1:
-            raise NotUnderstood("“export” shows all variables")
+            raise NotUnderstood("“export” prints all variables")
         for word in command.words[1:]:
             assigned = _ASSIGNED.match(word.text)
             if not (assigned and word.literal) or assigned.group(1) == "IFS":
@@ -330,7 +330,7 @@ def _inside(name: str, command: Command) -> Command | None:
         start += 1
     if not all(word.literal for word in words[:start]):
         # Outside quotes an expansion may become several words, and one of them the command.
-        raise NotUnderstood(f"what “{name}” runs is only known when it runs")
+        raise NotUnderstood(f"“{name}” runs something that is only known when it runs")
     inner = words[start:]
     if name == "xargs":
         inner = _filled(inner or (Word("echo"),), words[1:start])
@@ -360,7 +360,7 @@ def _inside_find(command: Command) -> list[Command]:
         else:
             words.append(_ARGUMENTS if "{}" in word.text else word)
     if words is not None or not all(each.words for each in inner):
-        raise NotUnderstood("a part of “find” does not end")
+        raise NotUnderstood("a part of “find” is not closed")
     return inner
 
 
@@ -379,9 +379,9 @@ def _shell_script(words: Sequence[Word]) -> tuple[str | None, bool]:
         command = command or "c" in flags
         is_login = is_login or "l" in flags
     if not rest or not rest[0].literal or rest[0].text.startswith("+"):
-        raise NotUnderstood(f"what “{shell}” runs is only known when it runs")
+        raise NotUnderstood(f"“{shell}” runs something that is only known when it runs")
     if not command and _PIPED.match(posixpath.normpath(rest[0].text)):
-        raise NotUnderstood(f"“{shell}” runs what it is given as input")
+        raise NotUnderstood(f"“{shell}” runs whatever it gets as input")
     return (rest[0].text if command else None), is_login
 
 
@@ -411,4 +411,4 @@ def _check_builtin(name: str, command: Command) -> None:
         case _:
             return
     if not fine:
-        raise NotUnderstood(f"“{name}” is used in a way that changes what the rest means")
+        raise NotUnderstood(f"“{name}” changes what the rest of the command means")

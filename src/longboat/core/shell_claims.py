@@ -35,7 +35,7 @@ from longboat.core.shell_scope import (
 _PRINTING = names(": echo printf true false seq sleep")
 """What these are given they print, and no file is read or written."""
 
-_OUTSIDE = "It would run outside the read-only wall, where it can write and reach the network."
+_OUTSIDE = "It would run without read-only protection, so it could write files and use the network."
 
 _LOCAL_NAME = re.compile(r"(?!npm_)[a-z][a-z0-9_]*(?<!_proxy)")
 _MAGIC_OF_GIT = re.compile(r"\A:(?:\([^)]*\)|[!^/]*)")
@@ -169,29 +169,29 @@ class ShellClaim(ShellPlaces):
             if (rule.concerns("edit") or rule.concerns("view")) and (
                 path := next((path for path in self.paths if self.on_path(rule, path)), None)
             ):
-                yield _denied_gap(f"It leads to {path}, and {rule.text} is denied.")
+                yield _denied_gap(f"It leads to {path}, which the deny rule {rule.text} covers.")
             if not rule.concerns("bash") or not isinstance(rule.pattern, CommandPattern):
                 continue
             if self.script.opaque:
-                yield _denied_gap(f"It may do what {rule.text} denies: {self.script.opaque}.")
+                yield _denied_gap(f"It could do what {rule.text} denies: {self.script.opaque}.")
             elif any(_may_do(rule.pattern, each) or is_reading_shell(each) for each in self.script.shadows):
                 yield _may_turn_out(rule)
             elif setting := next(filter(may_carry_command, self._all_settings()), None):
-                yield _denied_gap(f"It may do what {rule.text} denies: {setting.name} can name a command to run.")
+                yield _denied_gap(f"It could do what {rule.text} denies: {setting.name} can name a command to run.")
 
     def _redirection_doubts(self, redirection: Redirection) -> Iterator[Gap]:
         target = redirection.target
         for rule in self.rules.deny:
             if redirection.writes and rule.concerns("edit") and (len(self.moves) > 1 or not target.literal):
-                yield _denied_gap(f"It may write what {rule.text} denies: the place is only known when it runs.")
+                yield _denied_gap(f"It could write what {rule.text} denies: the target is only known when it runs.")
             hides = rule.concerns("view") and not redirection.writes and not target.literal
             if hides and self.may_be(target, rule):
-                yield _denied_gap(f"It reads {target.text[:200]}, and {rule.text} is denied.")
+                yield _denied_gap(f"It reads {target.text[:200]}, which the deny rule {rule.text} may cover.")
 
     def _command_doubts(self, command: Command) -> Iterator[Gap]:
         for rule in self.rules.deny:
             if word := next(self._denied_words(rule, command), None):
-                yield _denied_gap(f"It names {word.text[:200]}, and {rule.text} is denied.")
+                yield _denied_gap(f"It names {word.text[:200]}, which the deny rule {rule.text} may cover.")
             if self.script.opaque or not rule.concerns("bash") or not isinstance(rule.pattern, CommandPattern):
                 continue
             if _may_do(rule.pattern, command):
@@ -219,20 +219,20 @@ class ShellClaim(ShellPlaces):
         names = [name for name in self.script.variables if not _LOCAL_NAME.fullmatch(name)]
         for name in (*names, *self.script.exported):
             if name not in HARMLESS_NAMES:
-                yield Gap(why=f"It sets {name} for what follows.")
+                yield Gap(why=f"It sets {name} for the commands that follow.")
         if shown := next(filter(_shows_value, self.script.settings), None):
-            yield Gap(why=f"It sets {shown.name} to {shown.value.text[:200]}, which a program may show.")
+            yield Gap(why=f"It sets {shown.name} to {shown.value.text[:200]}, which a program could print.")
         if self.script.decisive:
             variable = self.script.decisive[0][:200]
-            yield Gap(why=f"What it does depends on {variable}, whose value could be read that way.")
+            yield Gap(why=f"What it does depends on {variable}, so its result could reveal that value.")
         if len(self.moves) > 1:
-            yield Gap(why="It changes its directory more than once.")
+            yield Gap(why="It changes directory more than once.")
 
     def _settings_outside(self) -> Iterator[Gap]:
         for each in _written(self.script.settings):
             if self._leads_out(each.value):
                 told = f"{each.name} to {each.value.text[:200]}"
-                why = f"It sets {told}, which is, or may be, outside the workspace."
+                why = f"It sets {told}, which may be outside the workspace."
                 yield Gap(why=why, risk=Risk.OUTSIDE)
 
     @property
@@ -247,7 +247,7 @@ class ShellClaim(ShellPlaces):
         if redirection.writes and not target.literal and (name := self._guarded(target)):
             yield guarded_gap(name)
         elif not target.literal:
-            why = f"It redirects to {target.text}, a place that is only known when it runs."
+            why = f"It redirects to {target.text}, which is only known when it runs."
             yield Gap(why=why, brief="only known when it runs", risk=Risk.UNKNOWN)
         for path in self.places_of(target):
             if not (self.whole and below(path, self.directory) is not None) or is_guarded(path):
@@ -259,7 +259,7 @@ class ShellClaim(ShellPlaces):
             return
         if self._is_harmless(command) and not self.unwalled:
             if self.script.fed and not self.whole:
-                why = f"{self.script.fed[0]} may be shown, and is only known when it runs."
+                why = f"It could print {self.script.fed[0]}, which is only known when it runs."
                 yield Gap(why=why, narrow=narrow_rule(command))
             return
         stray = self._stray(command)
@@ -271,7 +271,7 @@ class ShellClaim(ShellPlaces):
             yield Gap(why=limit, narrow="" if self._is_git_away(command) else narrow_rule(command), risk=risk)
         else:
             why = _OUTSIDE if self.unwalled and self._is_harmless(command) else self._why(command)
-            brief = "no rule allows it" if why.startswith("No rule ") else ""
+            brief = "needs approval" if why == _needs_approval(command) else ""
             risk = Risk.DESTRUCTIVE if is_destructive(command) else Risk.USUAL
             yield Gap(why=why, narrow=narrow_rule(command), wide=wide_rule(command), brief=brief, risk=risk)
 
@@ -321,16 +321,16 @@ class ShellClaim(ShellPlaces):
         if settings:
             return f"It sets {settings[0].name} for {_shown(command)}."
         if self._is_git_away(command):
-            return f"{_shown(command)} runs in another directory than the root, where git may be set to run more."
+            return "It runs git outside the project's root directory; hooks or config there could run other programs."
         return ""
 
     def _why(self, command: Command) -> str:
         shown = _shown(command)
         if self.doubt and only_looks(command) is not None and plain_name(command.words[0]) == "git":
-            return f"{shown} may do more than look: {self.doubt}."
+            return f"{shown} may do more than read: {self.doubt}."
         if self._shows_hidden(command):
-            return f"{shown} may show files that a rule denies the view of."
-        return f"No rule allows {shown}."
+            return f"{shown} could show files that a rule denies."
+        return _needs_approval(command)
 
     def _is_git_away(self, command: Command) -> bool:
         """Another directory can bring its own git configuration, and that runs commands."""
@@ -441,7 +441,7 @@ def _pathspec(word: Word) -> Word:
 
 
 def _may_turn_out(rule: Rule) -> Gap:
-    return _denied_gap(f"It may do what {rule.text} denies: some of it is only known when it runs.")
+    return _denied_gap(f"It could do what {rule.text} denies: some of it is only known when it runs.")
 
 
 def _denied_gap(why: str) -> Gap:
@@ -458,6 +458,10 @@ def _may_do(pattern: CommandPattern, command: Command) -> bool:
 def _outside(word: Word) -> str:
     known = word.literal and not word.text.startswith("~")
     return f"{word.text[:200]} {'is' if known else 'may be'} outside the workspace."
+
+
+def _needs_approval(command: Command) -> str:
+    return f"Running {_shown(command)} needs your approval."
 
 
 def _shown(command: Command) -> str:

@@ -113,8 +113,8 @@ class Draft:
             # No model that works does this. An error is plain: merging parts would move text past tool calls and
             # signed thoughts, which cannot be merged themselves, and would show an answer that nobody gave.
             raise ModelError(
-                f"It has more than {MAX_PARTS} parts (text, thoughts and tool calls in turns). What came until then is "
-                "kept: ask for less at once, or choose another model.",
+                f"It has more than {MAX_PARTS} parts (text, thoughts and tool calls in turns). The parts so far are "
+                "kept. Ask for less at once, or choose another model.",
                 title="The model's answer has too many parts",
                 code="too_many_parts",
             )
