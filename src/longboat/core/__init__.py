@@ -1,1 +1,1 @@
-"""Decisions without I/O: no await, clock, log, store or randomness. The shell in `runtime/` obeys them."""
+"""Decisions without I/O: no await, clock, log, store or randomness. `runtime/` carries them out."""

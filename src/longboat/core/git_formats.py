@@ -1,7 +1,7 @@
-"""The format strings of git: which of their placeholders only print.
+"""Git's format strings: which of their placeholders only print.
 
-Owns the placeholders that are known. Others are refused: to check a signature (`%G?`, `%(signature)`) git runs the
-program that a configuration names, and later versions may add more of that kind.
+Owns the list of known placeholders. Others are refused: to check a signature (`%G?`, `%(signature)`) git runs a
+program named in its configuration, and later versions may add more such placeholders.
 """
 
 import re

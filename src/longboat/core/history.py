@@ -1,6 +1,6 @@
-"""The transcript: how a broken-off one is repaired (T3), and what of it a model is shown.
+"""The transcript: repairs an interrupted one (T3) and selects what the model sees.
 
-Pure. A transcript that went through here is one that the next model request accepts: every tool call has its result.
+Pure. After this, a transcript is valid for the next model request: every tool call has its result.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -21,7 +21,7 @@ from longboat.wire.models import (
 )
 
 KEPT = 15_000
-"""Characters of the beginning and of the end of what a broken-off tool had shown (A1)."""
+"""How many characters to keep of the beginning and the end of an interrupted tool's output (A1)."""
 NOT_RUN = "This call was not run: the server stopped before anyone approved it."
 SUMMARY_LEAD = "Summary of the earlier conversation:\n\n"
 

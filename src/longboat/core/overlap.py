@@ -1,7 +1,7 @@
-"""Whether a glob of the shell and the pattern of a rule can name the same file.
+"""Whether a shell glob and a rule's pattern can match the same file.
 
-Owns the comparison of the two languages. It answers “yes” where it is not sure: what hangs on it is a question to a
-person. Must not know commands, nor look at the disk.
+Owns the comparison of the two languages. When not sure it answers “yes”; the cost is one question to a person. Must not
+know commands, nor look at the disk.
 """
 
 import re
@@ -11,9 +11,9 @@ from enum import Enum
 from longboat.core.rules import PathPattern, below
 
 MAX_GLOB = 4_096
-"""A longer name is none that a system takes; it counts as one that may be any."""
+"""No system accepts a longer name; a longer one is treated as if it could match anything."""
 _MAX_SIGNS = 16
-"""More of them make the comparison slow, and are written by nobody."""
+"""More would make the comparison slow, and nobody writes that many."""
 _MAX_FORMS = 16
 
 _WILD = re.compile(r"[*?\[]+")

@@ -1,4 +1,4 @@
-"""What we tell the model. Short on purpose: every token of it is paid in every step."""
+"""Fixed prompts for the model. Short on purpose: every step pays for every token."""
 
 SUMMARIZE = """\
 Write a summary of this conversation for yourself: it will replace everything above.

@@ -1,6 +1,6 @@
-"""Permission rules: how `bash(npm test *)`, `edit(src/**)` and their like are written, and what they match.
+"""Permission rules such as `bash(npm test *)` and `edit(src/**)`: how they are written, and what they match.
 
-Owns the syntax and the matching of one rule. Must not know the order in which rules are asked, nor what is allowed
+Owns the syntax and the matching of one rule. Must not know the order in which rules are checked, nor what is allowed
 without one: that is `permissions`.
 """
 
@@ -20,14 +20,14 @@ _RULE = re.compile(r"([a-z][a-z0-9_]*|mcp__[A-Za-z0-9_.*-]+)(?:\((.+)\))?", re.D
 _URL = re.compile(r"(https?://)([^/?#\\@\s]+)([/?#].*)?", re.DOTALL)
 _SET = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _TEXT = re.compile(r"=\s")
-"""So begins the pattern for one text, whatever is in it: no star stands for anything there."""
+"""The start of a pattern that matches one exact text; a star in it is a plain star."""
 _PIECE = re.compile(r"""'[^']*'|"(?:[^"\\$`]|\\.)*"|\\.|\*|[^\s'"\\*;|&<>()$`]+""", re.DOTALL)
 _IN_QUOTES = re.compile(r'\\([$`"\\])')
 _GLOB_SIGN = re.compile(r"/\*\*/|/\*\*\Z|\*\*/|\*\*|\*|\?|\\.|[^*?\\/]+|/|\\", re.DOTALL)
 
 
 class RuleInvalid(ValueError):
-    """A rule that cannot be used. The message names it and says how to write one."""
+    """An invalid rule. The message names it and says how to write one."""
 
     def __init__(self, rule: object, why: str) -> None:
         super().__init__(

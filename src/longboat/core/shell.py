@@ -1,11 +1,12 @@
-"""A shell command, taken apart for a permission: every simple command that it would run, every file that it redirects.
+"""Parses a shell command for a permission: every simple command that it would run, every file that it redirects.
 
-Owns what runs what: `env`, `timeout`, `xargs`, `sh -c`, `find -exec` and their like are looked through to the command
-inside. What cannot be vouched for makes the whole `opaque`. Must not know rules. The reader vouches for bash alone,
-run non-interactively without start-up files: another shell reads other things into the same text.
+Owns which command runs which: `env`, `timeout`, `xargs`, `sh -c`, `find -exec` and the like are unwrapped to the
+command inside. Anything the parser is not sure of makes the whole command `opaque`. Must not know rules. The result
+holds only for bash, run non-interactively without start-up files: another shell may read the same text differently.
 
-The reader is our own because a permission needs one that refuses what it does not know. The grammar of tree-sitter is
-made for colouring and skips it, and 20 kB of `a|a|…` cost it 1 GB; bashlex leaves out arithmetic, `case` and `[[`.
+The parser is our own because a permission needs one that refuses what it does not know. The grammar of tree-sitter is
+made for highlighting and skips unknown text, and 20 kB of `a|a|…` cost it 1 GB; bashlex lacks arithmetic, `case` and
+`[[`.
 """
 
 import posixpath
@@ -27,11 +28,11 @@ _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _SHELL_FLAGS = re.compile(r"-[celu]+")
 _SET_FLAGS = re.compile(r"[-+][eu]*o?")
 _PIPED = re.compile(r"/{1,2}(?:dev|proc)/")
-"""A script in one of these directories is no file: it comes from a pipe or another descriptor."""
+"""A script in one of these directories is not a file: it comes from a pipe or another descriptor."""
 _BEYOND_POSIX = re.compile(
     r"\$['\"]|\[\[|\(\(|<\(|>\(|<<<|&>|\|&|\+=|[0-9]{2}[<>]|\}[<>]|\b(?:coproc|function|select)\b"
 )
-"""What dash reads otherwise than bash does."""
+"""What dash reads differently from bash."""
 
 _EVALUATING = names(
     """. alias bind compgen complete compopt declare enable eval fc getopts hash history let local mapfile read
@@ -44,11 +45,11 @@ RUNNERS = names(
     runuser script setarch setpriv setsid softlimit ssh-agent stdbuf strace systemd-inhibit systemd-run taskset
     time timeout toybox unbuffer unshare valgrind watch xvfb-run"""
 )
-"""They run what their words name. Those that are not looked through are allowed by a rule of their own alone; what they
-run is seen for refusals."""
+"""Commands that run what their words name. Those that cannot be unwrapped are allowed only by a rule of their own; deny
+rules still see what they run."""
 _RUNNING_NEXT = RUNNERS | names("bun bunx bundle npm npx pdm pipx pixi pnpm poetry rye uv uvx yarn")
 _KEPT_QUIET = frozenset({"git", "rg"})
-"""They run nothing because of variables that are set for them: who takes these away is judged by itself."""
+"""Commands that no variable can make run something else."""
 _RUNNING_FOR_GIT = names("bisect difftool filter-branch for-each-repo mergetool rebase submodule")
 """Subcommands that run what their words name, or give it to a shell."""
 _GIVING_TO_A_SHELL = names("entr flock parallel script ssh su watch")
@@ -76,14 +77,14 @@ class Script:
     decisive: tuple[str, ...] = ()
     """Variables that it did not set, and whose values decide what it does, as written."""
     opaque: str = ""
-    """Why it cannot be vouched for. Then the other fields hold what was found, and may miss any part."""
+    """Why the command cannot be checked. The other fields then hold what was found, and parts may be missing."""
     suspects: tuple[tuple[Command, str], ...] = ()
-    """Those of the commands that are to blame for it, each with why."""
+    """The commands that make it opaque, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wrapper:
-    """How the command inside begins: behind known options and `operands` words. Any other option is not understood."""
+    """Where the inner command begins: after known options and `operands` words. Any other option is not understood."""
 
     flags: frozenset[str] = frozenset()
     valued: frozenset[str] = frozenset()

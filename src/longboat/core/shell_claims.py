@@ -1,7 +1,7 @@
-"""A shell command held against the rules: every simple command, every redirection and every setting of it.
+"""Checks a shell command against the rules: every simple command, every redirection and every variable it sets.
 
-Owns what bash needs beyond other tools. A word that is only known when it runs never helps to allow, and may always
-turn out to be what is denied.
+Owns the checks that only bash needs. A word that is only known when the command runs is never a reason to allow it, and
+may always turn out to be denied.
 """
 
 import posixpath
@@ -33,7 +33,7 @@ from longboat.core.shell_scope import (
 )
 
 _PRINTING = names(": echo printf true false seq sleep")
-"""What these are given they print, and no file is read or written."""
+"""Commands that only print their arguments; they neither read nor write files."""
 
 _OUTSIDE = "It would run without read-only protection, so it could write files and use the network."
 
@@ -44,12 +44,12 @@ _MAGIC_OF_GIT = re.compile(r"\A:(?:\([^)]*\)|[!^/]*)")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellClaim(ShellPlaces):
     doubt: str
-    """Why a look at the git repository may run something."""
+    """Why even reading the git repository may run something."""
     unwalled: bool
-    """It is to run without the wall: that it only looks does not count."""
+    """The command asks to run without the wall, so a rule is needed even if it only reads."""
     has_wall: bool
     only_read: frozenset[str] = frozenset()
-    """Those of the paths that it does no more than read."""
+    """Paths that it only reads."""
 
     def denials(self) -> Iterator[Rule]:
         for rule in self.rules.deny:
@@ -82,7 +82,7 @@ class ShellClaim(ShellPlaces):
             yield from self.command_gaps(command)
 
     def gaps_of_all(self) -> Iterator[Gap]:
-        """Those of no single command or redirection."""
+        """Gaps of the command as a whole, not of a single command or redirection."""
         yield from self._led_gaps()
         yield from self._doubts()
         if self._named_as_text:
@@ -98,7 +98,7 @@ class ShellClaim(ShellPlaces):
             yield Gap(why=_OUTSIDE)
 
     def _led_gaps(self) -> Iterator[Gap]:
-        """What its names lead to on the disk."""
+        """Gaps of the paths that its words lead to on the disk."""
         for path in map(posixpath.normpath, self.paths):
             inside = below(path, self.directory) is not None
             if is_guarded(path) and path in self.only_read:
@@ -316,7 +316,7 @@ class ShellClaim(ShellPlaces):
         )
 
     def _limit(self, command: Command) -> str:
-        """Why nothing wider than this command could be allowed."""
+        """Why no wider rule than this exact command can be offered."""
         settings = [each for each in command.assignments if each.name not in HARMLESS_NAMES or _shows_value(each)]
         if settings:
             return f"It sets {settings[0].name} for {_shown(command)}."
@@ -333,7 +333,7 @@ class ShellClaim(ShellPlaces):
         return _needs_approval(command)
 
     def _is_git_away(self, command: Command) -> bool:
-        """Another directory can bring its own git configuration, and that runs commands."""
+        """Another directory may have its own git configuration, which can run commands."""
         return self.elsewhere and plain_name(command.words[0]) == "git"
 
     @property

@@ -1,7 +1,7 @@
 """The grammar of a bash command line: what is run and what is set.
 
 Owns lists, pipelines, groups and control structures, flattened to what a permission needs. It reads a strict part of
-bash and refuses the rest with `NotUnderstood`; `tests/unit/test_shell.py` compares it with bash itself. Must not know
+bash and refuses the rest with `NotUnderstood`; `tests/unit/test_shell.py` compares it with real bash. Must not know
 what any command does.
 """
 
@@ -24,7 +24,7 @@ _SET_BY_BASH = re.compile(
 """Variables that get other values by themselves: `$_` is the last word of the command before."""
 
 MAX_AGAIN = 100_000
-"""So many characters of loops are read once more for each of their words."""
+"""The number of characters of loops that may be read again, once for each word of the loop."""
 
 _TESTS_OF_ONE = frozenset({"-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h", "-n", "-z"})
 _TESTS_OF_TWO = frozenset({"=", "==", "!="})

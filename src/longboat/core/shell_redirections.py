@@ -1,7 +1,7 @@
-"""What stands between the words of a bash command line: blanks, comments, newlines, redirections and heredocs.
+"""What is between the words of a bash command line: blanks, comments, newlines, redirections and heredocs.
 
 Owns which files are redirected and where the body of a heredoc begins and ends. Must not know commands; the grammar
-lends it `body_of_heredoc()`.
+implements `body_of_heredoc()`.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The words of a bash command line: quotes, escapes and expansions, read strictly.
 
-Owns how one word is taken apart and what of it is known before it runs. What is not understood raises `NotUnderstood`
-rather than being guessed: a permission hangs on it. Must not know commands, lists and redirections; the grammar lends
-it `enclosed()` for the commands inside a substitution.
+Owns how one word is parsed and what is known of it before the command runs. Anything it does not understand raises
+`NotUnderstood` instead of being guessed: a permission depends on it. Must not know commands, lists and redirections;
+the grammar implements `enclosed()` for the commands inside a substitution.
 """
 
 import re
@@ -45,7 +45,7 @@ def _spreads(bare: str) -> bool:
 
 
 class Scanner:
-    """A place in a text and the ways to read on from it."""
+    """A position in a text, and the ways to read on from it."""
 
     def __init__(self, text: str, *, found: Findings | None = None, depth: int = 0) -> None:
         self.text = text

@@ -1,4 +1,4 @@
-"""What a turn decides without I/O: what is a prompt, when the window is nearly full, when it goes round in circles."""
+"""A turn's decisions without I/O: what is a prompt, when the context window is nearly full, when the turn loops."""
 
 from collections import deque
 from collections.abc import Iterable
