@@ -92,7 +92,7 @@ def test_a1_a_plan_that_was_not_taken_does_not_look_like_one_that_was(home: Home
     assert "● todos failed" in terminal.lines
     assert "of 1 done" not in terminal.seen
     result = listed(home, cwd, "session", "show", listed(home, cwd, "session", "list")[0]["id"])[2]["parts"][0]
-    assert result["content"].endswith("It is one of: completed, in_progress, pending.")
+    assert result["content"].endswith("Expected one of: completed, in_progress, pending.")
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])

@@ -84,10 +84,10 @@ async def test_a_command_in_a_file_wins_over_a_prompt_of_the_same_name(tmp_path:
         ),
         (
             "/gone:review",
-            "The MCP prompt cannot be used: The MCP server gone cannot be used: mcp.gone.command: '/nowhere/at/all' is "
-            "not a program that can be found here.",
+            "The MCP prompt cannot be used: The MCP server gone cannot be used: mcp.gone.command: the program "
+            "'/nowhere/at/all' was not found.",
         ),
-        ("/off:review", "The MCP prompt cannot be used: The MCP server off cannot be used: it is switched off."),
+        ("/off:review", "The MCP prompt cannot be used: The MCP server off cannot be used: it is disabled."),
     ],
 )
 async def test_one_that_cannot_be_had_ends_the_run_with_the_reason(

@@ -175,4 +175,4 @@ def test_a_line_is_cut_by_columns_and_not_by_characters(seen: Any, monkeypatch: 
 
 def test_a_plan_that_was_refused_does_not_tell_of_itself(seen: Any) -> None:
     plan = calls(call("c", "todos", items=[{"text": "a", "state": "done"}]))
-    assert seen(plan, results(over("c", "Bad input for todos.", is_error=True)))[0] == "● todos failed"
+    assert seen(plan, results(over("c", "Invalid input for todos.", is_error=True)))[0] == "● todos failed"

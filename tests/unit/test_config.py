@@ -263,7 +263,7 @@ def test_references_expand_to_the_environment(value: str, expanded: str) -> None
 @pytest.mark.parametrize("value", ["$LONGBOAT_TOKEN", "${LONGBOAT_TOKEN}", "Bearer $LONGBOAT_TOKEN"])
 def test_longboats_own_variables_are_never_put_into_a_value(value: str) -> None:
     """ADR 0014: not even the user's own file has them expanded."""
-    with pytest.raises(ConfigInvalid, match="LONGBOAT_TOKEN is Longboat's own") as caught:
+    with pytest.raises(ConfigInvalid, match="LONGBOAT_TOKEN is reserved for Longboat") as caught:
         expand(value, {"LONGBOAT_TOKEN": "the-servers-own"})
     assert "the-servers-own" not in caught.value.message
 

@@ -64,7 +64,7 @@ def test_a_file_that_stays_as_it_is_is_no_change(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "verb"), [("create", "create"), ("rename", "move"), ("delete", "delete")])
 def test_files_are_not_created_moved_or_deleted(tmp_path: Path, kind: str, verb: str) -> None:
-    with pytest.raises(ToolError, match=f"wants to {verb} files: do that with bash"):
+    with pytest.raises(ToolError, match=f"wants to {verb} files. Do that with bash"):
         contents(tmp_path, {"documentChanges": [{"kind": kind, "uri": "file:///x"}]})
 
 

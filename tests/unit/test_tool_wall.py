@@ -361,7 +361,7 @@ async def test_where_there_is_no_wall_the_rules_are_told_so(kit: OpenKit, jobs: 
     await kit.use(BashTool(jobs), command="git status")
     assert not kit.needs[0].has_wall
     assert await wall.describe_wall() == (
-        "a few of them alone, for want of a wall: the system has no Landlock, and bubblewrap is not installed"
+        "only a few, because there is no wall: the system has no Landlock, and bubblewrap is not installed"
     )
 
 

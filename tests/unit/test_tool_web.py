@@ -106,11 +106,11 @@ async def test_a_long_page_is_read_in_parts(site: Site, kit: OpenKit, fetch: Fet
         head, _, part = (await kit.use(fetch, url=site.url, start=start)).content.partition("\n\n")
         end = min(len(whole), start + PART)
         assert f"characters {start}–{end} of {len(whole)}" in head
-        assert (f"read on with start={end}" in head) == (end < len(whole))
+        assert (f"continue with start={end}" in head) == (end < len(whole))
         parts.append(part)
         start = end
     assert "".join(parts) == whole
-    with pytest.raises(ToolError, match="past its end"):
+    with pytest.raises(ToolError, match="past the end"):
         await kit.use(fetch, url=site.url, start=len(whole))
 
 
@@ -197,7 +197,7 @@ SPELLINGS = [
 @pytest.mark.parametrize("host", SPELLINGS)
 async def test_a_private_address_is_refused_however_it_is_spelled(host: str, kit: OpenKit, fetch: FetchTool) -> None:
     async with open_site("127.0.0.1") as own:
-        with pytest.raises(ToolError, match=r"private or local address|There is no host|is no URL"):
+        with pytest.raises(ToolError, match=r"private or local address|was not found|is not a URL"):
             await kit.use(fetch, url=f"http://{host}:{own.port}/")
         assert own.hits == []
 
@@ -211,7 +211,7 @@ async def test_a_private_address_is_refused_however_it_is_spelled(host: str, kit
     ],
 )  # fmt: skip
 async def test_only_plain_http_urls_are_fetched(url: str, kit: OpenKit, fetch: FetchTool) -> None:
-    with pytest.raises(ToolError, match=r"is no URL|no http or https URL|user name or password|no host"):
+    with pytest.raises(ToolError, match=r"is not a URL|not an http or https URL|user name or password|was not found"):
         await kit.use(fetch, url=url)
 
 
@@ -233,7 +233,7 @@ async def test_a_redirect_leads_to_no_private_address_and_no_other_scheme(
 ) -> None:
     async with open_site("127.0.0.1") as own:
         site.replies["/"] = redirect(location.format(port=own.port))
-        with pytest.raises(ToolError, match=r"private or local address|no http or https URL"):
+        with pytest.raises(ToolError, match=r"private or local address|not an http or https URL"):
             await kit.use(fetch, url=site.url)
         assert own.hits == []
 

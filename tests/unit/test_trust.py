@@ -264,7 +264,7 @@ def test_a_record_that_is_broken_trusts_nobody_and_bothers_only_who_needs_it(clo
     clone.says(titles=False)
     assert clone.load() == Config(titles=False)
     clone.says(providers={"evil": THIEF})
-    with pytest.raises(ConfigInvalid, match=r"trusted\.json: .*delete it, then trust again"):
+    with pytest.raises(ConfigInvalid, match=r"trusted\.json: .*[Dd]elete it and trust the project again"):
         clone.load()
 
 
@@ -286,7 +286,7 @@ def test_a_record_is_never_written_larger_than_it_is_read(clone: Clone, monkeypa
         record(clone.trusted, clone.directory, "a" * 64)
     assert set(recorded(clone.trusted)) == {str(clone.home)}
     monkeypatch.setattr(trust, "MAX_RECORD", clone.trusted.stat().st_size - 1)
-    with pytest.raises(ConfigInvalid, match=r"trusted\.json: .* delete it, then trust again"):
+    with pytest.raises(ConfigInvalid, match=r"trusted\.json: .* [Dd]elete it and trust the project again"):
         recorded(clone.trusted)
 
 

@@ -36,6 +36,6 @@ class DefinitionTool:
         server = await self._servers.serving(source.target.path, source.text, "definition_provider")
         places = located(await server.ask_any("textDocument/definition", spot.questions(), PLACES))
         if not places:
-            return ToolResult(content=f"{server.name} knows no definition of {wanted.symbol!r}. Use grep instead.")
+            return ToolResult(content=f"{server.name} found no definition of {wanted.symbol!r}. Use grep instead.")
         shown = await asyncio.to_thread(excerpts, places, kit.directory, most=MAX_PLACES, most_lines=MAX_LINES)
         return ToolResult(content=shown)

@@ -47,8 +47,8 @@ def open_file(target: Target) -> int:
         return descriptor
     os.close(descriptor)
     if stat.S_ISDIR(mode):
-        raise ToolError(f"{target.shown} is a directory: use ls.")
-    raise ToolError(f"{target.shown} is no regular file (a device, pipe or socket).")
+        raise ToolError(f"{target.shown} is a directory. Use ls.")
+    raise ToolError(f"{target.shown} is not a regular file (but a device, pipe or socket).")
 
 
 def read(target: Target) -> bytes:
@@ -59,7 +59,7 @@ def read(target: Target) -> bytes:
         except OSError as error:
             raise unreadable(target, error) from None
     if len(content) > MAX_BYTES:
-        raise ToolError(f"{target.shown} is larger than {MAX_BYTES >> 20} MB: use bash to change it.")
+        raise ToolError(f"{target.shown} is larger than {MAX_BYTES >> 20} MB. Use bash to change it.")
     return content
 
 
@@ -84,7 +84,7 @@ async def make(kit: Kit, change: Change, *, tool: str, title: str) -> list[str]:
     """
     target = change.target
     if len(change.after) > MAX_BYTES:
-        raise ToolError(f"The new content is larger than {MAX_BYTES >> 20} MB: write it in smaller files.")
+        raise ToolError(f"The new content is larger than {MAX_BYTES >> 20} MB. Split it into smaller files.")
     need = Need(
         tool=tool,
         action="edit",
@@ -158,7 +158,7 @@ def _replace(directory: Path, change: Change) -> None:
         if before is None:
             path.parent.mkdir(parents=True, exist_ok=True)
         elif not os.access(path, os.W_OK):
-            raise ToolError(f"{target.shown} is read-only: nothing was written.")
+            raise ToolError(f"{target.shown} is read-only. Nothing was written.")
         temporary = path.with_name(f".longboat-{token_hex(8)}")
         try:
             write_new(temporary, change.after, like=None if before is None else path)
@@ -201,4 +201,4 @@ def write_new(path: Path, content: bytes, *, like: Path | None) -> None:
 def _check_unchanged(directory: Path, target: Target, before: bytes | None) -> None:
     moved = resolve(directory, target.given).path != target.path
     if moved or read_if_there(target) != before:
-        raise ToolError(f"{target.shown} was changed by someone else just now: nothing was written. View it again.")
+        raise ToolError(f"Someone else just changed {target.shown}. Nothing was written. View it again.")

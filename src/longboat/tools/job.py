@@ -227,7 +227,7 @@ def ending(job: Job) -> str:
     """How a command whose shell has exited went, in words."""
     code = job.exit_code or 0
     if job.state is JobState.TIMED_OUT:
-        return f"ended by its time limit after {job.seconds:.1f} s"
+        return f"killed by its time limit after {job.seconds:.1f} s"
     if code < 0:
         return f"ended by {_SIGNALS.get(-code, f'signal {-code}')} after {job.seconds:.1f} s"
     return f"exit code {code} after {job.seconds:.1f} s"

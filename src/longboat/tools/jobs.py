@@ -66,7 +66,7 @@ class Jobs:
         """Start a command; `show` gets its output as it comes. Whoever starts it either sees it through, ends it, or
         leaves it here with `adopt`."""
         if self._closing:
-            raise ToolError("The workspace is closing: no command can be started.")
+            raise ToolError("The workspace is closing, so no command can be started.")
         starting = self._spawn(self._launch(launch, show))
         try:
             return await asyncio.shield(starting)
@@ -83,7 +83,7 @@ class Jobs:
     def adopt(self, job: Job) -> None:
         """Make it a job; a ToolError if there are too many."""
         if not self.has_room:
-            raise ToolError(f"{self._limit} jobs are running, which is the limit: end one with job_kill first.")
+            raise ToolError(f"{self._limit} jobs are running, which is the limit. End one with job_kill first.")
         ended = [known for known in self._background.values() if known.state is not JobState.RUNNING]
         for old in ended[: max(0, len(ended) - self._limit + 1)]:
             del self._background[old.job_id]
@@ -101,7 +101,7 @@ class Jobs:
     def get(self, job_id: str) -> Job:
         if (job := self._background.get(job_id)) is None:
             known = ", ".join(self._background) or "none"
-            raise ToolError(f"There is no job {job_id!r}. The jobs of this workspace are: {known}.")
+            raise ToolError(f"There is no job {job_id!r}. Jobs in this workspace: {known}.")
         return job
 
     async def end(self, job: Job, *, by: str | None = None) -> None:

@@ -23,7 +23,7 @@ def parse(name: str, arguments: Mapping[str, Any], shape: type[Input]) -> Input:
     try:
         return msgspec.convert(arguments, shape)
     except msgspec.ValidationError as error:
-        raise ToolError(f"Bad input for {name}: {error}.{_allowed(str(error), shape)}") from None
+        raise ToolError(f"Invalid input for {name}: {error}.{_allowed(str(error), shape)}") from None
 
 
 def _allowed(error: str, shape: type[msgspec.Struct]) -> str:
@@ -32,7 +32,7 @@ def _allowed(error: str, shape: type[msgspec.Struct]) -> str:
     schema = schema_of(shape)
     for step in re.findall(r"\.(\w+)|\[", found[1]) if found else ():
         schema = schema.get("properties", {}).get(step, {}) if step else schema.get("items", {})
-    return f" It is one of: {', '.join(map(str, schema['enum']))}." if "enum" in schema else ""
+    return f" Expected one of: {', '.join(map(str, schema['enum']))}." if "enum" in schema else ""
 
 
 class Kit(Protocol):

@@ -13,9 +13,9 @@ FILES_KEPT = 50
 """Files of one workspace that are kept, whatever their size."""
 _BLOCK = 4096
 """What a file takes on disk at the least: its last block counts in full."""
-_RERUN = "run the command again with its output in a file of your own (`… > FILE`) if you need it"
-NOTE = f"[This output was removed to make room for that of later commands: {_RERUN}.]\n"
-WAS_REMOVED = f"; the full output was removed to make room: {_RERUN}"
+_RERUN = "if you need it, run the command again and redirect its output to a file (`… > FILE`)"
+NOTE = f"[This output was deleted to make room for later commands; {_RERUN}.]\n"
+WAS_REMOVED = f"; the full output was deleted to make room; {_RERUN}"
 
 
 class OutputFile:

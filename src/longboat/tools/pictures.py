@@ -33,7 +33,7 @@ def picture(content: bytes, size: int) -> Image | str:
     kind = image_kind(content)
     assert kind is not None
     if size > MAX_IMAGE:
-        return f"more than {MAX_IMAGE >> 20} MB are not shown"
+        return f"images over {MAX_IMAGE >> 20} MB are not shown"
     media_type, walk = _KINDS[kind]
     try:
         sides = walk(content)
@@ -42,7 +42,7 @@ def picture(content: bytes, size: int) -> Image | str:
     if min(sides) < 1:
         return "it is damaged"
     if max(sides) > MAX_SIDE:
-        return f"more than {MAX_SIDE:,} pixels a side are not shown"
+        return f"images over {MAX_SIDE:,} pixels a side are not shown"
     return Image(media_type=media_type, data=base64.b64encode(content).decode())
 
 
@@ -54,7 +54,7 @@ def flaw(media_type: str, data: str) -> str | None:
         return "it is not base64"
     kind = image_kind(content)
     if kind is None or _KINDS[kind][0] != media_type:
-        return f"it is no {media_type}"
+        return f"it is not {media_type}"
     found = picture(content, len(content))
     return found if isinstance(found, str) else None
 

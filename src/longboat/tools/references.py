@@ -36,8 +36,8 @@ class ReferencesTool:
         questions = spot.questions(context={"includeDeclaration": True})
         places = located(await server.ask_any("textDocument/references", questions, PLACES, thorough=True))
         if not places:
-            return ToolResult(content=f"{server.name} knows no use of {wanted.symbol!r}. Use grep to be sure.")
+            return ToolResult(content=f"{server.name} found no use of {wanted.symbol!r}. Use grep to be sure.")
         files = len({place.path for place in places})
-        heading = f"{counting(len(places), 'line')} in {counting(files, 'file')}, the definition included:"
+        heading = f"{counting(len(places), 'line')} in {counting(files, 'file')}, including the definition:"
         shown = await asyncio.to_thread(listed, places, kit.directory, most=MAX_PLACES)
         return ToolResult(content=f"{heading}\n{shown}")

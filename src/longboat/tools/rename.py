@@ -62,7 +62,7 @@ class RenameTool:
         changes = await asyncio.to_thread(changes_of, edit or WorkspaceEdit(), kit.directory, server.documents.get)
         if not changes:
             raise ToolError(
-                f"{server.name} cannot rename {wanted.symbol!r} here: nothing was changed. Use edit instead."
+                f"{server.name} cannot rename {wanted.symbol!r} here. Nothing was changed. Use edit instead."
             )
         return changes
 

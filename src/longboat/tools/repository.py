@@ -54,9 +54,9 @@ def doubt_of(directory: Path) -> str:
             if os.path.lexists(repository / "hooks" / _HOOK):
                 return f"{repository / 'hooks' / _HOOK} may run"
             if _GITLINK in _content(repository / "index", MAX_INDEX):
-                return "it has submodules, with configurations of their own"
+                return "it has submodules, which have their own configuration"
     except (OSError, ValueError):
-        return "the configuration of git cannot be read"
+        return "git's configuration cannot be read"
     return ""
 
 

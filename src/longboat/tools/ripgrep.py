@@ -94,7 +94,7 @@ async def _read(process: Process, mark: bytes, most: int) -> Output:
                     return Output(content=b"".join(parts), stopped=f"more than {most:,} results")
             complaint = await process.stderr.read(4_096)
     except TimeoutError:
-        return Output(content=b"".join(parts), stopped=f"it took longer than {TIME_S:.0f} s")
+        return Output(content=b"".join(parts), stopped=f"it took more than {TIME_S:.0f} s")
     if complaint and not parts:
         raise ToolError(f"The search failed: {complaint.decode(errors='replace').strip()}")
     return Output(content=b"".join(parts))

@@ -90,8 +90,8 @@ async def wrap(argv: tuple[str, ...], policy: SandboxPolicy, denied: DeniedFiles
     if isinstance(box, str):
         if policy.mode is SandboxMode.REQUIRED:
             raise ToolError(
-                f"Commands must run in a sandbox here, and there is none: {box}. "
-                "Tell the user: install bubblewrap, or set the sandbox to `auto` or `off`."
+                f"Commands must run in a sandbox here, but there is none: {box}. "
+                "Tell the user to install bubblewrap, or to set the sandbox to `auto` or `off`."
             )
         return Boxed(argv=argv, note=f"not sandboxed: {box}")
     policy.temp.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -149,7 +149,7 @@ def _landlock_box(version: int, lack: str) -> Box:
     else:
         network = "no TCP, but UDP and unix sockets are open"
     if version < landlock.CAN_SCOPE:
-        network += ", and it can send signals to others"
+        network += ", and it can send signals to other processes"
     return Box(name="Landlock", network=network, temp="$TMPDIR", lack=lack)
 
 
@@ -158,16 +158,14 @@ def _unfit(policy: SandboxPolicy, version: int) -> str:
     if version == 0:
         return "the system has no Landlock either"
     if version < landlock.CAN_TRUNCATE:
-        return (
-            f"the system's Landlock (version {version}) is too old to keep files from being emptied: it takes Linux 6.2"
-        )
+        return f"the system's Landlock (version {version}) is too old to stop files being emptied: it takes Linux 6.2"
     if policy.mode is SandboxMode.REQUIRED and not seccomp.without_sockets():
         machine = os.uname().machine
-        return f"Landlock cannot refuse all sockets, and there is no filter for them on this system ({machine})"
+        return f"Landlock cannot block all sockets, and this system ({machine}) has no filter for them"
     for path in policy.hidden:
         real = Path(os.path.realpath(path))
         if any(real.is_relative_to(os.path.realpath(place)) for place in (policy.workspace, policy.temp)):
-            return f"Landlock cannot close {path}, which lies in the workspace"
+            return f"Landlock cannot protect {path}, which is in the workspace"
     return ""
 
 

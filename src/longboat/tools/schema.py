@@ -35,7 +35,7 @@ def _plain(schema: Schema, definitions: dict[str, Schema], *, within: tuple[str,
     if "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")
         if name in within:
-            raise TypeError(f"{name} holds itself: no plain schema can say that")
+            raise TypeError(f"{name} contains itself, which a plain schema cannot express")
         beside = {key: value for key, value in schema.items() if key not in ("$ref", "$defs")}
         return _plain(definitions[name], definitions, within=(*within, name)) | beside
     schema = {key: value for key, value in schema.items() if key != "title"}

@@ -43,7 +43,7 @@ def main() -> None:
             sys.stdout.buffer.write(_answer(options, path, pattern))
         sys.stdout.flush()
     except MemoryError:
-        sys.exit("a file is too large to be searched without ripgrep: install it (package ripgrep)")
+        sys.exit("a file is too large to search without ripgrep; install ripgrep")
     except BrokenPipeError:
         os._exit(0)  # nobody reads on; a normal exit would try to flush again
 

@@ -94,7 +94,7 @@ def _on_disk(named: NamedPath, workspace: Path, *, options_set: bool) -> Iterato
     place = f"{workspace}/" if named.path.startswith(f"{workspace}/") else "/"
     for count, path in enumerate(_fitting(place, named.path[len(place) :], options_set=options_set)):
         if count == MAX_FITTING:
-            raise ToolError(f"{named.path} stands for more than {MAX_FITTING:,} files: name fewer.")
+            raise ToolError(f"{named.path} matches more than {MAX_FITTING:,} files. Name fewer.")
         yield path
 
 

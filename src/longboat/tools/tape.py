@@ -71,9 +71,9 @@ class Tape:
                 text = self._head + self._tail + text
             if not self._file.write(text.encode()) or self.total > FILE_LIMIT:
                 self._file.close()
-                self._problem = f"; {self._file.path} holds only the first {self._file.length:,} bytes"
+                self._problem = f"; {self._file.path} contains only the first {self._file.length:,} bytes"
         except OSError as error:
-            self._problem = f"; they could not be kept in a file: {error.strerror}"
+            self._problem = f"; they could not be saved to a file: {error.strerror}"
 
     def _where(self) -> str:
         if self._file is not None and self._file.is_dropped:

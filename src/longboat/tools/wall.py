@@ -51,7 +51,7 @@ BUBBLEWRAP = Wall(name="bubblewrap")
 def find_wall() -> Wall | str:
     """The wall that this system has, or why it has none. May take a moment when it is first asked."""
     if not seccomp.read_only(signals=True):
-        return "this system has no filter for system calls that Longboat knows"
+        return "this system has no system call filter that Longboat supports"
     if landlock.version():
         return LANDLOCK
     lack = bubblewrap_lacks(shutil.which("bwrap"))
@@ -61,7 +61,7 @@ def find_wall() -> Wall | str:
 async def describe_wall() -> str:
     """In words, what holds a command that runs unasked."""
     wall = await asyncio.to_thread(find_wall)
-    return f"read-only ({wall.name})" if isinstance(wall, Wall) else f"a few of them alone, for want of a wall: {wall}"
+    return f"read-only ({wall.name})" if isinstance(wall, Wall) else f"only a few, because there is no wall: {wall}"
 
 
 class ReadOnlyWall:

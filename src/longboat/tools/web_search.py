@@ -30,8 +30,8 @@ class SearchProvider:
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    query: Annotated[str, Meta(min_length=1, max_length=400, description="What to look for.")]
-    count: Annotated[int, Meta(ge=1, le=20, description="How many results.")] = 10
+    query: Annotated[str, Meta(min_length=1, max_length=400, description="What to search for.")]
+    count: Annotated[int, Meta(ge=1, le=20, description="Number of results.")] = 10
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class WebSearchTool:
         answer = await self._ask(asked)
         found = (answer.web or answer).results[: asked.count]
         lines = [_entry(number, result) for number, result in enumerate(found, 1)]
-        return ToolResult(content="\n\n".join(lines) or "Nothing was found: try other words.")
+        return ToolResult(content="\n\n".join(lines) or "Nothing was found. Try other words.")
 
     async def _ask(self, asked: Input) -> _Answer:
         import httpx2
@@ -74,9 +74,9 @@ class WebSearchTool:
                 response = await client.get(self._provider.endpoint, params=parameters, headers=headers)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             reason = str(error) or type(error).__name__
-            raise ToolError(f"The search provider does not answer: {reason}. Tell the user, or use fetch.") from None
+            raise ToolError(f"The search provider did not answer: {reason}. Tell the user, or use fetch.") from None
         if response.status_code != 200:
-            raise ToolError(f"The search provider answers {response.status_code}: its settings may be wrong.")
+            raise ToolError(f"The search provider answered {response.status_code}; its settings may be wrong.")
         try:
             return msgspec.json.decode(response.content, type=_Answer)
         except msgspec.MsgspecError as error:

@@ -15,7 +15,7 @@ from longboat.tools.lsp.peer import BadAnswer, NoAnswer, Refused, ServerGone
 from longboat.tools.lsp.recipe import Recipe
 from longboat.tools.lsp.server import Patience, Server
 
-_CLOSING = "The workspace is closing: no language server can be started."
+_CLOSING = "The workspace is closing, so no language server can be started."
 
 
 class ServerState(StrEnum):
@@ -128,10 +128,10 @@ class Berth:
             await server.start()
             greeted = server.is_alive
             if not greeted:
-                self._crashed("it ended right after its start")
+                self._crashed("it exited right after starting")
         except (FileNotFoundError, PermissionError, ValueError):
             command = self.recipe.argv[0]
-            self._change(ServerState.FAILED, f"the command {command!r} is not there or cannot be run")
+            self._change(ServerState.FAILED, f"the command {command!r} does not exist or cannot be run")
         except Refused as refused:
             self._change(ServerState.FAILED, str(refused))  # it would say the same again
         except (OSError, NoAnswer, BadAnswer, ServerGone) as error:
@@ -167,7 +167,7 @@ class Berth:
         return _now() - self._since > self._patience.forgive_s
 
     def _unusable(self) -> ToolError:
-        hope = "It is not tried again for now" if self.status.state is ServerState.FAILED else "Try again"
+        hope = "It will not be retried for now" if self.status.state is ServerState.FAILED else "Try again"
         return ToolError(
             f"The language server {self.recipe.name} does not work ({self.status.detail}). {hope}: "
             "use grep and view instead."

@@ -89,7 +89,7 @@ def told(findings: Sequence[Finding | None], path: Path, shown: Callable[[Path],
     if broken := diagnostic_lines(others, shown, most=MAX_OTHERS):
         lines += ["New errors in other files since the last change:", *broken]
     for late in (each.name for each in findings if each is not None and each.late):
-        lines.append(f"({late} has not looked at {shown(path)} yet: call diagnostics later for what it says.)")
+        lines.append(f"({late} has not checked {shown(path)} yet. Call diagnostics later for the result.)")
     return "\n".join(lines)
 
 

@@ -20,7 +20,7 @@ def decoded(content: bytes, shown: str) -> Text:
     try:
         text = decode(content)
     except NotText as error:
-        raise ToolError(f"{shown} is no text ({error.kind}): no language server understands it.") from None
+        raise ToolError(f"{shown} is not a text file ({error.kind}); no language server understands it.") from None
     if len(text.content) > MAX_CHARACTERS:
-        raise ToolError(f"{shown} is too long for a language server: use grep and view instead.")
+        raise ToolError(f"{shown} is too long for a language server. Use grep and view instead.")
     return text

@@ -51,7 +51,7 @@ class Decoder:
         end = self._buffer.find(b"\n", self._scanned)
         self._scanned = 0 if end >= 0 else len(self._buffer)
         if self._header + len(self._buffer[: end + 1] if end >= 0 else self._buffer) > MAX_HEADER:
-            raise FramingError("it writes something else than messages to its standard output")
+            raise FramingError("it writes something other than messages to its standard output")
         if end < 0:
             return False
         line = bytes(self._buffer[:end]).rstrip(b"\r")

@@ -71,7 +71,7 @@ def answer(method: str, params: msgspec.Raw, *, settings: Mapping[str, Any], roo
         return _ANSWERS[method]
     if method.startswith("workspace/") and method.endswith("/refresh"):
         return None
-    raise Refused(METHOD_NOT_FOUND, f"Longboat does not do {method}")
+    raise Refused(METHOD_NOT_FOUND, f"Longboat does not support {method}")
 
 
 def _section(settings: Mapping[str, Any], name: str | None) -> Any:

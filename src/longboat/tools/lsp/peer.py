@@ -84,7 +84,7 @@ class Peer:
             try:
                 message = self._messages.decode(body)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                raise FramingError("it sent a message that is no JSON-RPC") from None
+                raise FramingError("it sent a message that is not JSON-RPC") from None
             self._take(message)
 
     def notify(self, method: str, params: Any) -> None:
@@ -113,7 +113,7 @@ class Peer:
         try:
             return decoder.decode(result)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise BadAnswer(f"its answer to {method} makes no sense: {error}") from None
+            raise BadAnswer(f"its answer to {method} is invalid: {error}") from None
 
     def close(self, reason: str) -> None:
         """Nothing is sent or awaited any more."""
@@ -145,7 +145,7 @@ class Peer:
         try:
             self._on_notification(method, params)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            logger.debug("a language server's %s makes no sense: %s", method, error)
+            logger.debug("a language server's %s is invalid: %s", method, error)
 
     def _answer(self, number: int | str, method: str, params: msgspec.Raw) -> None:
         try:

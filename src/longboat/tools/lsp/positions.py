@@ -68,12 +68,12 @@ def find(text: str, symbol: str, line: int | None, shown: str) -> list[int]:
     """
     symbol = symbol.strip()
     if not symbol:
-        raise ToolError("symbol is empty: give the name as it stands in the file.")
+        raise ToolError("symbol is empty. Pass the name as it is in the file.")
     last = symbol.replace("::", ".").replace("->", ".").rpartition(".")[2].strip() or symbol
     shift = len(symbol) - len(last)
     found = [offset + shift for offset in _occurrences(text, symbol)] or _occurrences(text, last)
     if not found:
-        raise ToolError(f"{symbol!r} is nowhere in {shown}: give the name as it stands in the file, or use grep.")
+        raise ToolError(f"{symbol!r} is not in {shown}. Pass the name as it is in the file, or use grep.")
     if line is None:
         return found[:MAX_TRIED]
     lines = [line_at(text, offset) for offset in found]

@@ -52,7 +52,7 @@ class Process(asyncio.SubprocessProtocol):
             return
         pipe = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         if pipe.get_write_buffer_size() > MAX_UNREAD:
-            self.kill("it does not read what it is sent")
+            self.kill("it does not read its input")
         elif not pipe.is_closing():
             pipe.write(data)
 

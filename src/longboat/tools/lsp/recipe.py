@@ -147,7 +147,7 @@ def _adjusted(name: str, known: Recipe | None, settings: ServerSettings) -> Reci
     if command is None or not file_types:
         built_in = ", ".join(recipe.name for recipe in _BUILT_IN)
         raise ConfigInvalid(
-            f"lsp.{name}: command and file_types are required. Only these servers are known without: {built_in}"
+            f"lsp.{name}: command and file_types are required, except for these built-in servers: {built_in}"
         )
     # Another command has its own arguments.
     args = settings.args if settings.args is not None else known.argv[1:] if known and not settings.command else ()

@@ -152,9 +152,9 @@ class Server:
                 self._strike()
                 raise ToolError(f"{self.name} gave {error}. Try again later, or use grep and view instead.") from None
             except BadAnswer as error:
-                raise ToolError(f"{self.name} is of no use here: {error}. Use grep and view instead.") from None
+                raise ToolError(f"{self.name} cannot be used here: {error}. Use grep and view instead.") from None
             except ServerGone as error:
-                raise ToolError(f"{self.name} ended before it answered ({error}). Try again.") from None
+                raise ToolError(f"{self.name} exited before it answered ({error}). Try again.") from None
             self._strikes = 0
             return said
         raise AssertionError("the last try returns or raises")
@@ -198,7 +198,7 @@ class Server:
         except TimeoutError:
             self.bulletin.give_up_on_progress()
         except ServerGone as error:
-            raise ToolError(f"{self.name} ended ({error}). Try again.") from None
+            raise ToolError(f"{self.name} exited ({error}). Try again.") from None
 
     async def refresh(self) -> None:
         """Tell it of every file that changed on disk since it was last told."""
@@ -235,7 +235,7 @@ class Server:
             self._misses += 1
             return False
         except ServerGone as error:
-            raise ToolError(f"{self.name} ended ({error}). Try again.") from None
+            raise ToolError(f"{self.name} exited ({error}). Try again.") from None
         self._misses = 0
         return True
 
@@ -277,7 +277,7 @@ class Server:
     def _strike(self) -> None:
         self._strikes += 1
         if self._strikes >= _STRIKES:
-            self._process.kill(f"it left {_STRIKES} questions unanswered")
+            self._process.kill(f"it left {_STRIKES} requests unanswered")
 
     def _receive(self, data: bytes) -> None:
         try:

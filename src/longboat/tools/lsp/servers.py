@@ -94,7 +94,7 @@ class LanguageServers:
         """What the servers say of the files below a directory; of many files, of those that changed last."""
         found = await asyncio.to_thread(self._files, below)
         if not found:
-            raise ToolError(f"No file in {self.shown(below)} has a type that a language server here takes.")
+            raise ToolError(f"No configured language server supports any file type in {self.shown(below)}.")
         work: dict[Berth, list[Path]] = {}
         for path in found[: check.MAX_SWEPT]:
             for berth in await self._berths_of(path):
@@ -118,7 +118,7 @@ class LanguageServers:
         berths = {berth: None for path in kinds.values() for berth in await self._berths_of(path)}
         running = {berth: None for berth in self._berths.values() if berth.running is not None}
         if not berths | running:
-            raise ToolError("No file of the workspace has a type that a language server here takes. Use grep instead.")
+            raise ToolError("No configured language server supports any file type in the workspace. Use grep instead.")
         servers = await self._offering(berths | running, offer)
         await asyncio.gather(*(server.refresh() for server in servers))
         return servers
@@ -141,7 +141,7 @@ class LanguageServers:
         if not berths:
             raise ToolError(
                 f"No language server is set up for {path.suffix or 'such'} files. Use grep and view instead; "
-                "a person can install one, or name it in the lsp section of longboat.json."
+                "the user can install one, or add it to the lsp section of longboat.json."
             )
 
     async def _offering(self, berths: Iterable[Berth], offer: str) -> list[Server]:
@@ -166,7 +166,7 @@ class LanguageServers:
         takers = [recipe for recipe in self._recipes if recipe.takes(path)]
         roots = await asyncio.to_thread(lambda: [recipe.root_of(path, self.directory) for recipe in takers])
         if self._closing:
-            raise ToolError("The workspace is closing: no language server can be asked.")
+            raise ToolError("The workspace is closing, so no language server can be used.")
         return [self._berth(recipe, root) for recipe, root in zip(takers, roots, strict=True)]
 
     def _berth(self, recipe: Recipe, root: Path) -> Berth:

@@ -14,12 +14,10 @@ from longboat.tools.lsp.positions import Lines, find
 from longboat.tools.paths import Target, resolve
 
 FileName = Annotated[str, Meta(description="The file, absolute or relative to the workspace.")]
-SymbolName = Annotated[
-    str, Meta(description="The name to look at, as it stands in the file; of a dotted name the last part is meant.")
-]
+SymbolName = Annotated[str, Meta(description="The name, as it is in the file; for a dotted name its last part.")]
 LineNumber = Annotated[
     Annotated[int, Meta(ge=1)] | None,
-    Meta(description="The line it is on, counted from 1. Left out: its first place in the file."),
+    Meta(description="The line it is on, from 1. Default: its first occurrence."),
 ]
 
 

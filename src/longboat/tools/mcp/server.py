@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-FOR_MODEL = "go on without it for now"
-FOR_PERSON = "try again in a moment; `longboat mcp` shows how it is doing"
+FOR_MODEL = "continue without it for now"
+FOR_PERSON = "try again in a moment; `longboat mcp` shows its state"
 CALL_WAIT_S = 15.0
 """How long a call waits for a server that is being connected."""
 _GRACE_S = 1.0
@@ -155,7 +155,7 @@ class Server:
         except Exception as error:
             logger.exception("mcp server %s: given up", self.name)
             self.catalog = Catalog()
-            self._become(Phase.FAILED, f"{type(error).__name__} in Longboat itself: its log says more")
+            self._become(Phase.FAILED, f"internal error in Longboat ({type(error).__name__}); see the server log")
 
     async def _keep_connected(self) -> None:
         patience = self._workplace.patience
@@ -254,10 +254,10 @@ class Server:
         except TimeoutError:
             pass
         if self.state.authorization_url is not None:
-            raise ToolError(f"The MCP server {self.name} waits for somebody to log in: {advice}.")
+            raise ToolError(f"The MCP server {self.name} is waiting for someone to log in; {advice}.")
         match self.state.phase:
             case Phase.CONNECTING | Phase.READY:
-                raise ToolError(f"The MCP server {self.name} is still being connected: {advice}.")
+                raise ToolError(f"The MCP server {self.name} is still connecting; {advice}.")
             case Phase.FAILED:
                 raise ToolError(f"The MCP server {self.name} cannot be used: {self.state.reason}.")
             case Phase.CLOSED:
@@ -269,8 +269,8 @@ class Server:
 
         if isinstance(error, ServerGone):
             return (
-                f"The MCP server {self.name} ended during the call: nobody knows how far it came. It is being "
-                "connected again: look at what was done before you repeat the call."
+                f"The MCP server {self.name} exited during the call, which may have been partly done. It is being "
+                "reconnected. Check what was done before you repeat the call."
             )
         assert self._target is not None, "there was a connection"
         return f"The MCP server {self.name} failed: {complaint_of(error, self._target)}"

@@ -169,10 +169,10 @@ class McpServers:
 
     def _server(self, name: str) -> Server:
         if name in self._others:
-            reason = self._others[name].reason or "it is switched off"
+            reason = self._others[name].reason or "it is disabled"
             raise ToolError(f"The MCP server {name} cannot be used: {reason}.")
         if name not in self._servers:
-            raise ToolError(f"There is no MCP server {name!r}. Those there are: {', '.join(self._servers) or 'none'}.")
+            raise ToolError(f"There is no MCP server {name!r}. Configured: {', '.join(self._servers) or 'none'}.")
         return self._servers[name]
 
 
@@ -184,7 +184,7 @@ def _check_redirect(address: str) -> None:
         query = {}
     if not address.startswith(("http://", "https://")) or "state" not in query or not {"code", "error"} & query.keys():
         raise BadInput(
-            "redirect_url is not where a login page leads to: give the whole address that the browser ended at, "
-            "with its code and its state.",
+            "redirect_url is not a login redirect. Pass the complete address that the browser ended at, "
+            "including its code and state.",
             code="bad_redirect_url",
         )

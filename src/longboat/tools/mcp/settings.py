@@ -62,15 +62,15 @@ class Target:
 def read(name: str, value: Any) -> McpServer:
     """One entry of `mcp`, checked; ConfigInvalid says what is wrong with it."""
     if len(name) > _NAME_LIMIT or not _NAME.fullmatch(name):
-        message = f"a server's name has letters, digits and single - or _ between them, {_NAME_LIMIT} at most"
-        raise ConfigInvalid(f"mcp.{name}: {message}: rename it")
+        message = f"a server's name may have up to {_NAME_LIMIT} letters and digits, with single - or _ between them"
+        raise ConfigInvalid(f"mcp.{name}: {message}; rename it")
     try:
         server = msgspec.convert(value, McpServer)
     except msgspec.ValidationError as error:
         raise ConfigInvalid(f"mcp.{name}: {error}") from None
     kind = kind_of(server)
     if kind == "stdio" and not server.command:
-        raise ConfigInvalid(f"mcp.{name}: a stdio server needs a command, and a http or sse server a url")
+        raise ConfigInvalid(f"mcp.{name}: a stdio server needs a command; an http or sse server needs a url")
     if kind != "stdio" and not server.url:
         raise ConfigInvalid(f"mcp.{name}: a {kind} server needs a url")
     return server
@@ -109,7 +109,7 @@ def _check_url(name: str, url: str) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise ConfigInvalid(f"mcp.{name}.url: expected an address that begins with http:// or https://")
+        raise ConfigInvalid(f"mcp.{name}.url: expected a URL that begins with http:// or https://")
 
 
 def _hidden(env: Mapping[str, str], headers: Mapping[str, str], url: str) -> dict[str, str]:

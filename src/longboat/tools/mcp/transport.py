@@ -108,7 +108,7 @@ def _executable(target: Target, directory: Path, env: Mapping[str, str]) -> str:
         command = str(directory / command)
     found = shutil.which(command, path=env.get("PATH"))
     if found is None:
-        raise ConfigInvalid(f"mcp.{target.name}.command: {target.command!r} is not a program that can be found here")
+        raise ConfigInvalid(f"mcp.{target.name}.command: the program {target.command!r} was not found")
     return found
 
 
