@@ -198,7 +198,7 @@ class AlreadyAnswered(Conflict):
     code = "already_answered"
 
     def __init__(self, who: str | None, what: str) -> None:
-        super().__init__(f"{who or 'Someone else'} answered first: {what}.")
+        super().__init__(f"{who} answered first: {what}." if who else f"Already closed: {what}.")
 
 
 class SessionBusy(Conflict):

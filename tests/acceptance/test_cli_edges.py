@@ -188,7 +188,7 @@ def test_a1_the_agent_can_tell_what_it_runs_on_and_no_secret(home: Home, cwd: Pa
         f"Run: {run['run_id']}",
         "Model: mine/m",
         f"Configuration files: {home.path}/config/longboat/longboat.json, {cwd}/longboat.json",
-        "Permissions: this run may do all that no rule denies",
+        "Permissions: anything that no rule denies is allowed",
         "Allow rules: bash(make *)",
         "Deny rules: bash(rm *)",
         "Sandbox for bash: off",

@@ -14,7 +14,7 @@ from longboat.models import weights
 
 pytestmark = pytest.mark.acceptance
 
-SAID = "No provider is configured: the small local model answers, which talks but is no coder."
+SAID = "No provider is configured: Using the small local model. It can chat but cannot code."
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +79,6 @@ def test_a6_models_and_doctor_say_it(home: Home, cwd: Path) -> None:
 def test_a6_where_providers_are_there_but_none_is_ready_that_is_said_instead(home: Home, cwd: Path) -> None:
     (cwd / "longboat.json").write_text('{"providers": {"groq": {"type": "groq"}}}')
     done = home.longboat("run", "hi", cwd=cwd)
-    (told,) = [line for line in done.err.splitlines() if "local model answers" in line]
+    (told,) = [line for line in done.err.splitlines() if "small local model" in line]
     assert told.startswith("No provider in longboat.json is ready: ")
     assert "groq of longboat.json is passed over: Set GROQ_API_KEY." in home.longboat("models", cwd=cwd).out

@@ -246,7 +246,7 @@ async def test_a_data_directory_of_a_newer_version_is_refused(tmp_path: Path) ->
     newer = sqlite3.connect(settings.data_dir / STORE_NAME)
     newer.execute("PRAGMA user_version = 999")
     newer.close()
-    with pytest.raises(DataDirError, match="upgrade Longboat, or choose another directory with --data-dir") as refused:
+    with pytest.raises(DataDirError, match="Upgrade Longboat, or choose another directory with --data-dir") as refused:
         async with open_app(settings):
             pass
     assert refused.value.code == "data_dir_newer"

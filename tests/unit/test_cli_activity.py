@@ -82,10 +82,10 @@ def test_a_long_diff_is_cut(seen: Any) -> None:
 
 
 def test_an_error_is_told_below_the_line(seen: Any) -> None:
-    failed = over("c", "a.py has changed since it was read: view it again.\nmore", is_error=True)
+    failed = over("c", "a.py has changed since it was read. View it again.\nmore", is_error=True)
     assert seen(calls(call("c", "edit", path="a.py")), results(running("c")), results(failed)) == [
         "● edit a.py",
-        "  └ a.py has changed since it was read: view it again.",
+        "  └ a.py has changed since it was read. View it again.",
     ]
 
 

@@ -111,7 +111,7 @@ def read_hooks(section: Mapping[str, Any]) -> Hooks:
         message, _, place = str(error).partition(" - at `$")
         key = f"hooks{place.rstrip('`')}"
         if key.endswith(".matcher") and "regex" in message:
-            message = "Expected names of tools, with * and ? for parts and | between several"
+            message = "Expected tool names, with * and ? as wildcards and | between several"
         raise ConfigInvalid(f"{key}: {message[:1].lower()}{message[1:]}") from None
 
 
@@ -159,7 +159,7 @@ def _with(verdict: Verdict, reply: HookReply) -> Verdict:
 
 def _reason(reply: HookReply) -> str:
     reason = reply.reason.strip()[:MAX_TEXT]
-    return reason or ("A hook denied it and gave no reason." if reply.decision == "deny" else "")
+    return reason or ("A hook denied this without giving a reason." if reply.decision == "deny" else "")
 
 
 async def _run(hook: Hook, call: HookCall, environ: Mapping[str, str]) -> HookReply:
@@ -179,11 +179,11 @@ async def _run(hook: Hook, call: HookCall, environ: Mapping[str, str]) -> HookRe
     if done.code == DENY_CODE:
         return HookReply(decision="deny", reason=stderr[:MAX_TEXT])
     if done.code is None:
-        raise _Failed(f"took longer than {hook.timeout_s:g} s and was ended.")
+        raise _Failed(f"took longer than {hook.timeout_s:g} s and was killed.")
     if done.is_cut:
         raise _Failed(f"printed more than {process.MAX_OUTPUT // 1024} KB.")
     if done.code != 0:
-        raise _Failed(f"failed with exit code {done.code}: {_last_line(stderr) or 'it said nothing'}")
+        raise _Failed(f"failed with exit code {done.code}: {_last_line(stderr) or 'no output'}")
     return _reply(done.stdout)
 
 
@@ -193,7 +193,7 @@ def _reply(stdout: bytes) -> HookReply:
     try:
         return msgspec.json.decode(stdout, type=HookReply)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _Failed(f"printed what is no reply: {error}. Print JSON or nothing, and notes to stderr.") from None
+        raise _Failed(f"printed an invalid reply: {error}. Print JSON or nothing; write notes to stderr.") from None
 
 
 def _short(command: str) -> str:

@@ -79,7 +79,7 @@ class _Reader:
             if each.name.endswith(".md"):
                 self.problems.append(str(BadFile(path, f"@{each.name} does not exist.", line=each.line)))
         elif not Path(os.path.realpath(target)).is_relative_to(os.path.realpath(within)):
-            message = f"@{each.name} lies outside of {shown(within)} and is not read."
+            message = f"@{each.name} is outside {shown(within)} and is not read."
             self.problems.append(str(BadFile(path, message, line=each.line)))
         else:
             self._add(Path(os.path.normpath(target)), within)
@@ -120,7 +120,7 @@ def _bounded(reader: _Reader) -> Found[Instruction]:
         text = cut(item.text, left, shown(item.path))
         if text != item.text:
             problems.append(
-                str(BadFile(item.path, f"was cut: all instructions together are longer than {MAX_CHARS} characters."))
+                str(BadFile(item.path, f"was cut off: all instructions together exceed {MAX_CHARS} characters."))
             )
         left = max(left - len(item.text), 0)
         kept.append(replace(item, text=text))

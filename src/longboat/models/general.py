@@ -85,7 +85,7 @@ def _open_backend(endpoint: Endpoint) -> "Backend":
         return Backend(endpoint)
     except OSError as error:
         raise ModelError(
-            f"{endpoint.provider}/{endpoint.name} cannot be asked: {error.strerror or error}.",
+            f"{endpoint.provider}/{endpoint.name} cannot be used: {error.strerror or error}.",
             title="The provider cannot be reached",
             code="unreachable",
             retryable=True,

@@ -107,7 +107,7 @@ def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: 
     if status in (408, 409) or status >= 500:
         return ModelError(
             said,
-            title="The provider has trouble",
+            title="Provider error",
             code="server_error",
             retryable=True,
             retry_after_s=retry_after_s,
@@ -127,7 +127,7 @@ def _final(status: int, complaint: Complaint, to: Addressee, said: str) -> Model
     """The refusals that a second try cannot change."""
     if status in (401, 403):
         setting = f"providers.{to.provider}.api_key"
-        cause = f"Check {setting} in longboat.json." if to.has_key else f"No key is set: give {setting}."
+        cause = f"Check {setting} in longboat.json." if to.has_key else f"No key is set. Set {setting}."
         return ModelError(advised(said, cause), title="The API key was refused", code="auth")
     if status == 404:
         advice = f"Check the model id {to.model!r} and the base_url {to.url}."

@@ -105,7 +105,7 @@ def _seen(message: Message) -> list[dict[str, Any]]:
     pieces: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, ToolResultPart) and part.images:
-            pieces.append({"type": "text", "text": f"What the tool call {usual(part.tool_call_id)} shows:"})
+            pieces.append({"type": "text", "text": f"Image from the tool call {usual(part.tool_call_id)}:"})
             pieces += [_image(image.media_type, image.data) for image in part.images]
     return pieces
 

@@ -130,7 +130,7 @@ class StreamReader:
         if self._reason is None:
             yield from self.feed(b"\n")  # the last line may lack its end
         if self._reason is None:
-            raise self.broken("ended the stream in mid-answer, without a finish_reason")
+            raise self.broken("ended the stream before the answer was complete, without a finish_reason")
         yield Finished(self._stop_reason(self._reason), self._usage())
 
     def broken(self, what: str) -> ModelError:
@@ -147,7 +147,7 @@ class StreamReader:
             self._rest.clear()
         self._rest += piece
         if len(self._rest) > MAX_LINE:
-            raise self.broken("sent a line without end")
+            raise self.broken("sent a line that is too long")
         return lines
 
     def _read(self, data: bytes) -> Iterator[ModelEvent]:
@@ -183,7 +183,7 @@ class StreamReader:
                 yield from self._tool_call(piece)
         if choice.finish_reason:
             if choice.finish_reason == "error":
-                raise self._error({"message": "the model failed in mid-answer"})
+                raise self._error({"message": "the model failed before the answer was complete"})
             self._reason = choice.finish_reason
 
     def _tool_call(self, piece: _ToolCall) -> Iterator[ModelEvent]:

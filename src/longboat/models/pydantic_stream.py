@@ -92,7 +92,7 @@ def stop_reason(final: pai.ModelResponse) -> StopReason:
         case "content_filter":
             return StopReason.CONTENT_FILTER
         case "error":
-            raise theirs.UnexpectedModelBehavior("The model stopped with an error of its own.")
+            raise theirs.UnexpectedModelBehavior("The model stopped with an error.")
         case None if "finish_reason" not in (final.provider_details or {}):
             raise theirs.ModelAPIError(final.model_name or "", "The stream ended before the answer was complete.")
     called = any(isinstance(part, pai.ToolCallPart) for part in final.parts)

@@ -62,9 +62,11 @@ def _prices(client: httpx2.Client, data_dir: Path, url: str) -> Report:
         raw = _get(client, url, {})
         fits = refreshed.parse_prices(json.loads(raw))
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, RecursionError) as error:
-        return Report(ok=False, text=f"The price list was not fetched: {_reason(error)} The one that is here stays.")
+        return Report(ok=False, text=f"The price list could not be fetched: {_reason(error)} The current one is kept.")
     if not fits:
-        return Report(ok=False, text="The price list is of a newer kind than this version reads. The old one stays.")
+        return Report(
+            ok=False, text="The price list has a format that this version cannot read. The current one is kept."
+        )
     refreshed.save_prices(data_dir, raw)
     return Report(ok=True, text="The price list is up to date.")
 
@@ -92,7 +94,7 @@ def _listed(
         said = quote(_reason(error), secrets_of(access.key, access.headers, access.base_url), limit=MAX_REASON)
         return Report(ok=False, text=f"{name} did not list its models: {said}"), {}
     told = sum(model.context_window is not None for model in models.values())
-    return Report(ok=True, text=f"{name} lists {len(models)} models and tells the window of {told}."), models
+    return Report(ok=True, text=f"{name} lists {len(models)} models; {told} of them with their context window."), models
 
 
 def _get(client: httpx2.Client, url: str, headers: Mapping[str, str]) -> bytes:
@@ -109,7 +111,7 @@ def _get(client: httpx2.Client, url: str, headers: Mapping[str, str]) -> bytes:
 def _models(answer: Any) -> dict[str, Listed]:
     items = answer.get("data") if isinstance(answer, dict) else answer
     if not isinstance(items, list):
-        raise ValueError("It sent no list of models.")
+        raise ValueError("It did not send a list of models.")
     return {item["id"]: _one(item) for item in items if isinstance(item, dict) and isinstance(item.get("id"), str)}
 
 

@@ -11,7 +11,7 @@ from longboat.wire.models import FilePart, Message, Part, TextPart, ToolResultPa
 SEEN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """What providers take as images."""
 
-BLIND = "this model sees no images"
+BLIND = "this model cannot see images"
 
 
 def is_image(part: FilePart) -> bool:

@@ -215,12 +215,12 @@ def _at(stage: Stage, done: int, weights: Weights) -> FetchProgress:
 
 def _last_line(output: bytes) -> str:
     lines = [line for line in output.decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1].removeprefix("ERROR: ") if lines else "it said nothing."
+    return lines[-1].removeprefix("ERROR: ") if lines else "no output."
 
 
 def _failed(message: str) -> ModelError:
     return ModelError(
-        f"The local model's weights cannot be had: {message}",
+        f"The local model's weights cannot be downloaded: {message}",
         title="The local model is missing",
         code="weights_unavailable",
     )

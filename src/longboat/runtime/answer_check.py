@@ -28,7 +28,7 @@ def problems(task: Task) -> list[str]:
     found: list[str] = []
     for fault in compiled(task.schema).iter_errors(task.value):
         place = "/".join(str(step) for step in fault.instance_path)
-        found.append(f"{'at ' + place if place else 'the whole'}: {fault.message}"[:MAX_COMPLAINT])
+        found.append(f"{'at ' + place if place else 'the whole answer'}: {fault.message}"[:MAX_COMPLAINT])
         if len(found) == MAX_COMPLAINTS:
             break
     return found

@@ -195,9 +195,9 @@ class Asks:
         if ask.state is not AskState.PENDING:
             raise AlreadyAnswered(ask.answered_by, _told(ask))
         if not any(text.strip() for text in request.answer):
-            raise BadInput("The answer is empty: give at least one text.", code="empty_answer")
+            raise BadInput("The answer is empty. Send at least one text.", code="empty_answer")
         if len(request.answer) > 1 and not ask.multiple:
-            raise BadInput("This question takes one answer.", code="one_answer")
+            raise BadInput("This question accepts only one answer.", code="one_answer")
         answered = msgspec.structs.replace(
             ask,
             state=AskState.ANSWERED,

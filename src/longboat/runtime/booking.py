@@ -62,7 +62,7 @@ class Ending:
 
 NO_TURN = Ending(message_id=None, text="", error="")
 
-NOT_STARTED = "Longboat failed: the run could not be started; the server's log has the details. Send it again."
+NOT_STARTED = "Longboat failed: the run could not be started. See the server's log for details, and resend the prompt."
 
 
 class Booking:

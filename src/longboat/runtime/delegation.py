@@ -59,7 +59,7 @@ async def delegate(yard: Yard, parent: RunRecord, call_id: str, prompt: str, age
     text = await yard.store.read(lambda reader: _answer(read_messages(reader, session.id, after=0, limit=WHOLE)))
     if run.outcome is not Outcome.END_TURN:
         raise ToolError(f"The sub-agent ended with {run.outcome}: {run.error or text or 'no answer'}")
-    return text or "The sub-agent gave no answer."
+    return text or "The sub-agent returned no answer."
 
 
 async def _see_through(yard: Yard, record: RunRecord) -> Run:

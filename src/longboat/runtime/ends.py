@@ -19,7 +19,7 @@ FAILED = "Longboat failed"
 
 LOST = {
     Outcome.CANCELED: "The run was canceled before this call had a result.",
-    Outcome.INTERRUPTED: "The server stopped before this call had a result; it may have had effects.",
+    Outcome.INTERRUPTED: "The server stopped before this call had a result. It may have had effects.",
     Outcome.ERROR: "The run failed before this call had a result.",
     Outcome.END_TURN: "This call was not made.",
 }
@@ -46,7 +46,7 @@ def stopped(why: Stop | None) -> tuple[Outcome, FinishPart]:
         case Stop.CANCEL:
             return Outcome.CANCELED, FinishPart(reason=FinishReason.CANCELED)
         case Stop.INTERRUPT | None:
-            detail = "The server stopped while this run was active. Send the prompt again to go on."
+            detail = "The server stopped while this run was active. Send the prompt again to continue."
             finish = FinishPart(reason=FinishReason.INTERRUPTED, title="Interrupted", detail=detail)
             return Outcome.INTERRUPTED, finish
         case _:
@@ -71,12 +71,12 @@ def judge(task: "asyncio.Task[StopReason]", stop: Stop | None, run: Run) -> tupl
         case ModelError():
             title, detail = error.title, error.message
         case ConfigInvalid():
-            title, detail = "The configuration cannot be used", error.message
+            title, detail = "Invalid configuration", error.message
         case LongboatError():
-            title, detail = "The turn could not go on", error.message
+            title, detail = "The turn could not continue", error.message
         case _:
             log_failure("turn failed", run, error)
-            title, detail = FAILED, f"{type(error).__name__}: the server's log has the details."
+            title, detail = FAILED, f"{type(error).__name__}. See the server's log for details."
     return Outcome.ERROR, FinishPart(reason=FinishReason.ERROR, title=sayable(title), detail=sayable(detail))
 
 

@@ -60,13 +60,13 @@ class Environs:
 def check_environ(environ: Environ) -> Environ:
     """The same, or BadInput. What is wrong is told without any value, and names are told only where they are short."""
     if len(environ) > MAX_NAMES:
-        raise _bad(f"it has {len(environ):,} variables, and may have {MAX_NAMES:,}")
+        raise _bad(f"it has {len(environ):,} variables; the limit is {MAX_NAMES:,}")
     total = 0
     for name, value in environ.items():
         if not name or "=" in name or "\0" in name:
-            raise _bad("a name is empty, or has = or a NUL in it")
+            raise _bad("a name is empty or contains = or NUL")
         if "\0" in value:
-            raise _bad(f"the value of {name[:100]!r} has a NUL in it")
+            raise _bad(f"the value of {name[:100]!r} contains NUL")
         size = len(name.encode()) + len(value.encode()) + 2
         if size > MAX_ONE:
             raise _bad(f"{name[:100]!r} is over {MAX_ONE // 1000} KB")
@@ -77,4 +77,4 @@ def check_environ(environ: Environ) -> Environ:
 
 
 def _bad(why: str) -> BadInput:
-    return BadInput(f"env cannot be the environment of a command: {why}.", code="bad_env")
+    return BadInput(f"env is not a valid environment: {why}.", code="bad_env")

@@ -34,10 +34,10 @@ async def facts(home: Home, record: RunRecord) -> str:
     try:
         config = home.config()
     except ConfigInvalid as error:
-        return "\n".join((*lines, f"Configuration: cannot be used: {error.message}"))
+        return "\n".join((*lines, f"Configuration: invalid: {error.message}"))
     lines += [f"Configuration files: {_files(home.directory)}", *_settings(config, record)]
     lines.append(f"Sandbox for bash: {await described(home.bench.sandbox(config))}")
-    lines.append(f"Commands that only look run unasked: {await describe_wall()}")
+    lines.append(f"Commands that run without approval: {await describe_wall()}")
     lines.append(f"Allowed for this session: {_few(await _grants(home, record))}")
     return "\n".join((*lines, *await _around(home)))
 
@@ -77,7 +77,7 @@ def _files(directory: Path) -> str:
 
 def _settings(config: Config, record: RunRecord) -> Iterator[str]:
     yolo = record.approve is Approve.ALL
-    yield f"Permissions: {'this run may do all that no rule denies' if yolo else 'what no rule allows is asked'}"
+    yield f"Permissions: {'anything that no rule denies is allowed' if yolo else 'what no rule allows needs approval'}"
     yield f"Allow rules: {_few(config.permissions.allow)}"
     yield f"Deny rules: {_few(config.permissions.deny)}"
     yield f"Providers configured: {_few(config.providers)}"

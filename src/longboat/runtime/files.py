@@ -35,9 +35,9 @@ class FileBook:
     async def check_read(self, session_id: str, path: Path, content: bytes) -> None:
         rows = await self._store.read(lambda reader: reader.fetch("read_of", session_id=session_id, path=str(path)))
         if not rows:
-            raise ToolError(f"{self.shown(path)} has not been read in this session: view it first.")
+            raise ToolError(f"{self.shown(path)} has not been read in this session. View it first.")
         if rows[0]["digest"] != _digest(content):
-            raise ToolError(f"{self.shown(path)} has changed since it was read: view it again.")
+            raise ToolError(f"{self.shown(path)} has changed since it was read. View it again.")
 
     async def expect_change(self, record: RunRecord, path: Path, before: bytes | None, after: bytes | None) -> str:
         """On disk before the file is touched. Returns the key under which it is made or forgotten.

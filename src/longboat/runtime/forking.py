@@ -68,5 +68,5 @@ def _up_to(origin: Transcript, message_id: str | None) -> tuple[Message, ...]:
             # The results of its calls belong to a message: no model takes a call without them.
             return origin.messages[: place + (2 if calls_of(message) else 1)]
     raise NotFound(
-        f"No finished message {message_id!r} in this session: GET …/messages lists them.", code="message_not_found"
+        f"This session has no finished message {message_id!r}. GET …/messages lists them.", code="message_not_found"
     )

@@ -62,7 +62,7 @@ class Hands:
         self._host.add_call(call.name, failed=result.is_error)
         if self._loop_guard.is_loop(call, result):
             raise ModelError(
-                f"The same call of {call.name} gave the same result again and again. Say what to do differently.",
-                title="Stopped: the agent went round in circles",
+                f"The agent repeated the same {call.name} call with the same result. Tell it what to do differently.",
+                title="Stopped: the agent was looping",
                 code="loop_detected",
             )

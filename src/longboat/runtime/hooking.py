@@ -28,8 +28,8 @@ async def announce(
     if verdict.decision != "deny":
         return verdict.context
     if first:
-        raise ModelError(verdict.reason, title="A hook refused the prompt", code="prompt_denied")
-    return (f"A hook objects to {prompt!r}: {verdict.reason}", *verdict.context)
+        raise ModelError(verdict.reason, title="A hook denied the prompt", code="prompt_denied")
+    return (f"A hook denied {prompt!r}: {verdict.reason}", *verdict.context)
 
 
 async def tell_finished(home: Home, hooks: Hooks, run: Run) -> None:

@@ -40,8 +40,8 @@ STORE_PAGE = 256
 SNAPSHOT_SESSIONS = 500
 """The newest ones; the list route pages through the rest."""
 
-_RESYNC = encode_unlogged(Resync(reason="The cursor is not in the log any more: a snapshot follows."))
-_DAMAGED = encode_unlogged(Resync(reason="The log is damaged after the cursor: a snapshot follows."))
+_RESYNC = encode_unlogged(Resync(reason="The cursor is no longer in the log. A snapshot follows."))
+_DAMAGED = encode_unlogged(Resync(reason="The log is damaged after the cursor. A snapshot follows."))
 
 
 class Wake(Enum):

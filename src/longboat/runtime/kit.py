@@ -34,7 +34,7 @@ from longboat.wire.ids import new_id
 from longboat.wire.requests import Approve
 from longboat.wire.workshop import TodoItem, Todos
 
-NO_WAY_AROUND = "Do not look for a way around it: go on without it, or say that you cannot."
+NO_WAY_AROUND = "Do not look for a way around it: continue without it, or say that you cannot."
 
 
 def _with_guarded_names(need: Need, workspace: Path) -> Need:
@@ -125,7 +125,7 @@ class WorkKit:
         await self._heed(await self._home.asks.permission(ask))
         self._judge_again(need, rules)
         if need.tool != "bash" and await asyncio.to_thread(_lead_elsewhere, resolved):
-            raise ToolError(f"The path of this {need.tool} was replaced while it waited for permission. Call it again.")
+            raise ToolError(f"The path of this {need.tool} was replaced while it waited for approval. Call it again.")
         return Allow()
 
     def deny_rules(self) -> tuple[Rule, ...]:
@@ -145,14 +145,14 @@ class WorkKit:
         rules = self._rules_by_now()
         verdict = judge(need, rules=rules, directory=str(self.directory))
         if isinstance(verdict, Deny):
-            raise ToolError(f"A rule that was added meanwhile denies this ({verdict.rule}). {NO_WAY_AROUND}")
+            raise ToolError(f"A rule that was just added denies this ({verdict.rule}). {NO_WAY_AROUND}")
         added = tuple(rule for rule in rules.deny if rule not in before.deny)
         self._check_denials(need, Rules(deny=added))
 
     def _check_denials(self, need: Need, rules: Rules) -> None:
         """For what nobody looks at with these rules in mind: what may turn out to be denied is not done then."""
         if why := may_be_denied(need, rules=rules, directory=str(self.directory)):
-            raise ToolError(f"It cannot be told whether a rule denies this: {why} {NO_WAY_AROUND}")
+            raise ToolError(f"A rule may deny this: {why} {NO_WAY_AROUND}")
 
     def hidden(self) -> Callable[[str], bool]:
         return hidden_by(self._rules(), directory=str(self.directory))
@@ -161,14 +161,13 @@ class WorkKit:
         self._answered(CallAnswer(answer=answered.answer, answered_by=answered.answered_by))
         match answered.answer:
             case PermissionAnswer.DENY:
-                reason = f" They said: {answered.reason}" if answered.reason else ""
-                raise ToolError(f"The person refused this.{reason}")
+                raise ToolError(f"Denied by the user: {answered.reason}" if answered.reason else "Denied by the user.")
             case PermissionAnswer.ALWAYS:
                 try:
                     await self._home.remember(answered.granted)
                 except (ConfigInvalid, OSError) as error:
                     # Allowed it is, for this session at least: that went on record with the answer.
-                    self.output(f"[The rule could not be kept for ever: {error}]\n")
+                    self.output(f"[The rule could not be saved: {error}]\n")
 
     def _is_readable(self, need: Need) -> bool:
         """Our own output files and the user's skills: the model was told to read them."""

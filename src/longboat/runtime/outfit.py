@@ -30,7 +30,7 @@ def wished(outfit: Outfit, options: RunOptions, model: Model) -> Outfit:
     """The outfit with what the prompt wishes; a wish that the model cannot grant is told, and the run goes on."""
     form = AnswerForm(options.schema) if options.schema is not None else None
     if options.effort is not None and not model.abilities.effort:
-        told = f"{model.provider}/{model.name} has no reasoning effort to set: {options.effort} is ignored."
+        told = f"{model.provider}/{model.name} has no reasoning effort setting; {options.effort} is ignored."
         return replace(_asked(outfit, form), problems=(*outfit.problems, told))
     return replace(_asked(outfit, form), effort=options.effort)
 

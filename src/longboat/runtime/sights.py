@@ -101,7 +101,7 @@ class Sights:
 
     async def diff(self, *, session_id: str | None, run_id: str | None) -> DiffPage:
         if (session_id is None) == (run_id is None):
-            raise BadInput("Say of what: either session_id or run_id.", code="bad_diff")
+            raise BadInput("Pass either session_id or run_id.", code="bad_diff")
         session, changes = await self._store.read(lambda reader: self._changes(reader, session_id, run_id))
         return await asyncio.to_thread(self._diffs, session, changes)
 

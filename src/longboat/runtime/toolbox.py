@@ -55,7 +55,7 @@ class Toolbox:
             if task is None or task.cancelling():
                 raise
             # Nobody canceled the run: something inside the tool was, and the tool let it out.
-            result = _failed(f"{part.name} was canceled from within.")
+            result = _failed(f"{part.name} canceled itself.")
         except Exception as error:
             run = self.record.run
             extra = {"run_id": run.run_id, "session_id": run.session_id}
@@ -76,7 +76,7 @@ class Toolbox:
         arguments = _arguments(part)
         before = await self._ask_hooks(HookEvent.BEFORE_TOOL, part, arguments)
         if before.decision == "deny":
-            raise ToolError(f"A hook denies this: {before.reason}")
+            raise ToolError(f"Denied by a hook: {before.reason}")
         arguments = arguments if before.input is None else before.input
         kit = WorkKit(
             self.home,
@@ -97,7 +97,7 @@ class Toolbox:
             result = _failed(str(error))
         told = {"result": result.content, "is_error": result.is_error}
         after = await self._ask_hooks(HookEvent.AFTER_TOOL, part, arguments, **told)
-        objection = [f"A hook objects: {after.reason}"] if after.decision == "deny" else []
+        objection = [f"A hook rejected the result: {after.reason}"] if after.decision == "deny" else []
         more = (*kit.instructions, *before.context, *objection, *after.context)
         return replace(result, content="\n\n".join((result.content, *more)))
 
@@ -105,7 +105,7 @@ class Toolbox:
         tool = self.outfit.tools.get(name)
         if tool is None:
             known = ", ".join(sorted(self.outfit.tools)) or "none"
-            raise ToolError(f"There is no tool {name!r}. The tools are: {known}.")
+            raise ToolError(f"There is no tool {name!r}. Available tools: {known}.")
         return tool
 
     async def _ask_hooks(self, event: HookEvent, part: ToolCallPart, arguments: dict[str, Any], **more: Any) -> Verdict:

@@ -54,7 +54,7 @@ STUBBORN_S = 2.0
 WHOLE = 2**31
 """A page that holds any transcript."""
 
-FULL = "The context window is nearly full: summarizing, then going on."
+FULL = "The context window is nearly full. Summarizing, then continuing."
 
 
 class Turn:
@@ -127,7 +127,7 @@ class Turn:
         except Exception:
             # A defect of ours must not leave the run active for ever: it ends without its last words (E1).
             log_failure("a turn could not be closed", self._record.run)
-            ending = Ending(message_id=None, text="", error=f"{FAILED}: the server's log has the details.")
+            ending = Ending(message_id=None, text="", error=f"{FAILED}. See the server's log for details.")
             return Outcome.ERROR, self._home.asks.withdraw(self.run_id).joined(ending)
 
     async def _close(self, outcome: Outcome, finish: FinishPart) -> tuple[Outcome, Ending]:
@@ -147,7 +147,7 @@ class Turn:
         if outcome is Outcome.ERROR:
             self._voice.notice(AgentEventType.ERROR, finish.title, finish.detail)
         if finish.reason is FinishReason.MAX_TOKENS:
-            self._voice.problem("The answer is cut off: the model came to its output limit.")
+            self._voice.problem("The answer was cut off: the model reached its output limit.")
         self._voice.notice(AgentEventType.AGENT_FINISHED)
         writes, entries = await self._outbox.close()
         error = "" if outcome in (Outcome.END_TURN, Outcome.CANCELED) else sentence(finish)
@@ -341,12 +341,12 @@ class Turn:
         if not self._history or self._history[-1].run_id != self.run_id:  # else a restart came right after it
             if not self._can_shrink():
                 raise ModelError(
-                    "Nothing was said here, or nothing since the last summary.",
+                    "There is nothing here, or nothing since the last summary.",
                     title="Nothing to summarize",
                     code="nothing_to_summarize",
                 )
             self._asked.forget()
-            await self._summarize(model, "Summarizing, as somebody asked.")
+            await self._summarize(model, "Summarizing on request.")
         self._own = [self._history[-1]]
         return StopReason.END_TURN
 
@@ -362,7 +362,7 @@ class Turn:
         draft = self._draft.message()
         if not text_of(draft).strip():
             raise ModelError(
-                "The model gave no summary. Where a conversation does not fit without one, start a new session.",
+                "The model returned no summary, and the conversation does not fit without one. Start a new session.",
                 title="No summary" if self._record.options.summarize else "The context window is full",
                 code="summary_empty",
             )

@@ -73,18 +73,18 @@ class UndoBook:
     async def _put(self, turn: Turnabout) -> None:
         """All or nothing."""
         if turn.broken:
-            raise self._conflict("Changed by somebody else in the midst of the turn", turn.broken)
+            raise self._conflict("Someone else changed files during the turn", turn.broken)
         try:
             await asyncio.to_thread(put_back, turn.files)
             await asyncio.to_thread(tidy, turn.files, self._files.directory)
         except Foreign as error:
-            raise self._conflict("Changed since by somebody else", error.paths) from None
+            raise self._conflict("Someone else has changed files since", error.paths) from None
         except OSError as error:
             why = error.strerror or str(error)
-            raise UndoConflict(f"The disk does not take it, so nothing was touched: {why}.") from None
+            raise UndoConflict(f"The files cannot be written, so nothing was changed: {why}.") from None
 
     def _conflict(self, what: str, paths: Sequence[Path]) -> UndoConflict:
-        return UndoConflict(f"{what}, so nothing was touched: {', '.join(map(self._files.shown, paths))}.")
+        return UndoConflict(f"{what}, so nothing was changed: {', '.join(map(self._files.shown, paths))}.")
 
     async def _record(self, session_id: str, turn: Turnabout, write: Write, change: Change) -> tuple[Undone, int]:
         parent = (await self._session(session_id))["parent_id"]

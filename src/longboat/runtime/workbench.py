@@ -145,14 +145,14 @@ class Workbench:
             if agent.name == name:
                 return agent
         known = ", ".join(agent.name for agent in self._context.agents) or "none"
-        raise ToolError(f"There is no sub-agent {name!r}. Those defined here are: {known}.")
+        raise ToolError(f"There is no sub-agent {name!r}. Defined here: {known}.")
 
     async def command(self, name: str) -> Command | None:
         """The command of that name, as its file is now."""
         context = await asyncio.to_thread(self._library.load)
         command = next((each for each in context.commands if each.name == name), None)
         if command is not None and command.agent not in (None, *(agent.name for agent in context.agents)):
-            raise BadInput(f"/{name} is to be done by {command.agent!r}, but no such sub-agent is defined here.")
+            raise BadInput(f"/{name} needs the sub-agent {command.agent!r}, which is not defined here.")
         return command
 
     @property

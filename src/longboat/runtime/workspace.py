@@ -238,7 +238,7 @@ class Workspace(Household):
     ) -> MessagePage:
         await self.sessions.get(session_id)
         if before is not None and after is not None:
-            raise BadInput("Page forwards or backwards: give after or before, not both.", code="bad_page")
+            raise BadInput("Pass either after or before, not both.", code="bad_page")
         if before is not None:
             return await self.ledger.messages_before(session_id, limit=limit, before=before)
         return await self.ledger.messages(session_id, limit=limit, after=after)

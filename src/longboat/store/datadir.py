@@ -84,6 +84,6 @@ def _take(lock: int, path: Path, advice: str) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         pid = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
-        raise DataDirError(f"Another server (pid {pid}) uses {path}. {advice}", code="data_dir_in_use") from None
+        raise DataDirError(f"Another server (pid {pid}) is using {path}. {advice}", code="data_dir_in_use") from None
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)

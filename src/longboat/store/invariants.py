@@ -105,7 +105,7 @@ class _Log:
             if row["first"] != last + 1:
                 yield Problem(kind="log", detail=f"{place} follow event {last}: numbers are missing or used twice")
             if row["epoch"] < epoch:
-                yield Problem(kind="log", detail=f"{place} are of an older start than the ones before them")
+                yield Problem(kind="log", detail=f"{place} are from an earlier server start than the ones before them")
         if row["last"] < row["first"]:
             yield Problem(kind="log", detail=f"{place}: the last number is below the first")
         self._last[workspace_id] = row["last"], row["epoch"]
@@ -152,5 +152,7 @@ def _wrong_end(run: Run, ends: int, *, begun: bool) -> str | None:
 
 def _left_asks(reader: Reader) -> Iterator[Problem]:
     for row in chain(reader.fetch("check_permissions_left"), reader.fetch("check_questions_left")):
-        detail = f"{legible(row['ask_id'])} of session {legible(row['session_id'])} still waits, though its run is over"
+        detail = (
+            f"{legible(row['ask_id'])} of session {legible(row['session_id'])} is still waiting, but its run has ended"
+        )
         yield Problem(kind="ask", detail=detail)

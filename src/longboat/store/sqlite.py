@@ -411,5 +411,5 @@ def _unavailable(error: sqlite3.Error) -> StoreUnavailable:
     if _is_damage(error):
         return StoreDamaged(str(error))
     return StoreUnavailable(
-        f"The store cannot be written: {error}. Nothing was accepted; mend the disk or its rights, then resend."
+        f"The store cannot be written: {error}. Nothing was accepted. Fix the disk or its permissions, then resend."
     )
