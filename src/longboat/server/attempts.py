@@ -66,7 +66,7 @@ class WrongTokens:
     def _log(self, key: str, now: float) -> None:
         if now - self._logged_at > _LOG_AGAIN_S:
             self._logged_at = now
-            log.warning("many wrong tokens, now from %s: they are answered with 429", key)
+            log.warning("many wrong tokens, now from %s; answered with 429", key)
 
 
 def _network(address: str) -> str:

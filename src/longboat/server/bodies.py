@@ -25,7 +25,7 @@ async def read_body(request: Request[Any, Any, Any], shape: type[Shape]) -> Shap
     if not raw and request.route_handler.opt["body_optional"]:
         raw = b"{}"
     if not raw:
-        raise BadInput("The body is empty: send a JSON object.", code="bad_json")
+        raise BadInput("The body is empty. Send a JSON object.", code="bad_json")
     try:
         decoded: Shape = _decoder(shape).decode(raw)
     except msgspec.ValidationError as error:
@@ -49,7 +49,7 @@ async def read_document(request: Request[Any, Any, Any], limit_mb: int) -> bytea
 
 def _check_size(size: int, limit_mb: int) -> None:
     if size > limit_mb << 20:
-        raise BodyTooLarge(f"The document is over {limit_mb} MB, the limit: server.max_import_mb in longboat.json.")
+        raise BodyTooLarge(f"The document is larger than {limit_mb} MB (server.max_import_mb in longboat.json).")
 
 
 async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
@@ -59,7 +59,7 @@ async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
             return await request.body()
     except RequestEntityTooLarge:
         limit = (request.route_handler.resolve_request_max_body_size() or 0) >> 20
-        raise BodyTooLarge(f"The body is over {limit} MB, the limit: server.max_body_mb in longboat.json.") from None
+        raise BodyTooLarge(f"The body is larger than {limit} MB (server.max_body_mb in longboat.json).") from None
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def _hung_up() -> Iterator[None]:
     try:
         yield
     except InternalServerException:
-        raise BadInput("The connection closed before the whole body came.", code="body_incomplete") from None
+        raise BadInput("The connection was closed before the whole body arrived.", code="body_incomplete") from None
 
 
 def _check_type(content_type: str) -> None:
@@ -76,6 +76,6 @@ def _check_type(content_type: str) -> None:
     kind = content_type.partition(";")[0].strip().lower()
     if kind and kind != "application/json" and not kind.endswith("+json"):
         raise BadInput(
-            f"The body must be application/json (got {kind[:100]!r}): set Content-Type, or use `curl --json`.",
+            f"The body must be application/json (got {kind[:100]!r}). Set Content-Type, or use `curl --json`.",
             code="bad_content_type",
         )

@@ -129,12 +129,12 @@ class Connection(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
         if len(self.headers) > MAX_HEADERS:
-            self._stop_parsing(431, "head_too_large", f"A request may have {MAX_HEADERS} headers.")
+            self._stop_parsing(431, "head_too_large", f"A request may have at most {MAX_HEADERS} headers.")
 
     def on_headers_complete(self) -> None:
         self._head_size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if self._head_size > MAX_HEAD:
-            self._stop_parsing(431, "head_too_large", f"The head of a request may have {MAX_HEAD >> 10} KB.")
+            self._stop_parsing(431, "head_too_large", f"The head of a request may have at most {MAX_HEAD >> 10} KB.")
         if len(self.pipeline) >= MAX_PIPELINED:
             self._stop_after_pipeline()
         self._unparsed = self._body_size = 0
@@ -158,7 +158,7 @@ class Connection(HttpToolsProtocol):
         if self._refusal is not None:
             self._refuse(*self._refusal)
         elif not self._is_deaf:
-            self._refuse(400, "bad_http", "This is not HTTP/1.1 as it should be.")
+            self._refuse(400, "bad_http", "This is not valid HTTP/1.1.")
 
     def on_response_complete(self) -> None:
         if not self._is_deaf or self.pipeline:
@@ -196,7 +196,7 @@ class Connection(HttpToolsProtocol):
             self._body_size = 0
             self._start_timer(BODY_S, self._check_body)
         else:
-            self._refuse(408, "body_too_slow", f"The body must come at {BODY_RATE / 1000:g} KB per second or faster.")
+            self._refuse(408, "body_too_slow", f"The body must arrive at {BODY_RATE / 1000:g} KB per second or faster.")
 
     def _report_size(self) -> None:
         waiting = len(self.pipeline) * _REQUEST_COST
@@ -223,11 +223,11 @@ class Connection(HttpToolsProtocol):
     # Last words
 
     def _refuse_connection(self) -> None:
-        self._write_refusal(503, "too_many_connections", "Too many connections are open: try again later.")
+        self._write_refusal(503, "too_many_connections", "Too many connections are open. Try again later.")
         self.transport.close()
 
     def _refuse_head(self) -> None:
-        self._refuse(431, "head_too_large", f"The head of a request may have {MAX_HEAD >> 10} KB.")
+        self._refuse(431, "head_too_large", f"The head of a request may have at most {MAX_HEAD >> 10} KB.")
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         """Answer what cannot be handled, and close; without an answer where another one is under way."""

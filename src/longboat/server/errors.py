@@ -1,7 +1,7 @@
-"""The one table from error class to status, and the `{code, message}` body of every refusal.
+"""The table from error class to status, and the `{code, message}` body of every error.
 
-Knows Litestar's own errors besides ours. What we did not raise on purpose becomes a 500 that says nothing and is
-logged with its traceback.
+Handles Litestar's errors as well as ours. An unexpected error becomes a 500 without details, and is logged with its
+traceback.
 """
 
 import enum
@@ -32,7 +32,7 @@ STATUS: dict[type[errors.LongboatError], int] = {
     errors.TooManyAttempts: 429,
     errors.Unavailable: 503,
 }
-"""A class that is not here takes its nearest base's status."""
+"""A class that is not listed has the status of its nearest base class."""
 
 JSON_HEADERS = {"content-type": "application/json", "x-content-type-options": "nosniff"}
 
@@ -42,7 +42,7 @@ _OWN_CODES = {
     405: "method_not_allowed",
     413: "body_too_large",
 }
-"""The codes of what Litestar refuses before we see it."""
+"""The codes of requests that Litestar refuses before we see them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +60,14 @@ class Refusal:
 
 
 _INTERNAL = Refusal(
-    status=500, code="internal_error", message="The server failed on this request; its log says why. Try again."
+    status=500,
+    code="internal_error",
+    message="The server failed on this request. See its log, or try again.",
 )
 
 
 def refusal(error: Exception) -> Refusal:
-    """How our own error is answered. One without a status is a fault of ours, whose text stays in the log."""
+    """The answer to one of our errors. An error without a status is a bug; its text stays in the log."""
     for cls in type(error).__mro__:
         if status := STATUS.get(cls):
             assert isinstance(error, errors.LongboatError)
@@ -107,9 +109,9 @@ def _http_message(request: Request[Any, Any, Any], error: HTTPException) -> str:
     where = f"{request.method} {request.url.path}"
     match error.status_code:
         case 404:
-            return f"There is no {where}: GET /v1/docs lists what there is."
+            return f"There is no {where}. GET /v1/docs lists all routes."
         case 405:
-            return f"There is no {where}: this path takes {(error.headers or {}).get('allow', 'other methods')}."
+            return f"There is no {where}. This path accepts {(error.headers or {}).get('allow', 'other methods')}."
     if isinstance(error, ValidationException) and isinstance(error.extra, list):
         return "; ".join(_bad_parameter(request, item) for item in error.extra) + "."
     return error.detail
@@ -123,14 +125,14 @@ def _bad_parameter(request: Request[Any, Any, Any], item: Mapping[str, str]) -> 
 
 
 def bad_body(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> errors.BadInput:
-    """A body that is JSON but not of this shape: names the field and what was expected there."""
+    """The error for a JSON body that does not have this shape: names the field and what was expected."""
     text, _, place = str(error).partition(" - at `$")
     path = place.removesuffix("`").lstrip(".") or "body"
     if text.startswith("Invalid enum value"):
         top = path.partition(".")[0].partition("[")[0]
         text += _choices(typing.get_type_hints(shape).get(top))
     elif text.startswith("Object contains unknown field") and path == "body":
-        text += f"; known are {', '.join(item.encode_name for item in msgspec.structs.fields(shape))}"
+        text += f"; known fields are {', '.join(item.encode_name for item in msgspec.structs.fields(shape))}"
     return errors.BadInput(f"{path}: {text}.")
 
 
@@ -140,7 +142,7 @@ def _choices(annotation: Any) -> str:
 
 
 def _allowed(annotation: Any) -> Iterable[str]:
-    """The values that an enum or a literal, however wrapped, lets through."""
+    """The values that an enum or a literal, however wrapped, allows."""
     if isinstance(annotation, enum.EnumMeta):
         yield from (str(member.value) for member in typing.cast(type[enum.Enum], annotation))
     elif typing.get_origin(annotation) is typing.Literal:

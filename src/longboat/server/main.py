@@ -78,7 +78,7 @@ def serve(
 def _close_to_children() -> None:
     """Keep what the agent runs from reading our keys in /proc/PID/environ: it runs as the same user."""
     if sys.platform == "linux" and ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
-        log.warning("what the agent runs can read this process: %s", os.strerror(ctypes.get_errno()))
+        log.warning("commands of the agent can read this process: %s", os.strerror(ctypes.get_errno()))
 
 
 async def _run(

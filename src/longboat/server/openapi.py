@@ -75,7 +75,11 @@ def document(app: Litestar) -> dict[str, Any]:
         "components": {
             "schemas": components,
             "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer", "description": "Over TCP; the unix socket needs none."}
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "Over TCP; not needed on the unix socket.",
+                }
             },
         },
         "security": [{"bearer": []}, {}],
@@ -196,7 +200,7 @@ def _answer(operation: _Operation, status: int, schemas: dict[Any, dict[str, Any
 
 
 def _refused(operation: _Operation, schemas: dict[Any, dict[str, Any]]) -> dict[str, Any]:
-    described = _json("Refused: a stable code and a message for people.", schemas[ErrorBody])
+    described = _json("An error: a stable code and a message for people.", schemas[ErrorBody])
     if page := operation.handler.opt.get("refused_as"):
         described["content"][page] = {"schema": {"type": "string"}}
     return described

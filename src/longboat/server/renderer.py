@@ -70,7 +70,7 @@ class Renderer:
             async with asyncio.timeout(allowed_s):
                 return await self._ask(item)
         except TimeoutError:
-            log.warning("rendering %d characters of %s took over %g s: shown as they are", *_told(item), allowed_s)
+            log.warning("rendering %d characters of %s took over %g s; shown unrendered", *_told(item), allowed_s)
             self._slow[hash((item.kind, item.text))] = None
             if len(self._slow) > MAX_SLOW:
                 del self._slow[next(iter(self._slow))]

@@ -1,4 +1,4 @@
-"""What the agent asks people: to be allowed something, or to be told something. Shapes of the wire."""
+"""What the agent asks people: permissions and questions. Wire types."""
 
 from enum import StrEnum
 
@@ -7,34 +7,34 @@ from longboat.wire.shape import Shape
 
 
 class AskState(StrEnum):
-    """Where a permission or a question stands."""
+    """The state of a permission or a question."""
 
     PENDING = "pending"
-    """Somebody attached should answer; the first answer wins."""
+    """Waiting for an answer; the first answer wins."""
     ANSWERED = "answered"
     WITHDRAWN = "withdrawn"
-    """Its run ended first."""
+    """Its run ended before anyone answered."""
 
 
 class PermissionAnswer(StrEnum):
     ONCE = "once"
     SESSION = "session"
-    """And everything that `grant` says, for the rest of the session."""
+    """Allow it, and everything in `grant`, for the rest of the session."""
     ALWAYS = "always"
-    """The same for ever: the rules are written to the project's longboat.json."""
+    """Allow it permanently: the rules are written to the project's longboat.json."""
     DENY = "deny"
 
 
 class CallAnswer(Shape, frozen=True, kw_only=True):
-    """Somebody's word about a call that asked."""
+    """An answer to a call that needed approval or asked a question."""
 
     answer: PermissionAnswer | None = None
-    """Null for a question: the words that were given stand in the call's result."""
+    """Null for a question: the answer is in the call's result."""
     answered_by: str | None = None
-    """The client, if it said its name."""
+    """The client, if it gave its name."""
 
     def told(self, *, mine: bool = False) -> str:
-        """For people, such as `denied by ann`. `mine`: whoever reads it has said it."""
+        """For people, such as `denied by ann`. `mine`: the reader gave the answer."""
         who = "you" if mine else person(self.answered_by or "somebody")
         if self.answer is None:
             return f"answered by {who}"
@@ -43,11 +43,11 @@ class CallAnswer(Shape, frozen=True, kw_only=True):
 
 class CommandPartKind(StrEnum):
     COMMAND = "command"
-    """One simple command: its words, as bash makes them. What it hides behind (`timeout 5 …`, `sh -c '…'`) is gone."""
+    """One simple command with its words as bash sees them. Wrappers (`timeout 5 …`, `sh -c '…'`) are removed."""
     REDIRECTION = "redirection"
     """A file that is read or written by `<` or `>`."""
     WHOLE = "whole"
-    """Something about all of it: a part that cannot be parsed, a variable that it sets, where a link leads."""
+    """Something about the whole command: a part that cannot be parsed, a variable it sets, where a link leads."""
 
 
 class CommandPart(Shape, frozen=True, kw_only=True):
@@ -55,20 +55,20 @@ class CommandPart(Shape, frozen=True, kw_only=True):
 
     kind: CommandPartKind
     text: str
-    """Shortened if need be; empty for the whole."""
+    """Shortened if it is long; empty for the whole command."""
     why: str = ""
-    """Why it is asked; empty if it is not."""
+    """Why it needs approval; empty if it does not."""
     rule: str = ""
-    """The rule that allows it; empty also where it only looks, and needs none."""
+    """The rule that allows it; also empty if it only reads and needs none."""
 
     def told(self) -> str:
-        """For people, on one line, with a mark if it is a reason to ask. It is foreign text."""
+        """For people, on one line, with a mark if it needs approval. Untrusted text."""
         note = self.why or (f"allowed by {self.rule}" if self.rule else "needs no rule")
         return " ".join(f"{'?' if self.why else '✓'} {self.text}{': ' if self.text else ''}{note}".split())
 
 
 class Permission(Shape, frozen=True, kw_only=True):
-    """A tool call that waits for somebody's word."""
+    """A tool call that needs someone's approval."""
 
     id: str
     session_id: str
@@ -81,11 +81,11 @@ class Permission(Shape, frozen=True, kw_only=True):
     detail: str
     """What it would do: a diff, or the whole command."""
     why: str
-    """Why it is asked."""
+    """Why it needs approval."""
     grant: tuple[str, ...]
-    """The rules that the answers session and always would add: exactly this. Empty where only once can be said."""
+    """The rules that the answers session and always would add, for exactly this call. Empty if only once is offered."""
     wide: tuple[str, ...] = ()
-    """A wider form of them, for an answer that says `wide`."""
+    """A wider form of these rules, for an answer with `wide`."""
     state: AskState = AskState.PENDING
     answer: PermissionAnswer | None = None
     granted: tuple[str, ...] = ()
@@ -95,16 +95,16 @@ class Permission(Shape, frozen=True, kw_only=True):
     asked_at: str
     answered_at: str | None = None
     parent_run_id: str | None = None
-    """A sub-agent's ask: the run that sent it, and that run's session."""
+    """For a sub-agent: the run that started it, and that run's session."""
     parent_session_id: str | None = None
     parts: tuple[CommandPart, ...] = ()
-    """What a shell command is made of, and which parts of it are the reason to ask. Empty for other tools."""
+    """The parts of a shell command, and which of them need approval. Empty for other tools."""
     more_parts: int = 0
-    """So many were left out. Those that are asked are shown first then."""
+    """The number of parts left out. The parts that need approval are then listed first."""
 
     @property
     def beyond_title(self) -> str:
-        """What the detail says and the title does not: nobody reads a command twice."""
+        """The part of the detail that the title does not already show."""
         detail, argument = (self.detail or self.argument).strip(), self.argument.strip()
         if self.title.endswith(detail):
             return ""
@@ -114,7 +114,7 @@ class Permission(Shape, frozen=True, kw_only=True):
 
     @property
     def told_parts(self) -> tuple[CommandPart, ...]:
-        """The parts, where they say more than `why` does."""
+        """The parts, if they say more than `why`."""
         return self.parts if len(self.parts) > 1 else ()
 
 
@@ -133,7 +133,7 @@ class PermissionNotification(Shape, frozen=True, kw_only=True):
 
 
 class Question(Shape, frozen=True, kw_only=True):
-    """What the agent asks the people attached. Free text is always allowed beside the choices."""
+    """A question from the agent to the attached people. Free text is always allowed besides the choices."""
 
     id: str
     session_id: str
@@ -148,7 +148,7 @@ class Question(Shape, frozen=True, kw_only=True):
     asked_at: str
     answered_at: str | None = None
     parent_run_id: str | None = None
-    """A sub-agent's question: the run that sent it, and that run's session."""
+    """For a sub-agent: the run that started it, and that run's session."""
     parent_session_id: str | None = None
 
 

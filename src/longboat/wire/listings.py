@@ -1,4 +1,4 @@
-"""What faces draw of a workspace: a directory, names that match, what a session changed, which models there are."""
+"""What clients show of a workspace: a directory, matching files, the changes of a session, the available models."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ class FileKind(StrEnum):
     FILE = "file"
     DIRECTORY = "directory"
     LINK = "link"
-    """A symbolic link, whatever it leads to."""
+    """A symbolic link, whatever its target."""
     OTHER = "other"
     """A socket, a pipe, a device."""
 
@@ -22,44 +22,43 @@ class FileEntry(Shape, frozen=True, kw_only=True):
     path: str
     kind: FileKind
     size: int | None = None
-    """Bytes, of a file."""
+    """In bytes, for a file."""
 
 
 class FilePage(Shape, frozen=True, kw_only=True):
-    """A directory, sorted by name; without hidden names and what `.gitignore` excludes, unless all was asked for."""
+    """A directory, sorted by name; without hidden and git-ignored files unless all were requested."""
 
     path: str
     items: tuple[FileEntry, ...]
     complete: bool
-    """False: there are more than are listed."""
+    """False if there are more entries than listed."""
 
 
 class FoundPage(Shape, frozen=True, kw_only=True):
-    """Files whose path matches, the best first, relative to the workspace."""
+    """Files whose path matches, best match first, relative to the workspace."""
 
     items: tuple[str, ...]
     complete: bool
-    """False: there are more than are listed, or not every file was looked at."""
+    """False if there are more than listed, or if not every file was checked."""
 
 
 class FileDiff(Shape, frozen=True, kw_only=True):
-    """What became of a file by what the agent's own tools did. Where somebody else changed it in between, it has
-    several."""
+    """How the agent's own tools changed a file. If someone else changed it in between, the file has several."""
 
     path: str
     change: Change
     additions: int
     deletions: int
     diff: str
-    """Unified, as `git apply` takes it; empty for what is no text."""
+    """A unified diff that `git apply` accepts; empty for binary files."""
     complete: bool = True
-    """False: the diff is too long and was cut."""
+    """False if the diff was too long and was cut off."""
 
 
 class DiffPage(Shape, frozen=True, kw_only=True):
     items: tuple[FileDiff, ...]
     complete: bool
-    """False: there are more files than are shown."""
+    """False if there are more files than shown."""
 
 
 class ModelInfo(Shape, frozen=True, kw_only=True):
@@ -71,19 +70,19 @@ class ModelInfo(Shape, frozen=True, kw_only=True):
     problem: str | None = None
     """What to do before it can be used."""
     context_window: int | None = None
-    """Tokens; null where it is not known."""
+    """In tokens; null if unknown."""
     images: bool = True
     effort: bool = True
-    """Whether it takes a reasoning effort. What is not known is assumed."""
+    """Whether it accepts a reasoning effort. Assumed true if unknown."""
 
 
 class ModelPage(Shape, frozen=True, kw_only=True):
     items: tuple[ModelInfo, ...]
-    """Those that are ready first."""
+    """Ready models first."""
     large: str | None
-    """The one that answers a prompt which names none; null where `problem` tells why."""
+    """The model for a prompt that names none; null if none; `problem` says why."""
     small: str | None
-    """The one that writes titles."""
+    """The model that writes titles."""
     problem: str | None = None
     advice: str | None = None
-    """That nobody chose `large`, as nothing is configured, what it is good for, and how to get a better one."""
+    """Set if `large` is only a fallback because nothing is configured: what it can do, how to get a better one."""

@@ -1,6 +1,6 @@
-"""The shapes on the wire (http.md, "Shapes"). One definition serves requests, responses, events, storage and OpenAPI.
+"""The types on the wire (http.md, "Shapes"). One definition serves requests, responses, events, storage and OpenAPI.
 
-Must not know how any of them is stored or sent. Instants are RFC 3339 UTC strings with microseconds; nothing is ever
+Must not know how any of them is stored or sent. Times are RFC 3339 UTC strings with microseconds; nothing is ever
 ordered by them.
 """
 
@@ -13,40 +13,40 @@ from longboat.wire.shape import Shape
 
 
 class RunState(StrEnum):
-    """Where a run is in its life. There is no "canceling": see `Run.cancel_requested`."""
+    """The state of a run. There is no "canceling": see `Run.cancel_requested`."""
 
     ACCEPTED = "accepted"
-    """Durable and answered 202; not yet entered into its session."""
+    """Saved and answered with 202; not yet in its session's queue."""
     QUEUED = "queued"
     """Waiting behind the active run."""
     ACTIVE = "active"
-    """Its turn is under way."""
+    """Its turn is in progress."""
     FOLDED = "folded"
-    """Taken into another run's turn; ends with it."""
+    """Added to another run's turn; ends with it."""
     FINISHED = "finished"
-    """Over: `outcome` tells how, and its one terminal event is in the log."""
+    """Ended: `outcome` says how, and its terminal event is in the log."""
 
 
 class Outcome(StrEnum):
     """How a run ended."""
 
     END_TURN = "end_turn"
-    """The turn came to its end."""
+    """The turn completed."""
     CANCELED = "canceled"
-    """A cancel stopped it, or kept it from starting."""
+    """A cancel stopped it, or prevented it from starting."""
     ERROR = "error"
-    """It failed, and `error` says how."""
+    """It failed; `error` says why."""
     INTERRUPTED = "interrupted"
     """The server stopped or crashed while the run was active."""
 
 
 class Delivery(StrEnum):
-    """What becomes of a prompt that finds its session busy."""
+    """What happens to a prompt sent to a busy session."""
 
     STEER = "steer"
     """Folded into the running turn at its next step."""
     QUEUE = "queue"
-    """Runs as a turn of its own when the earlier ones are done."""
+    """Runs as its own turn after the earlier ones."""
 
 
 class Role(StrEnum):
@@ -56,9 +56,9 @@ class Role(StrEnum):
 
 
 class FinishReason(StrEnum):
-    """Why a turn's last message is complete; a message that goes on to tool calls has no finish part.
+    """Why a turn's last message is complete; a message that continues with tool calls has no finish part.
 
-    `max_tokens` and `content_filter` are outcome end_turn.
+    `max_tokens` and `content_filter` have the outcome end_turn.
     """
 
     END_TURN = "end_turn"
@@ -76,7 +76,7 @@ class TextPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="text"):
 class ReasoningPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="reasoning"):
     text: str
     signature: str | None = None
-    """What the provider wants back with it, if anything."""
+    """Data that the provider needs back with it, if any."""
 
 
 class ToolCallPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_call"):
@@ -97,15 +97,15 @@ class Image(Shape, frozen=True, kw_only=True):
 class ToolResultPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
     tool_call_id: str
     name: str = ""
-    """The tool: a snapshot has this message while the tool runs, and not the finished one with the call."""
+    """The tool's name: while the tool runs, a snapshot has this message but not the finished one with the call."""
     content: str
-    """What the model reads; while the tool runs, what it has shown so far."""
+    """What the model reads; while the tool runs, its output so far."""
     is_error: bool = False
     finished: bool = True
     images: tuple[Image, ...] = ()
-    """What the model sees besides: 5 MB each at most."""
+    """Images that the model also sees, at most 5 MB each."""
     answers: tuple[CallAnswer, ...] = ()
-    """Who allowed or denied the call, or answered its question; first to last. The model does not see it."""
+    """Who allowed or denied the call, or answered its question, in order. The model does not see it."""
 
 
 class FilePart(Shape, frozen=True, kw_only=True, tag_field="type", tag="file"):
@@ -135,13 +135,13 @@ class Message(Shape, frozen=True, kw_only=True):
     model: str | None = None
     provider: str | None = None
     summary: bool = False
-    """Stands for all that was said before it: no answer, but what the model goes on from."""
+    """Replaces everything before it for the model: a summary, not an answer."""
     created_at: str
     finished_at: str | None = None
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file sent along with a prompt: `text`, or `data` in base64."""
+    """A file sent with a prompt: `text`, or `data` in base64."""
 
     name: str
     media_type: str
@@ -166,7 +166,7 @@ class Session(Shape, frozen=True, kw_only=True):
     id: str
     workspace_id: str
     parent_id: str | None = None
-    """A sub-agent's session: the session that sent it, and the tool call there."""
+    """For a sub-agent's session: the parent session and the tool call that started it."""
     parent_call_id: str | None = None
     title: str
     created_at: str
@@ -174,7 +174,7 @@ class Session(Shape, frozen=True, kw_only=True):
     busy: bool = False
     usage: Usage = Usage()
     context_tokens: int = 0
-    """How much of the model's window the newest request and its answer took, as the provider counted."""
+    """Tokens of the context window used by the newest request and its answer, as the provider counted them."""
 
 
 class Run(Shape, frozen=True, kw_only=True):
@@ -186,10 +186,10 @@ class Run(Shape, frozen=True, kw_only=True):
     delivery: Delivery
     prompt: str
     position: int | None = None
-    """How many unfinished runs of the session go first; 0 is the active one; null once folded or finished."""
+    """How many unfinished runs of the session come first; 0 is the active run; null once folded or finished."""
     cancel_requested: bool = False
     canceled_by: str | None = None
-    """The client that canceled it, if it said its name."""
+    """The client that canceled it, if it gave its name."""
     folded_into: str | None = None
     error: str | None = None
     accepted_at: str
@@ -197,12 +197,12 @@ class Run(Shape, frozen=True, kw_only=True):
     finished_at: str | None = None
     client_id: str | None = None
     parent_run_id: str | None = None
-    """A sub-agent's run: the run that sent it, and that run's session."""
+    """For a sub-agent's run: the run that started it, and that run's session."""
     parent_session_id: str | None = None
 
 
 class RunComplete(Shape, frozen=True, kw_only=True):
-    """The terminal event of a run. `message_id` and `text` are those of its turn's last assistant message."""
+    """The terminal event of a run. `message_id` and `text` belong to its turn's last assistant message."""
 
     run_id: str
     session_id: str
@@ -215,7 +215,7 @@ class RunComplete(Shape, frozen=True, kw_only=True):
 
 
 class MessageDelta(Shape, frozen=True, kw_only=True):
-    """Text that was added to a part. `offset` counts characters: a gap or a repeat shows."""
+    """Text added to a part. `offset` counts characters, so that gaps and repeats can be detected."""
 
     message_id: str
     session_id: str
@@ -227,17 +227,17 @@ class MessageDelta(Shape, frozen=True, kw_only=True):
 
 class AgentEventType(StrEnum):
     AGENT_FINISHED = "agent_finished"
-    """A turn is over; the terminal events tell how."""
+    """A turn has ended; the terminal events say how."""
     ERROR = "error"
     """A notice for people; waiting clients need only the terminal event."""
     NOTICE = "notice"
-    """Something is not as it should be, and the run goes on: a skill that cannot be read, a hook that fails."""
+    """A problem that does not stop the run: a skill that cannot be read, a hook that fails."""
     RETRYING = "retrying"
-    """A model request failed and is tried again."""
+    """A model request failed and is being retried."""
     SUMMARIZING = "summarizing"
-    """The context window is nearly full, and the same run goes on after the summary; or somebody asked for one."""
+    """The conversation is being summarized: the context window is nearly full, or someone asked for it."""
     LOADING = "loading"
-    """The local model is being fetched or loaded."""
+    """The local model is being downloaded or loaded."""
 
 
 class AgentEvent(Shape, frozen=True, kw_only=True):
@@ -249,7 +249,7 @@ class AgentEvent(Shape, frozen=True, kw_only=True):
 
 
 class ClientInfo(Shape, frozen=True, kw_only=True):
-    """A client that holds the workspace open."""
+    """A client that keeps the workspace open."""
 
     client_id: str
     attached_at: str
@@ -277,7 +277,7 @@ class Snapshot(Shape, frozen=True, kw_only=True):
 
 
 class Resync(Shape, frozen=True, kw_only=True):
-    """The cursor the client brought is not in the log: a snapshot follows."""
+    """The client's cursor is not in the log; a snapshot follows."""
 
     reason: str
 
@@ -297,9 +297,9 @@ class AgentInfo(Shape, frozen=True, kw_only=True):
     ready: bool
     busy: bool
     problem: str | None = None
-    """What to do before a prompt can be answered, when `ready` is false."""
+    """What to do before prompts can be answered, if `ready` is false."""
     advice: str | None = None
-    """That nobody chose this model, as nothing is configured, what it is good for, and how to get a better one."""
+    """Set if this model is only a fallback because nothing is configured: what it can do, how to get a better one."""
 
 
 class SessionStatus(Shape, frozen=True, kw_only=True):
@@ -308,7 +308,7 @@ class SessionStatus(Shape, frozen=True, kw_only=True):
     active_run_id: str | None
     queued: int
     undone: int = 0
-    """Turns that are undone and can be redone."""
+    """Undone turns that can be redone."""
 
 
 class Canceled(Shape, frozen=True, kw_only=True):
@@ -317,7 +317,7 @@ class Canceled(Shape, frozen=True, kw_only=True):
 
 class Health(Shape, frozen=True, kw_only=True):
     status: str
-    """`ok`, `degraded` (the store fails, is gone or is damaged; `detail` says which) or `leaving`."""
+    """`ok`, `degraded` (the store fails, is missing or damaged; see `detail`) or `leaving`."""
     detail: str = ""
 
 
@@ -358,4 +358,4 @@ class RunPage(Shape, frozen=True, kw_only=True):
 
 
 PROTOCOL = 1
-"""Raised when a client of the former number could not talk to this server."""
+"""Increased when a client of the previous version could no longer talk to this server."""

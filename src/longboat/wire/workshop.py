@@ -1,5 +1,4 @@
-"""What a session and its workspace have besides messages: the plan, changed files, jobs, servers, skills. Shapes of the
-wire."""
+"""Wire types of a session and its workspace besides messages: the plan, changed files, jobs, servers, skills."""
 
 from enum import StrEnum
 
@@ -7,7 +6,7 @@ from longboat.wire.shape import Shape
 
 
 class McpEvent(Shape, frozen=True, kw_only=True):
-    """How an MCP server of the workspace is doing."""
+    """The state of an MCP server of the workspace."""
 
     server: str
     transport: str
@@ -21,7 +20,7 @@ class McpEvent(Shape, frozen=True, kw_only=True):
 
 
 class LspEvent(Shape, frozen=True, kw_only=True):
-    """How a language server of the workspace is doing."""
+    """The state of a language server of the workspace."""
 
     server: str
     root: str
@@ -41,14 +40,14 @@ class TodoItem(Shape, frozen=True, kw_only=True):
 
 
 class Todos(Shape, frozen=True, kw_only=True):
-    """The plan of a session, whole."""
+    """The complete plan of a session."""
 
     session_id: str
     items: tuple[TodoItem, ...]
 
 
 class FileChange(Shape, frozen=True, kw_only=True):
-    """A file that a turn changed, or that undo or redo put back."""
+    """A file that a turn changed, or that undo or redo restored."""
 
     session_id: str
     run_id: str
@@ -58,31 +57,31 @@ class FileChange(Shape, frozen=True, kw_only=True):
 
 
 class ConfigChanged(Shape, frozen=True, kw_only=True):
-    """The configuration of a workspace says something else than before: who answers from now on."""
+    """The configuration of a workspace changed: the model that answers from now on."""
 
     large: str | None
-    """The model of a prompt that names none, as provider/model; null where `problem` tells why."""
+    """The model for a prompt that names none, as provider/model; null if none; `problem` says why."""
     small: str | None
-    """The one that writes titles."""
+    """The model that writes titles."""
     ready: bool
     problem: str | None = None
-    """What to do before a prompt can be answered, when `ready` is false: a file that cannot be read, too."""
+    """What to do before prompts can be answered, if `ready` is false; also names a file that cannot be read."""
 
 
 class JobState(StrEnum):
-    """How a command in the background is doing."""
+    """The state of a background job."""
 
     RUNNING = "running"
     FINISHED = "finished"
-    """It ended by itself."""
+    """It ended on its own."""
     KILLED = "killed"
-    """Somebody ended it, or its workspace closed."""
+    """Someone ended it, or its workspace closed."""
     TIMED_OUT = "timed_out"
     """Its own time limit ended it."""
 
 
 class Job(Shape, frozen=True, kw_only=True):
-    """A command in the background of a workspace."""
+    """A background job of a workspace."""
 
     id: str
     command: str
@@ -95,15 +94,15 @@ class Job(Shape, frozen=True, kw_only=True):
 
 
 class JobOutput(Shape, frozen=True, kw_only=True):
-    """A job and a piece of its output."""
+    """A job and part of its output."""
 
     job: Job
     text: str
     start: int
-    """The place of the text's first character in all that was written. More than was asked for if what lies between is
-    not kept in memory."""
+    """The position of the text's first character in the whole output. Larger than requested if the output in between is
+    no longer in memory."""
     next: int
-    """Read on `after` this."""
+    """Pass this as `after` to continue."""
 
 
 class JobPage(Shape, frozen=True, kw_only=True):
@@ -132,19 +131,19 @@ class CommandArgument(Shape, frozen=True, kw_only=True):
 
 
 class CommandInfo(Shape, frozen=True, kw_only=True):
-    """A prompt kept in a file or by an MCP server: `/name arguments` in a prompt stands for it."""
+    """A prompt from a file or an MCP server: `/name arguments` in a prompt stands for it."""
 
     name: str
     description: str
     argument_hint: str
     server: str | None = None
-    """The MCP server that keeps it; null for a file."""
+    """The MCP server it comes from; null for a file."""
     arguments: tuple[CommandArgument, ...] = ()
-    """What the MCP server takes, in order: words, or `name=value`."""
+    """The arguments that the MCP server accepts, in order: words, or `name=value`."""
 
 
 class SkillPage(Shape, frozen=True, kw_only=True):
-    """What the project's files offer: skills, commands and sub-agents, and what is wrong with them."""
+    """The skills, commands and sub-agents from the project's files, and problems with them."""
 
     items: tuple[SkillInfo, ...]
     commands: tuple[CommandInfo, ...] = ()
@@ -154,11 +153,11 @@ class SkillPage(Shape, frozen=True, kw_only=True):
 
 class FileFate(StrEnum):
     RESTORED = "restored"
-    """It has its other content again."""
+    """The file has its other content again."""
     RECREATED = "recreated"
-    """It was not there, and is again."""
+    """The file did not exist and was restored."""
     REMOVED = "removed"
-    """It was there, and is no more."""
+    """The file existed and was removed."""
 
 
 class UndoneFile(Shape, frozen=True, kw_only=True):
@@ -167,20 +166,20 @@ class UndoneFile(Shape, frozen=True, kw_only=True):
 
 
 class Undone(Shape, frozen=True, kw_only=True):
-    """What undo or redo did: the run, and the files that were put back."""
+    """What undo or redo did: the run, and the restored files."""
 
     run_id: str
     files: tuple[str, ...]
     fates: tuple[UndoneFile, ...] = ()
-    """What became of each of the files."""
+    """What happened to each file."""
 
 
 class RenderedItem(Shape, frozen=True, kw_only=True):
     html: str
-    """Safe: no scripts, no styles, nothing from elsewhere, links to http, https and mailto alone."""
+    """Safe: no scripts, no styles, no external resources, links only to http, https and mailto."""
 
 
 class Rendered(Shape, frozen=True, kw_only=True):
-    """The HTML of each item, in their order."""
+    """The HTML of each item, in order."""
 
     items: tuple[RenderedItem, ...]

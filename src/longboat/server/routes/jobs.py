@@ -12,27 +12,29 @@ ONE = W + "/jobs/{job_id:str}"
 
 From = Annotated[
     int | None,
-    QueryParameter(name="after", ge=0, description="`next` of the former answer; without it, the newest output."),
+    QueryParameter(name="after", ge=0, description="`next` of the previous answer; without it, the newest output."),
 ]
-Wait = Annotated[float, QueryParameter(ge=0, le=60, description="Wait up to so many seconds for more, or for its end.")]
+Wait = Annotated[
+    float, QueryParameter(ge=0, le=60, description="Maximum seconds to wait for more output or for its end.")
+]
 
 
 @get(W + "/jobs")
 async def list_jobs(request: HttpRequest) -> JobPage:
-    """The commands in the background of a workspace, oldest first."""
+    """The background jobs of a workspace, oldest first."""
     return JobPage(items=(await workspace_of(request)).bench.jobs_shown())
 
 
 @get(ONE)
 async def read_job(request: HttpRequest, job_id: FromPath[str], offset: From = None, wait: Wait = 0.0) -> JobOutput:
-    """One of them and its output, some 60,000 characters at a time. Of a long output the middle is only in the file
-    that the agent was told of: `start` is where the text begins."""
+    """One job and its output, about 60,000 characters at a time. The middle of a long output is only in the file that
+    was named to the agent; `start` is where the text begins."""
     return await (await workspace_of(request)).bench.read_job(job_id, offset, wait_s=wait)
 
 
 @post(ONE + "/kill", status_code=200)
 async def kill_job(request: HttpRequest, job_id: FromPath[str], client_id: ClientId = None) -> Job:
-    """End a job and all that it started. One that has ended stays as it is."""
+    """End a job and everything it started. A job that has ended does not change."""
     return await (await workspace_of(request)).bench.kill_job(job_id, name_of(client_id))
 
 

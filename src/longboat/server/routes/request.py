@@ -19,10 +19,10 @@ HttpRequest: TypeAlias = Request[Any, Any, Any]
 W = "/v1/workspaces/{workspace_id:str}"
 S = W + "/agent/sessions/{session_id:str}"
 
-Limit = Annotated[int, QueryParameter(ge=1, le=500, description="How many items at most.")]
-ClientId = Annotated[str | None, QueryParameter(description="The client's own name, needed here.")]
+Limit = Annotated[int, QueryParameter(ge=1, le=500, description="Maximum number of items.")]
+ClientId = Annotated[str | None, QueryParameter(description="The client's own name.")]
 After = Annotated[
-    str | None, QueryParameter(description="`next` of the former page.", schema_extra={"pattern": "^[0-9]{1,18}$"})
+    str | None, QueryParameter(description="`next` of the previous page.", schema_extra={"pattern": "^[0-9]{1,18}$"})
 ]
 
 
@@ -43,7 +43,7 @@ def name_of(client_id: str | None) -> str | None:
 def client_id_of(value: str | None) -> str:
     """The client_id where one is needed."""
     if value is None:
-        raise BadInput("client_id is missing: say who you are with ?client_id=….", code="bad_client_id")
+        raise BadInput("client_id is missing. Identify yourself with ?client_id=….", code="bad_client_id")
     return check_own_id(value, field="client_id")
 
 

@@ -18,7 +18,7 @@ async def health(request: HttpRequest) -> Health:
 
 @get("/v1/version")
 async def version() -> Version:
-    """The server's version and the number of the protocol it speaks."""
+    """The server's version and protocol number."""
     return Version(version=longboat.__version__, protocol=PROTOCOL)
 
 
@@ -36,21 +36,21 @@ async def control(request: HttpRequest) -> Health:
     wanted = await read_body(request, Control)
     app = app_of(request)
     if wanted.if_idle and app.busy:
-        raise ServerBusy("A run is unfinished: wait for it, cancel it, or stop without if_idle.")
+        raise ServerBusy("A run is unfinished. Wait for it, cancel it, or stop without if_idle.")
     app.request_stop()
     return Health(status="leaving")
 
 
 @post("/v1/web", status_code=200)
 async def open_web(request: HttpRequest) -> WebDoor:
-    """Listen on TCP at a loopback address, for a browser on this machine, unless the server listens on TCP already.
-    The port stays the same over restarts where it can."""
+    """Listen on a loopback TCP address for a browser on this machine, unless the server already listens on TCP. The
+    port stays the same across restarts if possible."""
     return WebDoor(url=await request.app.state["loopback"].open())
 
 
 @get("/v1/openapi.json")
 async def openapi(request: HttpRequest) -> Response[bytes]:
-    """This API in OpenAPI 3.1."""
+    """This API as OpenAPI 3.1."""
     from longboat.server.openapi import document_bytes
 
     return Response(document_bytes(request.app), media_type="application/json")

@@ -8,18 +8,18 @@ from litestar.params import FromPath, QueryParameter
 from longboat.server.routes.request import HttpRequest, W, app_of, workspace_of
 from longboat.wire.figures import SessionUsage, Stats
 
-Days = Annotated[int, QueryParameter(ge=1, le=3_650, description="The last so many days of UTC, today included.")]
+Days = Annotated[int, QueryParameter(ge=1, le=3_650, description="Number of days (UTC), including today.")]
 
 
 @get("/v1/stats")
 async def get_stats(request: HttpRequest, days: Days = 30) -> Stats:
-    """Tokens, cost, runs, tool calls and waiting times of all workspaces."""
+    """Tokens, cost, runs, tool calls and latencies of all workspaces."""
     return await app_of(request).stats(None, days=days)
 
 
 @get(W + "/stats")
 async def get_workspace_stats(request: HttpRequest, workspace_id: FromPath[str], days: Days = 30) -> Stats:
-    """The same of one workspace."""
+    """Tokens, cost, runs, tool calls and latencies of one workspace."""
     return await app_of(request).stats(workspace_id, days=days)
 
 

@@ -15,14 +15,14 @@ from longboat.wire.requests import CreateWorkspace
 
 @get("/v1/workspaces")
 async def list_workspaces(request: HttpRequest) -> WorkspacePage:
-    """Every directory that was ever opened here."""
+    """Every workspace that was ever opened on this server."""
     return await app_of(request).workspaces()
 
 
 @post("/v1/workspaces", opt=takes(CreateWorkspace, also=(200,)))
 async def join_workspace(request: HttpRequest) -> Response[Workspace]:
-    """Create or join the workspace of a directory: 201 if it is new, 200 if it was known. Safe to repeat. `env` is
-    the environment for the commands of this client's runs: kept in memory, and never told to anybody."""
+    """Create or join the workspace of a directory: 201 if it is new, 200 if it exists. Safe to repeat. `env` is the
+    environment for the commands of this client's runs; it is kept in memory and never sent to anyone."""
     wanted = await read_body(request, CreateWorkspace)
     if wanted.client_id is not None:
         check_own_id(wanted.client_id, field="client_id")
@@ -34,7 +34,7 @@ async def join_workspace(request: HttpRequest) -> Response[Workspace]:
 
 @get(W)
 async def get_workspace(request: HttpRequest) -> Workspace:
-    """One workspace and who is attached to it."""
+    """One workspace and its attached clients."""
     return await (await workspace_of(request)).describe()
 
 
@@ -49,7 +49,7 @@ async def release_workspace(request: HttpRequest, client_id: ClientId = None) ->
 
 @delete("/v1/clients/{client_id:str}")
 async def drop_client(request: HttpRequest, client_id: FromPath[str]) -> None:
-    """Drop all claims of a client."""
+    """Release all claims of a client."""
     await app_of(request).drop_client(client_id_of(client_id))
 
 
@@ -60,8 +60,8 @@ async def stream_events(
     session_id: FromQuery[str | None] = None,
     after: FromQuery[str | None] = None,
 ) -> ASGIApp:
-    """The event stream (server-sent events). `Last-Event-ID`, or `after`, continues exactly there; without it a
-    snapshot comes first. `session_id` leaves out the other sessions."""
+    """The event stream (server-sent events). `Last-Event-ID` or `after` resumes exactly there; without it a snapshot
+    comes first. With `session_id`, other sessions are left out."""
     name = client_id_of(client_id)
     workspace = await workspace_of(request)
     cursor = request.headers.get("last-event-id") or after or None
