@@ -1,7 +1,7 @@
-"""The head of a Markdown file: YAML between two `---` lines, and the body below. Knows no file's meaning.
+"""The front matter of a Markdown file: YAML between two `---` lines, and the body below. Does not know its meaning.
 
-Files written for other agents often have heads that are nearly YAML (`description: Use when: …`, `argument-hint: [a]
-[b]`): a value that is no YAML is taken as the text that it is.
+Files written for other agents often have front matter that is almost YAML (`description: Use when: …`,
+`argument-hint: [a] [b]`): a value that is not valid YAML is used as plain text.
 """
 
 import json
@@ -25,7 +25,7 @@ Shape = TypeVar("Shape", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """`head` is None where the file has none. Its keys are in lower case with underscores, its scalars are text."""
+    """`head` is None if the file has none. Its keys are in lower case with underscores, its scalars are text."""
 
     path: Path
     head: dict[str, Any] | None

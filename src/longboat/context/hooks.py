@@ -1,7 +1,7 @@
-"""Hooks: the user's own programs, asked before and after tools, at prompts and when a run has finished (A5).
+"""Hooks: the user's own programs, run before and after tools, at prompts and when a run has finished (A5).
 
-A hook reads one JSON object on stdin (`HookCall`) and prints one (`HookReply`) or nothing. Exit 2 denies, with stderr
-as the reason. Whatever else goes wrong is reported and never blocks. What it leaves running is ended with it.
+A hook reads one JSON object on stdin (`HookCall`) and prints one (`HookReply`) or nothing. Exit code 2 denies, with
+stderr as the reason. Any other failure is reported and never blocks. Processes it leaves running are ended with it.
 """
 
 import re
@@ -36,7 +36,7 @@ class HookEvent(StrEnum):
 
 
 class Hook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A command for the shell. `matcher` names tools, with `*`, `?` and `|` between several; left out, all match."""
+    """A shell command. `matcher` names tools, with `*`, `?` and `|` between several; by default all match."""
 
     command: Annotated[str, msgspec.Meta(min_length=1)]
     matcher: Annotated[str, msgspec.Meta(pattern=r"^[\w*?| -]*$")] = "*"
@@ -48,7 +48,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The section `hooks` of `longboat.json`."""
+    """The `hooks` section of `longboat.json`."""
 
     before_tool: tuple[Hook, ...] = ()
     after_tool: tuple[Hook, ...] = ()
@@ -61,7 +61,7 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class HookCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a hook is told."""
+    """The input of a hook."""
 
     event: HookEvent
     session_id: str
@@ -78,7 +78,7 @@ class HookCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HookReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a hook may say."""
+    """The output of a hook."""
 
     decision: Literal["deny", "allow"] | None = None
     reason: str = ""
@@ -88,7 +88,7 @@ class HookReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What all hooks of one event say together."""
+    """The combined result of all hooks of one event."""
 
     decision: Literal["deny", "allow"] | None = None
     reason: str = ""
@@ -100,7 +100,7 @@ class Verdict:
 
 
 class _Failed(Exception):
-    """A hook that did not work, as a sentence about it."""
+    """A hook failed; the message says how."""
 
 
 def read_hooks(section: Mapping[str, Any]) -> Hooks:

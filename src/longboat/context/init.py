@@ -1,4 +1,4 @@
-"""A first AGENTS.md for a project, made by looking at it, without a model: for `longboat init`."""
+"""Writes a first AGENTS.md from a survey of the project, without a model: for `longboat init`."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""AGENTS.md, or CLAUDE.md where there is none beside it: what the people of a project want of the agent (A5).
+"""AGENTS.md, or CLAUDE.md if there is no AGENTS.md beside it: a project's instructions for the agent (A5).
 
-Read from the repository's root down to the workspace, after the user's own; those below the workspace when the agent
-reads a file there. A line of theirs may bring in another file with `@path`, one level deep and not from elsewhere.
+Read from the repository's root down to the workspace, after the user's own; those in subdirectories when the agent
+reads a file there. A line may include another file with `@path`, one level deep and only from inside the project.
 """
 
 import os

@@ -1,5 +1,5 @@
-"""The system prompt: our base text and what the workspace adds to it. What changes most often comes last, so that
-providers can keep the rest.
+"""The system prompt: our base text and what the workspace adds. What changes most often comes last, so that providers
+can cache the rest.
 
 Must not know sessions or clocks: the date is passed in.
 """

@@ -1,6 +1,6 @@
-"""Files read whole, bounded, and kept until their stamp changes. Must not know what they mean.
+"""Reads whole files, with a size limit, and caches them until they change. Must not know what they mean.
 
-What is wrong with a file is a sentence with its place in it: whoever loads many files collects these and goes on.
+A problem with a file is a sentence that names its place: the loaders collect these and continue.
 """
 
 import os
@@ -27,7 +27,7 @@ _Stamp = tuple[int, int, int]
 
 
 class BadFile(Exception):
-    """A file that cannot be used, as a sentence: where, what is wrong, what to do."""
+    """A file cannot be used; the message says where, what is wrong and what to do."""
 
     def __init__(self, path: Path, message: str, *, line: int | None = None) -> None:
         super().__init__(f"{shown(path)}{'' if line is None else f':{line}'}: {message}")
@@ -35,7 +35,7 @@ class BadFile(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found(Generic[T]):
-    """What was found, and what was wrong with the rest."""
+    """What was found, and the problems with the rest."""
 
     items: tuple[T, ...] = ()
     problems: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""Skills: instructions for particular tasks, listed by name and description, read when they are needed (A5).
+"""Skills: instructions for particular tasks, listed by name and description, read when needed (A5).
 
-A skill is a directory with a SKILL.md, whose other files it may speak of.
+A skill is a directory with a SKILL.md, which may refer to the other files there.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""What people are told where nothing is configured and the local model answers for want of another.
+"""The advice shown when nothing is configured and the local model is used as a fallback.
 
-Must not know how a model is chosen: it is handed the provider that was.
+Must not know how a model is chosen: it gets the chosen provider.
 """
 
 from longboat.config.settings import Config
@@ -10,7 +10,7 @@ _NO_CODER = "Using the small local model. It can chat but cannot code."
 
 
 def advice_on(config: Config, provider: str) -> str | None:
-    """How to get a better model than the one that answers, unless somebody chose that one."""
+    """How to get a better model, unless someone chose the current one."""
     if provider != LOCAL_TYPE or provider in config.providers or config.models.large is not None:
         return None
     if config.providers:

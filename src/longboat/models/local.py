@@ -1,7 +1,7 @@
-"""The local model: a small language model on this machine, no key and no network once its weights are here.
+"""The local model: a small language model on this machine; it needs no key, and no network after the download.
 
-Owns the process that runs it: started on first use, shared by all turns, started again if it died. Must not know the
-wire it speaks: that is `openai_chat.py`, nor how so small a model uses tools: that is `local_steps.py`.
+Owns the process that runs it: started on first use, shared by all turns, restarted if it dies. Must not know its wire
+format (`openai_chat.py`), nor how such a small model uses tools (`local_steps.py`).
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""The native adapter for servers that speak OpenAI's chat wire: OpenRouter, vLLM, llama.cpp, Ollama and most others.
+"""The native adapter for servers with OpenAI's chat API: OpenRouter, vLLM, llama.cpp, Ollama and most others.
 
-Owns the HTTP of a model request: connect, time out, close. Must not know turns or retries. What goes out is made in
-`openai_request`, what comes back is read in `openai_stream`, refusals are explained in `openai_refusal`.
+Owns the HTTP of a model request: connect, time out, close. Must not know turns or retries. `openai_request` builds the
+request, `openai_stream` reads the answer, `openai_refusal` explains errors.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Our transcript on the OpenAI chat wire: the body of a request. Pure; must not know HTTP or any one server."""
+"""Our transcript as the body of an OpenAI chat request. Pure; must not know HTTP or a particular server."""
 
 import base64
 import binascii
@@ -20,7 +20,7 @@ _object = msgspec.json.Decoder(dict[str, Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How one server differs from the others, and what is asked of its model unless a request says otherwise."""
+    """How one server differs from others, and the default settings for its model."""
 
     max_output_tokens: int | None = None
     effort: Effort | None = None

@@ -1,7 +1,7 @@
-"""The OpenAI chat stream, from bytes to our events. Pure: bytes in, events out; must not know HTTP.
+"""Decodes the OpenAI chat stream: bytes in, events out. Pure; must not know HTTP.
 
-Every chunk of every answer passes here, so it decodes only the fields it needs and keeps the common case, one piece of
-text, on the shortest path.
+Every chunk of every answer passes through here, so it decodes only the fields it needs and keeps the common case, one
+piece of text, on the shortest path.
 """
 
 from collections.abc import Iterator
@@ -96,7 +96,7 @@ class _Call:
 
 
 class StreamReader:
-    """Feed it what comes; it gives the events that became whole. `finish` gives the last one, or raises."""
+    """Feed it chunks; it returns the completed events. `finish` returns the last one, or raises."""
 
     def __init__(self, to: Addressee, *, tariff: Tariff | None = None) -> None:
         """`tariff` prices what is counted, where the server names no cost itself."""

@@ -1,4 +1,4 @@
-"""Failures of pydantic-ai and of the SDKs under it as `ModelError`: what happened, what to do, whether to try again.
+"""Errors of pydantic-ai and the SDKs below it as `ModelError`: what happened, what to do, whether to retry.
 
 Import it through `general.py` only: the library is heavy.
 """

@@ -1,4 +1,4 @@
-"""Signatures of reasoning as one string for our schema. Some providers want an id back besides the signature. Pure."""
+"""Reasoning signatures as one string for our schema. Some providers need an id back with the signature. Pure."""
 
 import json
 

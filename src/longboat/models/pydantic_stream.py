@@ -11,7 +11,7 @@ from longboat.wire import models as wire
 
 
 class Translation:
-    """Turns one response's events into ours: calls get numbers, a signature waits until its reasoning is over."""
+    """Converts one response's events into ours: calls get numbers, a signature waits until its reasoning has ended."""
 
     def __init__(self) -> None:
         self._calls: dict[int, int] = {}

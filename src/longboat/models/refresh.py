@@ -1,7 +1,7 @@
-"""Fetching what is newly known of models: the price list, and what each configured provider lists itself.
+"""Fetches the newest data about models: the price list, and each configured provider's own list.
 
-Owns the requests of `longboat models refresh`; nothing else ever fetches these. What cannot be fetched stays as it was.
-Keys go to the provider they belong to. Where the results lie is in `refreshed.py`.
+Owns the requests of `longboat models refresh`; nothing else fetches these. What cannot be fetched stays unchanged. Keys
+are sent only to the provider they belong to. `refreshed.py` stores the results.
 """
 
 import json
@@ -30,7 +30,7 @@ _OUTPUTS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What came of one fetch: a sentence for people."""
+    """The result of one fetch, as a sentence for people."""
 
     ok: bool
     text: str

@@ -1,7 +1,7 @@
-"""Which model answers: names like `provider/model`, the configuration and the usual environment keys become models.
+"""Chooses the model: from names like `provider/model`, the configuration and the usual keys in the environment.
 
-Owns the choice. Must not know any wire: `building.py` makes the adapters. Keys are read here and handed on; nothing
-that leaves this module otherwise holds one.
+Owns the choice. Must not know any wire format: `building.py` makes the adapters. Keys are read here and passed on;
+nothing else that leaves this module contains one.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ class ProviderInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What is configured. `large` and `small` are the names that play these roles, None if `problem` tells why not."""
+    """What is configured. `large` and `small` are the models with these roles; None if there is none: see `problem`."""
 
     large: str | None
     small: str | None
@@ -54,7 +54,7 @@ class Overview:
 
 
 class Registry:
-    """The models of one configuration. Hand in a `local_model` to share its process; the giver closes that one."""
+    """The models of one configuration. Pass a `local_model` to share its process; the caller closes it."""
 
     def __init__(
         self,

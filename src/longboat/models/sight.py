@@ -1,4 +1,4 @@
-"""What a model can bear: which images it is sent, and what it is told instead of those it cannot see. Pure."""
+"""Which images a model is sent, and the text that replaces those it cannot see. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,1 +1,1 @@
-"""The HTTP face: routes that parse, call and reply; who may call; where it listens. Decides nothing about runs."""
+"""The HTTP server: routes that parse, call and reply; authentication; listening. Decides nothing about runs."""

@@ -1,7 +1,7 @@
-"""Wrong tokens: how many came of late, from each address and in all. Pure but for a line in the log.
+"""Counts recent wrong tokens, per address and in total. Pure except for a log line.
 
-Whoever shows too many is told to wait. The right token is never asked to: it is compared first, so nobody can lock out
-its holder, not even from behind the same proxy. That is also why this cannot protect a token that is easy to guess.
+Whoever sends too many has to wait. The right token never has to: it is compared first, so nobody can lock out its
+holder, even from behind the same proxy. That is also why this cannot protect a token that is easy to guess.
 """
 
 import ipaddress
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """So many at once, and then one every so many seconds."""
+    """A token bucket: a burst, then one every few seconds."""
 
     at_once: int
     every_s: float

@@ -1,8 +1,8 @@
-"""Who may call. Pure decisions over headers and addresses, and the thin ASGI layer that asks them.
+"""Who may call. Pure decisions based on headers and addresses, and the thin ASGI layer that applies them.
 
-A request over the unix socket is trusted: the socket's mode is its lock. Over TCP, always: the Host must be ours (else
-a name in someone's DNS could lead a browser here), an Origin must be the same page, and the token must be known. A
-loopback address proves nothing: every user and every web page on the machine has one.
+A request over the unix socket is trusted: the socket's file mode protects it. Over TCP, the Host must be ours
+(otherwise a foreign DNS name could lead a browser here), an Origin must be the same site, and the token must be right.
+A loopback address proves nothing: every user and every web page on the machine has one.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A host and port as Host and Origin spell them."""
+    """A host and port as written in Host and Origin."""
 
     host: str
     port: int | None
@@ -85,7 +85,7 @@ def _is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What this server was started with."""
+    """The server's settings for authentication."""
 
     token: str
     listen_host: str | None = None

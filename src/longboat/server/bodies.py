@@ -1,4 +1,4 @@
-"""Reading a request body: JSON of a known shape, bounded in size. Must not know what is done with it."""
+"""Reads a request body: JSON of a known type, limited in size. Must not know how it is used."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

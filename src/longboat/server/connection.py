@@ -1,8 +1,8 @@
-"""One HTTP connection: uvicorn's, with limits of size and time for which uvicorn has no settings.
+"""One HTTP connection: uvicorn's, with limits on size and time for which uvicorn has no settings.
 
-Owns how large the head of a request may be, how many requests may wait in line, and how slowly heads and bodies may
-come. Who calls is decided as soon as the head is there, before a byte of the body is kept: what a stranger sends
-beyond that is thrown away as it arrives. Must not know routes, nor what a token is.
+Owns how large the head of a request may be, how many requests may wait, and how slowly heads and bodies may arrive.
+The caller is checked as soon as the head is complete, before any of the body is kept: the body of an unauthorized
+request is discarded as it arrives. Must not know routes, nor what a token is.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _REQUEST_COST = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What is decided about a request when its head is there."""
+    """The decision about a request when its head is complete."""
 
     known: bool
     """The caller has shown the token, or came over the unix socket."""
@@ -57,7 +57,7 @@ Judge = Callable[[HTTPScope], Verdict]
 
 
 class _Stopped(Exception):
-    """The parser is to read no further. It hands this on as an invalid request."""
+    """Stops the parser, which reports it as an invalid request."""
 
 
 class Connection(HttpToolsProtocol):
@@ -268,7 +268,7 @@ class Connection(HttpToolsProtocol):
 
 
 class _LastAnswer:
-    """The transport of the last answer on a connection, which is closed gently."""
+    """The transport of the last answer on a connection, which is closed gracefully."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

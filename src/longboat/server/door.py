@@ -1,8 +1,8 @@
-"""How many TCP connections there may be, and how much memory those without a token may hold together.
+"""Limits the number of TCP connections, and the memory used by those without a token.
 
-The unix socket is the owner's: nobody is turned away there. Over TCP a connection is a stranger's until a request on it
-has shown the token. Strangers have at most half of the room, and the oldest of them goes when there is none left; when
-they hold too much memory together, the one that holds the most goes. Must not know HTTP, nor what a token is.
+The unix socket belongs to the owner: nobody is refused there. A TCP connection is unauthenticated until a request on it
+has sent the token. Unauthenticated connections may use at most half of the places, and the oldest is closed when none
+is left; when they use too much memory, the largest is closed. Must not know HTTP, nor what a token is.
 """
 
 import logging
@@ -44,7 +44,7 @@ def open_door() -> "Door":
 
 
 class Guest(Protocol):
-    """A connection, as the door sees it."""
+    """A connection, as far as the limits need it."""
 
     def make_room(self) -> None:
         """Close at once."""
@@ -52,7 +52,7 @@ class Guest(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Door:
-    """Knows the connections over TCP."""
+    """Tracks the TCP connections."""
 
     limit: int
     known: set[Guest] = field(default_factory=set)

@@ -1,6 +1,6 @@
-"""Where the server listens: a private unix socket, TCP when asked, and the discovery file that tells clients of both.
+"""Where the server listens: a private unix socket, TCP on request, and the discovery file that names both for clients.
 
-Runs before anything heavy is imported: from then on clients connect, and wait in the backlog until they are answered.
+Runs before anything heavy is imported: from then on clients can connect, and wait in the backlog for an answer.
 """
 
 import fcntl
@@ -54,7 +54,7 @@ def open_listeners(settings: Settings) -> Iterator[Listeners]:
 
 
 class Announcement:
-    """The discovery file of a server that answers."""
+    """The discovery file of a running server."""
 
     def __init__(self, path: Path, found: Discovery) -> None:
         self._path = path

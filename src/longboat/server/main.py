@@ -1,4 +1,4 @@
-"""The server process: listen, open the runtime, answer, and leave in order when told to (B5)."""
+"""The server process: listen, open the runtime, answer requests, and shut down in order when asked (B5)."""
 
 import asyncio
 import ctypes
@@ -28,7 +28,7 @@ _PR_SET_DUMPABLE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """How the process is told to leave: once to leave in order, twice to skip the drain."""
+    """Requests to stop: the first shuts down in order, the second skips the drain."""
 
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
@@ -41,7 +41,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """A server that answers."""
+    """A running server."""
 
     app: "App"
     announcement: Announcement

@@ -1,4 +1,4 @@
-"""The API's description in OpenAPI 3.1, made from the routes and the wire's shapes. Imported when first asked for."""
+"""The API's description in OpenAPI 3.1, made from the routes and the wire types. Imported when first requested."""
 
 import inspect
 import typing

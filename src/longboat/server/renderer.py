@@ -1,7 +1,7 @@
-"""The process that renders text for the page, and how long it may take.
+"""The process that renders text for the page, and its time limit.
 
-Parsers of Markdown and of programming languages have inputs that take them minutes, and they hold the interpreter: in
-a process of their own they cost the server nothing, and can be ended. Must not know what HTML is made.
+Some inputs take parsers of Markdown and programming languages minutes, and they block the interpreter. In a separate
+process they do not block the server, and can be killed. Must not know what HTML is produced.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ def plain(text: str) -> str:
 
 
 class Renderer:
-    """Starts the process with the first request, and ends it when nobody looks any more."""
+    """Starts the process with the first request, and ends it when it is no longer used."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()

@@ -1,8 +1,8 @@
-"""Text of models, tools and people as HTML that is safe on a page: Markdown, code and diffs.
+"""Renders text from models, tools and people as safe HTML: Markdown, code and diffs.
 
 Owns what may be in that HTML. Pure and without a clock: some text makes parsers slow, so `renderer` runs this in a
-process of its own and limits the time. Whatever is rendered is hostile: Markdown has raw HTML switched off, and all
-that comes out is cut down to `TAGS` once more before it leaves.
+separate process with a time limit. All input is treated as hostile: raw HTML in Markdown is disabled, and the output is
+reduced to `TAGS` once more.
 """
 
 import re

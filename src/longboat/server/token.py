@@ -1,5 +1,5 @@
-"""The token over TCP. Made once for a data directory and kept there, readable by its user alone: whoever has logged in
-with a browser, or given the token to a program, need not do so again after every restart."""
+"""The token for TCP. Created once per data directory and stored there, readable only by its user, so that browsers and
+programs that have it keep working after a restart."""
 
 import os
 import secrets

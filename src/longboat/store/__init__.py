@@ -1,1 +1,1 @@
-"""SQL: schema, migrations, named queries; one transaction for a state change and the events that tell of it."""
+"""SQL: schema, migrations, named queries; one transaction for a state change and its events."""

@@ -1,7 +1,7 @@
-"""Backups of a SQLite store: one file, made while a server works, and put back while none does.
+"""Backups of a SQLite store: one file, made while a server is running, and restored while none is.
 
-Owns the order of steps: a backup is verified before it has its name, and a restore leaves a whole database in place at
-every instant.
+Owns the order of steps: a backup is verified before it gets its name, and during a restore there is always a complete
+database in place.
 """
 
 import os

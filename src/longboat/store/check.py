@@ -1,6 +1,6 @@
-"""Checking a SQLite store: the file itself, what its rows refer to, and our own rules.
+"""Checks a SQLite store: the file itself, the references between rows, and our own rules.
 
-Only reads, through a connection of its own, so a server may go on working meanwhile.
+Only reads, through its own connection, so a server may keep running.
 """
 
 import math

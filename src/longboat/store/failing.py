@@ -1,6 +1,6 @@
-"""What the log says of a store that cannot be written: that it fails, now and then while it lasts, and that it is over.
+"""Log messages about a store that cannot be written: when it starts failing, now and then meanwhile, and when it ends.
 
-Owns how often that is. Must not know why the store fails.
+Owns how often to log. Must not know why the store fails.
 """
 
 import logging

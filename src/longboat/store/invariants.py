@@ -1,7 +1,7 @@
-"""What must hold in a store beyond what the database enforces by itself.
+"""Checks rules for a store that the database does not enforce itself.
 
-Owns the rules; each violation is a `Problem` for people. Reads through named queries alone, page by page, so it works
-on any dialect and on stores larger than memory.
+Owns the rules; each violation is a `Problem` for people. Reads only through named queries, page by page, so it works on
+any dialect and on stores larger than memory.
 """
 
 from collections import Counter
@@ -76,7 +76,7 @@ def _pages(reader: Reader, query: str) -> Iterator[Row]:
 
 @dataclass(slots=True)
 class _Log:
-    """What a walk through the whole log has seen."""
+    """The findings of a walk through the whole log."""
 
     begun: set[tuple[str, str]] = field(default_factory=set)
     """Runs (workspace, run_id) whose first event is still in the log, and whose end must therefore be in it too."""

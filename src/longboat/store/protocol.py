@@ -1,7 +1,7 @@
-"""What the runtime asks of a store. SQLite implements it; a PostgreSQL twin will.
+"""The interface of a store. SQLite implements it; PostgreSQL will.
 
-Owns units: a state change, the events that tell of it, and whether they must survive a power cut. Must not know what a
-session or a turn does with them.
+Owns units: a state change, its events, and whether they must survive a power cut. Must not know how a session or a turn
+uses them.
 """
 
 from asyncio import Future
@@ -16,16 +16,16 @@ Row = Mapping[str, Any]
 
 
 class UniqueViolated(Exception):
-    """A unit broke a unique constraint (named in the message) and was rolled back."""
+    """A unit violated a unique constraint (named in the message) and was rolled back."""
 
 
 class WriteMissed(Exception):
-    """A write changed another number of rows than it had to, or broke another constraint: the unit was rolled back."""
+    """A write changed the wrong number of rows, or violated another constraint; the unit was rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One named query. `rows`: how many rows it must change for the unit to hold."""
+    """One named query. `rows`: how many rows it must change, or the unit is rolled back."""
 
     query: str
     params: Mapping[str, Any]
@@ -75,7 +75,7 @@ Listener = Callable[[Sequence[Published]], None]
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is wrong in a store."""
+    """A problem found in a store."""
 
     kind: str
     """`file`, `reference`, `row`, `log`, `run` or `ask`."""
@@ -83,7 +83,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check found. Without problems the store is sound, as far as was looked."""
+    """The result of a check. Without problems, everything that was checked is intact."""
 
     file: str
     size: int
@@ -97,7 +97,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reader(Protocol):
-    """One consistent view of the store, for the length of one call."""
+    """One consistent view of the store, during one call."""
 
     def fetch(self, query: str, **params: Any) -> list[Row]: ...
 

@@ -1,7 +1,7 @@
-"""Rows of the store as the wire's shapes, and back. The one place that knows both spellings.
+"""Converts rows of the store to wire types and back. The only module that knows both forms.
 
-A row that was damaged on disk raises SessionDamaged. Lists that show many sessions leave it out: it costs its own
-session and no other (D12).
+A row that is damaged on disk raises SessionDamaged. Lists of many sessions leave it out, so damage affects only its own
+session (D12).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,7 +38,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a run is done, beyond its model."""
+    """The options of a run besides its model."""
 
     agent: str | None = None
     """The sub-agent that does it, by the name the project gives it."""
@@ -56,7 +56,7 @@ NO_OPTIONS = RunOptions()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """A run with what the wire does not show."""
+    """A run with the fields that are not on the wire."""
 
     run: Run
     attachments: tuple[Attachment, ...]
@@ -207,7 +207,7 @@ def client_from_row(row: Row) -> ClientInfo:
 
 
 class FileChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A file change of a run: the contents before and after; None is a file that is not there."""
+    """A file change of a run: the contents before and after; None means that the file does not exist."""
 
     session_id: str
     run_id: str

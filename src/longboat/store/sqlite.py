@@ -1,9 +1,9 @@
-"""The embedded store: SQLite in WAL mode, one writer thread with group commit, reader threads besides.
+"""The embedded store: SQLite in WAL mode, one writer thread with group commit, and reader threads.
 
 Owns connections, transactions, event numbers and the order of publishing. Must not know what the queries mean.
 
-The writer takes all units that wait, runs each in a savepoint and commits them together, so a full fsync is shared. A
-batch that holds only deltas commits without fsync; the next durable commit syncs it too.
+The writer takes all waiting units, runs each in a savepoint and commits them together, so they share one full fsync. A
+batch of deltas only is committed without fsync; the next durable commit syncs it too.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ REPLAYERS = 2
 
 @dataclass(slots=True)
 class _Pending:
-    """A submitted unit and what became of it."""
+    """A submitted unit and its result."""
 
     unit: Unit
     future: "asyncio.Future[None]"
@@ -357,7 +357,7 @@ class SqliteStore:
 
 
 class _Readers:
-    """Threads that read, and a connection for each."""
+    """Reader threads, each with its own connection."""
 
     def __init__(self, path: Path, number: int, name: str) -> None:
         self.threads = ThreadPoolExecutor(number, thread_name_prefix=name)

@@ -1,1 +1,1 @@
-"""The tools of the agent: one tool per file."""
+"""The agent's tools: one tool per file."""

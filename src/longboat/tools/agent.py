@@ -1,4 +1,4 @@
-"""agent: a sub-agent on a child session (A1)."""
+"""`agent`: a sub-agent in a child session (A1)."""
 
 from typing import Annotated
 

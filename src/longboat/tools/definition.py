@@ -1,4 +1,4 @@
-"""`definition`: where a name is defined, as a language server knows it (A1)."""
+"""`definition`: where a name is defined, according to a language server (A1)."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""`diagnostics`: the errors and warnings that language servers see in a file, a directory or the workspace (A1)."""
+"""`diagnostics`: errors and warnings from language servers for a file, a directory or the workspace (A1)."""
 
 import asyncio
 from typing import Annotated

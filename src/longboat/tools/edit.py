@@ -1,4 +1,4 @@
-"""`edit`: replace exact text in a file (A3). `edit_file` is the way of every tool that replaces text."""
+"""`edit`: replace exact text in a file (A3). Every tool that replaces text uses `edit_file`."""
 
 import asyncio
 from collections.abc import Sequence

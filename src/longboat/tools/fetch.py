@@ -1,4 +1,4 @@
-"""fetch: a text from the web, readable."""
+"""`fetch`: a readable text from the web."""
 
 import asyncio
 import re

@@ -1,7 +1,7 @@
-"""Files read and replaced: whole, bounded, atomically. What a change is worth to undo is the kit's affair (A3, A4).
+"""Reads and replaces whole files, with size limits and atomically. Records for undo are the kit's job (A3, A4).
 
-A write goes to a temporary file beside its target and is renamed over it, so that nobody ever sees half of it; just
-before that the target is read again, and a file that someone changed in the meantime is left alone.
+A write goes to a temporary file beside its target and is renamed over it, so nobody ever sees a partial file. Just
+before that the target is read again; if someone has changed it in the meantime, nothing is written.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ def read_if_there(target: Target) -> bytes | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a file was (None: not there), what it is to be, and the difference for those who look at it."""
+    """A file's content before (None: it does not exist) and after a change, and the diff for people."""
 
     target: Target
     before: bytes | None

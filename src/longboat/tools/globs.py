@@ -16,7 +16,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Globs:
-    """One pattern, with the alternatives in its braces told apart."""
+    """One pattern, with the alternatives in its braces expanded."""
 
     alternatives: tuple[tuple[str, ...], ...]
     regex: re.Pattern[str]

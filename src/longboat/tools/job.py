@@ -1,7 +1,7 @@
-"""One command and everything that it started: its output, its exit, its end.
+"""One command and everything it started: its output, its exit, its end.
 
-The command has exited when its shell has; it has ended when nobody of its process group is left and nobody holds its
-output open. Must not know tools or who waits.
+The command has exited when its shell has; it has ended when no process of its group is left and none keeps its output
+open. Must not know tools or who waits.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """A command to start. `command` is what people know it by."""
+    """A command to start. `command` is the text shown to people."""
 
     command: str
     argv: tuple[str, ...]
@@ -53,7 +53,7 @@ class Launch:
 
 
 class Process(Protocol):
-    """The command itself, without what it started."""
+    """The command's own process, without those it started."""
 
     @property
     def pid(self) -> int: ...
@@ -62,8 +62,8 @@ class Process(Protocol):
 
 
 class Job:
-    """`on_lost` is called if the guard of the command is killed, also after the job has ended: then `end_lost` ends
-    what it leaves behind."""
+    """`on_lost` is called if the command's guard is killed, even after the job has ended; `end_lost` then ends the
+    processes it leaves behind."""
 
     def __init__(self, job_id: str, launch: Launch, *, mark: str, tape: Tape, on_lost: Callable[["Job"], None]) -> None:
         self.job_id = job_id

@@ -1,4 +1,4 @@
-"""job_kill: end a background job and all that it started."""
+"""`job_kill`: end a background job and everything it started."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""job_output: read on in a background job."""
+"""`job_output`: read the new output of a background job."""
 
 from typing import Annotated
 

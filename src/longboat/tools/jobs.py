@@ -1,4 +1,4 @@
-"""The commands of one workspace: those somebody waits for, and those in the background, which are its jobs.
+"""The commands of one workspace: those in the foreground, and those in the background, which are its jobs.
 
 Owns every process that bash starts. A job survives the turn and the session that started it, and dies with the
 workspace. Must not know permissions or the tools.
@@ -37,7 +37,7 @@ OnChange = Callable[[str, JobState], None]
 
 class Jobs:
     """`scratch` is the workspace's own directory for output files, emptied when it closes; `files` are those of all
-    workspaces of the server. `on_change` is told of every job that begins or ends."""
+    workspaces of the server. `on_change` is called when a job starts or ends."""
 
     def __init__(
         self,

@@ -1,23 +1,23 @@
-"""A program of its own, which starts the commands of one workspace and ends everything that they started (Linux).
+"""A separate program that starts the commands of one workspace and ends everything they started (Linux).
 
-`python -I -S keeper.py` takes commands from the socket on its standard input. Each gets a guard, a fork of this
-program, which is the subreaper of what is below it: whoever leaves the process group, the session and the environment
-of the command behind is still the guard's child in the end. The guard tells of the command's exit and ends when nobody
-is left. When the other end of its line is closed, which `kill -9` of the server does too, it kills everybody.
+`python -I -S keeper.py` reads commands from the socket on its standard input. Each gets a guard, a fork of this
+program, which is the subreaper of everything below it: a process that leaves the command's process group, session and
+environment still ends up as the guard's child. The guard reports the command's exit and ends when no process is left.
+When the other end of its socket is closed, which `kill -9` of the server does too, it kills all of them.
 
-What holds if somebody kills one of us:
+What holds if one of these processes is killed:
 
-- A command does not run before the server has heard of it and has said so: until then its process waits at a gate.
-- A guard that fails anywhere kills everybody below it on its way out. Signals that can be caught are not heeded.
-- A guard that is killed (`kill -9`): its command is killed by the kernel, and the orphans become the keeper's children;
-  the keeper kills whoever below it is no guard, and stays until nobody is left.
+- A command does not run before the server knows of it and has confirmed: until then its process waits.
+- A guard that fails kills everything below it before it exits. It ignores signals that can be caught.
+- A guard that is killed (`kill -9`): the kernel kills its command, and the orphans become the keeper's children; the
+  keeper kills every process below it that is not a guard, and stays until none is left.
 - Keeper and guard killed: the server, or the next one, finds the processes by the mark in their resource limits.
 
-A command may come with a fence (`landlock.py`) and a sieve for its system calls (`seccomp.py`): then it starts inside
-of them, and the guard stays outside. `python -I -S keeper.py FENCE SIEVE FILE_SIZE COMMAND…` does this alone, where
-there is no keeper.
+A command may come with a Landlock ruleset (`landlock.py`, "fence") and a system call filter (`seccomp.py`, "sieve"):
+then it starts inside them, and the guard stays outside. `python -I -S keeper.py FENCE SIEVE FILE_SIZE COMMAND…` does
+only this, for systems without a keeper.
 
-Imports the standard library alone, and little of it: it is to start at once.
+Imports only a small part of the standard library, so that it starts fast.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""The server's end of a keeper (`keeper.py`): commands started below a guard, which ends all that they started.
+"""The server's side of a keeper (`keeper.py`): starts commands below a guard, which ends everything they started.
 
-Owns the keeper and the lines to the guards. Linux alone has what it takes; elsewhere, and where a keeper cannot be
-started, `Keeper.start` says so, and commands are started without one. Must not know jobs.
+Owns the keeper and the sockets to the guards. Works only on Linux; elsewhere, and if a keeper cannot be started,
+`Keeper.start` says so, and commands are started without one. Must not know jobs.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ _IS_POSSIBLE = sys.platform == "linux" and os.path.exists(f"/proc/self/task/{os.
 
 
 class NoKeeper(Exception):
-    """Commands have to be started without one."""
+    """There is no keeper: commands have to be started without one."""
 
 
 class Kept:
-    """A command below its guard. `on_lost` is called if the guard is killed: then it cannot end what it guarded."""
+    """A command below its guard. `on_lost` is called if the guard is killed and can no longer end its processes."""
 
     def __init__(self, line: socket.socket, on_lost: Callable[[], None]) -> None:
         self.pid = self.guard = 0

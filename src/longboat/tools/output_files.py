@@ -1,8 +1,8 @@
 """The files that hold the full output of long commands, for all workspaces of a server, and their limits on disk.
 
-A workspace has a directory of its own for them, its scratch directory; all of these lie in one. When there is no more
-room, the oldest files of commands that have ended make way: a note in their place says what to do. A command that still
-runs keeps its file, which gets no longer then. Must not know processes.
+A workspace has its own directory for them, its scratch directory; all of these are in one directory. When space runs
+out, the oldest files of ended commands are replaced by a note that says what to do. A running command keeps its file,
+which then stops growing. Must not know processes.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Paths as a model gives them: made absolute, symlinks resolved, told apart by the workspace. Reads no file.
+"""Paths from a model: made absolute, with symlinks resolved, inside or outside the workspace. Reads no file.
 
-The resolved path is what permissions see and what is opened, so a symlink out of the workspace is outside.
+Permissions see the resolved path, and the resolved path is opened: a symlink out of the workspace counts as outside.
 """
 
 import difflib

@@ -1,7 +1,7 @@
-"""Image files as a model may be shown them: bounded and whole. Pure.
+"""Checks that image files are complete and small enough to show to a model. Pure.
 
-A provider refuses a request with a broken image in it, and so every later request of the session: what is not whole is
-not shown. The parts of the file are walked through from its beginning to its end; the pixels are not decoded.
+A provider refuses a request with a broken image, and then every later request of the session, so incomplete images are
+not shown. The check walks through the parts of the file from beginning to end; it does not decode pixels.
 """
 
 import base64
@@ -25,7 +25,7 @@ _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 class _Damaged(Exception):
-    """It is not whole, or is no image."""
+    """The file is incomplete or not an image."""
 
 
 def picture(content: bytes, size: int) -> Image | str:

@@ -1,8 +1,8 @@
-"""The output of a process as it comes, stdout and stderr in one order.
+"""The output of a process as it arrives, stdout and stderr in one order.
 
-Read in gulps with a rest between them, so that a program that writes without end does not keep the loop busy: it waits
-for us instead. A gulp is as large as can be dealt with quickly, and while there is more to read, the loop has at least
-half of the time for others.
+Reads in chunks with a pause between them, so that a program that writes endlessly does not keep the event loop busy but
+waits for us. A chunk is small enough to be handled quickly, and while there is more to read, the loop has at least half
+of the time for other work.
 """
 
 import asyncio

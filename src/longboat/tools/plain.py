@@ -1,6 +1,6 @@
-"""What a program wrote for a terminal, as plain text: UTF-8 decoded, colors and cursor movements taken out.
+"""Terminal output as plain text: UTF-8 decoded, colors and cursor movements removed.
 
-Owns the spelling of terminal escapes. A decoder is (decode, flush): text cut anywhere comes out the same.
+Owns the syntax of terminal escapes. A decoder is (decode, flush): the result does not depend on how the input is split.
 """
 
 import codecs

@@ -1,4 +1,4 @@
-"""question: ask the people attached; the first who answers decides (A1)."""
+"""`question`: ask the attached people; the first answer counts (A1)."""
 
 from typing import Annotated
 

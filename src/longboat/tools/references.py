@@ -1,4 +1,4 @@
-"""`references`: everywhere a name is used, as a language server knows it (A1)."""
+"""`references`: everywhere a name is used, according to a language server (A1)."""
 
 import asyncio
 

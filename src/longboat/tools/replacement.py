@@ -1,7 +1,7 @@
-"""Replacing text in text: exactly, or line by line regardless of whitespace where that is unambiguous. Pure.
+"""Replaces text in text: exactly, or line by line ignoring whitespace if that is unambiguous. Pure.
 
-A file with CRLF line ends is searched as if they were LF, since that is how models see it; everything outside of what
-is replaced keeps its bytes, and new lines get the line end of those around them.
+A file with CRLF line endings is searched as if they were LF, because that is how models see it. Everything outside the
+replacement keeps its bytes, and new lines get the line ending of those around them.
 """
 
 import difflib

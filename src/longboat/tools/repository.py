@@ -1,6 +1,6 @@
-"""What the configuration of a git repository would run when somebody only looks at it. Blocking: call it off the loop.
+"""What a git repository's configuration could run even for read-only commands. Blocking: call it off the event loop.
 
-Owns which keys are known to be harmless; any other one counts as a doubt. Must not know permissions.
+Owns the list of keys that are known to be harmless; any other key is a reason for doubt. Must not know permissions.
 """
 
 import os

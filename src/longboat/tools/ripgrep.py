@@ -1,7 +1,7 @@
-"""ripgrep as a child process, or `searcher.py` where it is not installed. Knows no tool.
+"""Runs ripgrep as a child process, or `searcher.py` if it is not installed. Does not know the tools.
 
-Nothing that a model gives can become an option: patterns are the value of `--regexp=`, paths come after `--`, and globs
-go in only if they are plain. `kill` ends it at once when the call is canceled.
+Nothing from a model can become an option: patterns are the value of `--regexp=`, paths come after `--`, and globs are
+passed only if they are plain. `kill` ends it at once when the call is canceled.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
-"""A command in a box (A8): it may write to the workspace and to temp alone, and reaches no network.
+"""The sandbox for commands (A8): they may write only to the workspace and a temp directory, and have no network.
 
-The better box is bubblewrap's: the whole file system read-only, the workspace and a temp directory of its own writable,
-its own network, process and message namespaces. `/tmp` and `/run` inside are not those outside, since the sockets there
-(of containers, terminals, agents and of our own server) would lead out of the box. Where it does not work, as in most
-containers, Landlock is the box: it refuses what bubblewrap hides, and a filter for system calls refuses all sockets.
-Must not know jobs or permissions.
+bubblewrap makes the stronger sandbox: the whole file system is read-only, the workspace and a private temp directory
+are writable, and network, process and message namespaces are separate. `/tmp` and `/run` are private too, because the
+sockets there (of containers, terminals, agents and our own server) would lead out of the sandbox. Where bubblewrap does
+not work, as in most containers, Landlock is used: it denies what bubblewrap hides, and a system call filter denies all
+sockets. Must not know jobs or permissions.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class SandboxPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """What people are told of the box that a system has."""
+    """A description of the system's sandbox, for people."""
 
     name: str
     network: str
@@ -64,7 +64,7 @@ BUBBLEWRAP = Box(name="bubblewrap", network="no network", temp="/tmp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxed:
-    """What to run and in which box, and if in none in spite of the policy, why."""
+    """What to run and in which sandbox; if there is none despite the policy, why."""
 
     argv: tuple[str, ...]
     box: Box | None = None

@@ -1,4 +1,4 @@
-"""A tool's spec from its `Input` struct and the description that lies beside its module. Knows no tool.
+"""Builds a tool's spec from its `Input` struct and the description beside its module. Does not know the tools.
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: Annotated[str, Meta(description="The file, absolute or relative to the workspace.")]

@@ -1,4 +1,4 @@
-"""Filters for system calls, for what Landlock cannot refuse. A process that installs one keeps it, with all it starts.
+"""System call filters for what Landlock cannot deny. A process that installs one keeps it, as does all it starts.
 
 `without_sockets()` refuses every socket; it goes with a sandbox that may write. `read_only()` also refuses the calls
 that change something without opening a file for writing: modes, owners, times, attributes, other processes, shared

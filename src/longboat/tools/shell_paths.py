@@ -1,7 +1,7 @@
-"""What the paths in a shell command are on the disk: where links lead, and which files its patterns may match.
+"""Resolves the paths in a shell command on disk: where links lead, and which files its patterns may match.
 
-The rules see only names. This looks at the directories, and answers “yes” where it is not sure that bash would agree:
-a pattern of bash depends on quotes, on the locale and on options of the shell.
+The rules see only names. This module looks at the directories, and answers “yes” when it is not sure what bash would
+do: a bash pattern depends on quotes, on the locale and on shell options.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The output of one command: bounded in memory, whole in a file once it is long.
+"""The output of one command: limited in memory, complete in a file once it is long.
 
 Owns what is kept and what is left out. Must not know processes.
 """
@@ -14,7 +14,7 @@ FILE_LIMIT = 64 * 1024 * 1024
 
 
 class Tape:
-    """Text is written at its end and read from any place on. `new_file` is asked for a file if the text gets long."""
+    """Text is appended, and read from any position. `new_file` is called for a file if the text gets long."""
 
     def __init__(self, new_file: Callable[[], OutputFile]) -> None:
         self.total = 0

@@ -1,4 +1,4 @@
-"""Text as files hold it: encodings, byte-order marks, line ends, diffs, and what is no text at all. Pure."""
+"""The text of files: encodings, byte-order marks, line endings, diffs, and detection of binary files. Pure."""
 
 import codecs
 import difflib
@@ -35,7 +35,7 @@ _BINARIES = {
 
 
 class NotText(ValueError):
-    """`kind` says what it is instead."""
+    """The file is not text; `kind` says what it is."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -44,7 +44,7 @@ class NotText(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """The content of a file: `content` has its line ends as they are, and no byte-order mark."""
+    """The text of a file: `content` has its original line endings and no byte-order mark."""
 
     content: str
     encoding: str = "utf-8"

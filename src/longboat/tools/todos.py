@@ -1,4 +1,4 @@
-"""todos: the session's plan, shown by every face (A1)."""
+"""`todos`: the session's plan, shown by every client (A1)."""
 
 from typing import Annotated
 

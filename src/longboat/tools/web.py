@@ -1,7 +1,7 @@
-"""Getting a URL from the public web: every hop checked, everything bounded.
+"""Fetches a URL from the public web: every redirect is checked, everything is limited.
 
-Owns what may be reached. A name is resolved here and the connection goes to the address that was checked, so that a
-name which resolves differently a moment later changes nothing. Knows no tool and no file.
+Owns what may be reached. A host name is resolved here and the connection goes to the checked address, so it does not
+matter if the name resolves differently a moment later. Does not know tools or files.
 """
 
 import asyncio
@@ -43,8 +43,8 @@ class Page:
 
 
 class Web:
-    """`allowed_networks` are the private ones that may be reached all the same, such as `10.1.0.0/16`; `verify` is for
-    certificates of one's own."""
+    """`allowed_networks` are private networks that may be reached, such as `10.1.0.0/16`; `verify` is for custom
+    certificates."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""web_search: where a search provider is configured.
+"""`web_search`: available if a search provider is configured.
 
-The provider is the user's choice, so its address is not held to what pages may lead to: it may be on this machine.
+The user chose the provider, so the address restrictions for web pages do not apply: it may be on this machine.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _EXCERPT = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchProvider:
-    """`endpoint` is the URL that is asked: `https://searx.example/search`, or Brave's
+    """`endpoint` is the URL of the search API: `https://searx.example/search`, or Brave's
     `https://api.search.brave.com/res/v1/web/search`. The key is sent to Brave as its token, to others as a bearer."""
 
     kind: Literal["searxng", "brave"]

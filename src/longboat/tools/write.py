@@ -1,4 +1,4 @@
-"""`write`: create a file or replace it whole (A3)."""
+"""`write`: create a file or replace all of it (A3)."""
 
 import asyncio
 from typing import Annotated

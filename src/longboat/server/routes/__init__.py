@@ -1,4 +1,4 @@
-"""All routes of http.md that exist so far. Each handler parses, calls the runtime and replies; no more."""
+"""All routes of http.md. Each handler only parses, calls the runtime and replies."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Sessions as things: fork, export, import; and a summary on request."""
+"""Fork, export, import and summarize sessions."""
 
 from typing import Annotated, Literal, cast
 

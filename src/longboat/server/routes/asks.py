@@ -1,4 +1,4 @@
-"""What the agent asks people: pending permissions and questions, and their answers. What it has at hand."""
+"""Pending permissions and questions and their answers; the workspace's servers, skills and commands."""
 
 from litestar import get, post
 from litestar.params import FromPath

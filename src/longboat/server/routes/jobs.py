@@ -1,4 +1,4 @@
-"""The commands that the agent left running: listed, read and ended by people."""
+"""Background jobs: list, read and end them."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Prompts: accept one, see what the agent and a session are doing, cancel, look at the queue, clear it."""
+"""Prompts: send one, see what the agent and a session are doing, cancel, list and clear the queue."""
 
 from typing import Annotated
 

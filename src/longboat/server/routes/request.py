@@ -1,4 +1,4 @@
-"""What handlers share in reading a request: the runtime behind it, client ids, pages, and the body they document."""
+"""Helpers for reading a request: the runtime behind it, client ids, pages, and the documented body."""
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 

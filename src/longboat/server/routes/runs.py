@@ -1,4 +1,4 @@
-"""Runs: the ledger, waiting for one, canceling one, editing one that waits."""
+"""Runs: list them, wait for one, cancel one, edit a waiting one."""
 
 from typing import Annotated
 

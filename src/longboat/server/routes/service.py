@@ -1,4 +1,4 @@
-"""The server itself: health, version, metrics, stopping it, its description."""
+"""The server itself: health, version, metrics, stop, API description."""
 
 from litestar import Response, get, post
 

@@ -1,4 +1,4 @@
-"""What faces draw of a workspace's files: a directory, names that match, and what was changed."""
+"""A workspace's files for clients: a directory, matching names, and changes."""
 
 from typing import Annotated
 

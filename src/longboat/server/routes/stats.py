@@ -1,4 +1,4 @@
-"""Numbers: what was used and done."""
+"""Usage statistics."""
 
 from typing import Annotated
 

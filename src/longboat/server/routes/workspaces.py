@@ -1,4 +1,4 @@
-"""Workspaces, the clients that hold them open, and their event streams."""
+"""Workspaces, the clients that keep them open, and their event streams."""
 
 from litestar import Response, delete, get, post
 from litestar.params import FromPath, FromQuery

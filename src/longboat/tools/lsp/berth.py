@@ -1,7 +1,7 @@
-"""The place of one server at one root: started when it is needed, started again after a crash, given up at last.
+"""The slot of one server at one root: started when needed, restarted after a crash, and finally given up.
 
-A start belongs to the berth, not to the call that needed it: a canceled call leaves it alone, and several calls share
-it. A server is started again by the next call that needs it, after a pause that doubles with each crash.
+A start belongs to the slot, not to the call that needed it: a canceled call does not stop it, and several calls share
+it. The next call that needs a crashed server restarts it, after a pause that doubles with each crash.
 """
 
 import asyncio

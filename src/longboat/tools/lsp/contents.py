@@ -1,4 +1,4 @@
-"""Files as servers are shown them: text, not too long. Blocking: call it off the loop."""
+"""File contents for servers: text, with a size limit. Blocking: call it off the event loop."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A server's edit of several files, as changes that can be shown and made: all of them, or none. Blocking."""
+"""A server's edit of several files, as changes to show and apply, all or none. Blocking."""
 
 import os
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Messages as language servers frame them: headers, an empty line, a body of so many bytes. Pure.
+"""The framing of language server messages: headers, an empty line, a body of `Content-Length` bytes. Pure.
 
-Lines that are no header are passed over: some servers, and the scripts that start them, greet on their standard output.
+Lines that are not headers are skipped: some servers and their start scripts print other text to standard output.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""How a server is greeted, and what its own requests are answered: what this client can do. Pure."""
+"""The `initialize` request, and the answers to a server's own requests: what this client supports. Pure."""
 
 import os
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""JSON-RPC with one language server: requests out, answers in, and the server's own requests answered.
+"""JSON-RPC with one language server: sends requests, receives answers, and answers the server's own requests.
 
-Owns which request waits for which answer. Knows bytes, not processes; methods by name, not by meaning. A request that
-times out or is canceled tells the server so; no request outlives the peer.
+Owns which request waits for which answer. Knows bytes, not processes; the names of methods, not their meaning. The
+server is told of a request that times out or is canceled; no request outlives the peer.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class ServerGone(Exception):
-    """The server ended, or cannot be talked to any more."""
+    """The server exited, or can no longer be reached."""
 
 
 class NoAnswer(Exception):
@@ -34,11 +34,11 @@ class NoAnswer(Exception):
 
 
 class BadAnswer(Exception):
-    """The server answered something that the protocol does not know."""
+    """The server's answer does not follow the protocol."""
 
 
 class Refused(Exception):
-    """The server answered with an error, or we do."""
+    """The server answered with an error, or we answer its request with one."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -59,8 +59,8 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Peer:
-    """`send` takes bytes for the server and must not block. `on_request` returns what the server is answered, or raises
-    Refused."""
+    """`send` takes bytes for the server and must not block. `on_request` returns the answer to a server's request, or
+    raises Refused."""
 
     def __init__(
         self,

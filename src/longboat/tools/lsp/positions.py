@@ -1,6 +1,6 @@
-"""Places in a text: from what a model knows (a line, a symbol) to what a server counts (UTF-16 units), and back. Pure.
+"""Positions in a text: from a line and a symbol, as models give them, to UTF-16 units for servers, and back. Pure.
 
-For a server a line ends at LF, CRLF or a lone CR; what people and models are shown counts LF alone, as `view` does.
+For a server a line ends at LF, CRLF or a single CR; for people and models only at LF, as in `view`.
 """
 
 import re

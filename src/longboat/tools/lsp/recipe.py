@@ -1,6 +1,6 @@
-"""Which language servers a workspace has: those of its settings, and the built-in ones whose command is installed.
+"""Which language servers a workspace has: those in its settings, and the built-in ones whose command is installed.
 
-Looks at PATH and starts nothing.
+Searches PATH; starts nothing.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""One running language server: greeted, told of files, asked, and ended. Knows nothing of other servers.
+"""One running language server: initialized, told of files, asked, and ended. Does not know other servers.
 
-What it does wrong becomes a ToolError, within a bounded time; three questions in a row without an answer end it.
+Its failures become a ToolError within a limited time; three unanswered requests in a row end it.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _TOLD_AT_ONCE = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long things may take."""
+    """Time limits."""
 
     start_s: float = 30.0
     answer_s: float = 20.0
@@ -68,11 +68,11 @@ class Patience:
 
 
 class Refusal(ToolError):
-    """The server says that this cannot be done."""
+    """The server says that it cannot do this."""
 
 
 class Server:
-    """`on_exit` is told, once, how it ended."""
+    """`on_exit` is called once, with how it ended."""
 
     def __init__(
         self,

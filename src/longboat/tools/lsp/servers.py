@@ -1,10 +1,10 @@
-"""The language servers of one workspace (B7): which of them a file needs, started lazily, ended with the workspace.
+"""The language servers of one workspace (B7): chosen by file, started when needed, ended with the workspace.
 
     servers = LanguageServers(directory, config.lsp, environ=environ)
     text = await servers.diagnostics_after(path, "new content")
     await servers.aclose()
 
-What they say of files is gathered in `check.py`. Must not know tools or permissions.
+`check.py` collects their diagnostics. Must not know tools or permissions.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ _CAN = {
 
 
 class LanguageServers:
-    """`section` is the `lsp` section of longboat.json (ConfigInvalid says what is wrong with it); `on_change` is told
-    whenever a server starts, is ready, crashes or stops."""
+    """`section` is the `lsp` section of longboat.json (raises ConfigInvalid); `on_change` is called whenever a server
+    starts, is ready, crashes or stops."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The place a tool is asked about: a file, a symbol in it, and where that is for a server."""
+"""The symbol that a tool call is about: its file, its name, and its position for a server."""
 
 import asyncio
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """A symbol in a file. `offsets` are the places where it may be."""
+    """A symbol in a file. `offsets` are its possible positions."""
 
     source: Source
     offsets: list[int]

@@ -1,4 +1,4 @@
-"""What servers say, in words for a model: short, bounded, one line for each thing. Pure."""
+"""Answers of servers as text for a model: short, limited, one line each. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The names under which models know the tools of MCP servers: `mcp__SERVER__TOOL`, fit for every provider. Pure."""
+"""The names of MCP tools for models: `mcp__SERVER__TOOL`, valid for every provider. Pure."""
 
 import hashlib
 import re

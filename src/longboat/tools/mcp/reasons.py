@@ -1,4 +1,4 @@
-"""Why a server cannot be used, in words for a person and a model; and whether to try again without being asked."""
+"""Why a server cannot be used, for people and models, and whether to retry automatically."""
 
 from dataclasses import dataclass
 

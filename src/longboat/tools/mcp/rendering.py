@@ -1,4 +1,4 @@
-"""What MCP servers answer, as bounded text for a model. Knows the SDK's types, no connection."""
+"""Answers of MCP servers as limited text for a model. Knows the SDK's types, not connections."""
 
 import json
 from collections.abc import Sequence

@@ -25,7 +25,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ResourceTool:
-    """`servers` gives the servers that can be read from now."""
+    """`servers` returns the servers that can currently be read from."""
 
     def __init__(self, servers: Callable[[], dict[str, Server]]) -> None:
         description = files("longboat.tools.mcp").joinpath("resource.md").read_text("utf-8").strip()

@@ -1,7 +1,7 @@
-"""One configured server over its whole life: connected in a task of its own, tried again when it dies, ended for good.
+"""One configured server over its whole life: connected in its own task, reconnected when it fails, and finally closed.
 
-Owns that task, the child process behind it and the calls under way. Must not know the SDK beyond `connection`, which is
-imported when it is first needed, nor permissions.
+Owns that task, the child process behind it and the calls in progress. Must not know the SDK beyond `connection`, which
+is imported when it is first needed, nor permissions.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ OnChange = Callable[[ServerState], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How a server that failed is tried again: after `base_s`, then twice as long each, `tries` times in a row; then it
-    rests until somebody asks for it, `rest_s` later at the earliest. One that lived for `rest_s` begins anew."""
+    """How a failed server is retried: after `base_s`, doubled each time, `tries` times in a row; after that only when
+    needed, at the earliest after `rest_s`. A server that ran for `rest_s` starts counting from zero."""
 
     tries: int = 6
     base_s: float = 0.5
@@ -50,7 +50,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """What servers are given of their workspace. `environ` is what `$NAME` refers to, `child_environ` what a child
+    """What servers get from their workspace. `environ` is what `$NAME` refers to, `child_environ` what a child
     inherits, `mark` what every child carries in its environment."""
 
     directory: Path

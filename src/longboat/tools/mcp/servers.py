@@ -1,4 +1,4 @@
-"""The MCP servers of one workspace. Connects them when they are first asked for, and none of another workspace (B7).
+"""The MCP servers of one workspace, connected when first needed. Never shared with other workspaces (B7).
 
 servers = McpServers(config.mcp, directory=…, environ=…, child_environ=…, logins=logins, on_change=publish)
 await servers.wait_connected()      # at the start of a turn; bounded, whatever the servers do
@@ -30,10 +30,10 @@ LOGIN_WAIT_S = 20.0
 
 
 class McpServers:
-    """`section` is the `mcp` section of `longboat.json`; an entry that is wrong is a failed server, and no more.
+    """`section` is the `mcp` section of `longboat.json`; an invalid entry becomes a failed server and affects no other.
 
-    `environ` is what `$NAME` in it refers to; `child_environ` is what a server that we start inherits. Without `logins`
-    nobody is asked to log in anywhere.
+    `environ` is what `$NAME` in it refers to; `child_environ` is what a started server inherits. Without `logins`
+    nobody is asked to log in.
     """
 
     def __init__(

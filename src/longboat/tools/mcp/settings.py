@@ -1,6 +1,6 @@
-"""What the `mcp` section of `longboat.json` says of one server, and its values with `$NAME` filled in.
+"""One server in the `mcp` section of `longboat.json`, and its values with `$NAME` replaced.
 
-Owns the shape and which of its values are secret. Must not know the SDK.
+Owns its schema and which of its values are secret. Must not know the SDK.
 """
 
 import re
@@ -26,7 +26,7 @@ _SHORTEST_SECRET = 6
 class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One entry of `mcp`. `$NAME` in its strings stands for an environment variable, looked up when we connect.
 
-    `type` may be left out: a `command` makes it stdio, a `url` http. `timeout_s` bounds every answer, the first too.
+    `type` is optional: with a `command` it is stdio, with a `url` http. `timeout_s` limits every answer.
     """
 
     type: Kind | None = None
@@ -41,7 +41,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where to connect, with every `$NAME` filled in. `hidden` maps each secret to what is shown instead."""
+    """Where to connect, with every `$NAME` replaced. `hidden` maps each secret to what is shown instead."""
 
     name: str
     kind: Kind
@@ -121,7 +121,7 @@ def _hidden(env: Mapping[str, str], headers: Mapping[str, str], url: str) -> dic
 
 
 class _Noted(Mapping[str, str]):
-    """An environment that remembers what was looked up in it."""
+    """An environment that records which variables were looked up."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ

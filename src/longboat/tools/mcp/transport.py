@@ -1,5 +1,5 @@
-"""The ways to a server: a child process, streamable HTTP, SSE. Owns what the SDK's transports do not tell on their own:
-that the other side is gone, what it wrote to stderr, and the status of a refused request."""
+"""The transports to a server: a child process, streamable HTTP, SSE. Owns what the SDK's transports do not report: that
+the other side is gone, what it wrote to stderr, and the status of a refused request."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ _HTTP_S = 30.0
 
 @dataclass(slots=True)
 class Witness:
-    """What was seen of the other side, for the reason if it fails."""
+    """What was observed of the other side, to explain a failure."""
 
     gone: anyio.Event = field(default_factory=anyio.Event)
     status: int = 0
@@ -118,7 +118,7 @@ def _watched(streams: "TransportStreams", witness: Witness) -> "TransportStreams
 
 
 class _Watched:
-    """The read stream, with an event for its end: the session itself tells nobody."""
+    """The read stream, with an event for its end, which the session does not report."""
 
     def __init__(self, stream: "ReadStream[SessionMessage | Exception]", gone: anyio.Event) -> None:
         self._stream = stream
