@@ -1,1 +1,1 @@
-"""The async shell: it obeys the core, owns the tasks, and connects store, models, tools and clients."""
+"""The async runtime: executes the core's decisions, owns the tasks, and connects store, models, tools and clients."""

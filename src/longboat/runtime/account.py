@@ -1,6 +1,6 @@
-"""What a decision makes of the session's own row: its title, what it has used, when it changed, whether it is busy.
+"""How a decision changes the session's own row: its title, its usage, when it changed, whether it is busy.
 
-Owns in which order these are told. Must not know what the runs do.
+Owns the order of these changes. Must not know what the runs do.
 """
 
 from collections.abc import Iterable, Mapping

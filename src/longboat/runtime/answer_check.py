@@ -1,5 +1,5 @@
-"""Checking one JSON value against a schema, in a process of its own: a hostile schema can ask for more time and memory
-than there is, and the validator holds the interpreter while it works. Run with `python -m`.
+"""Checks one JSON value against a schema in a separate process: a hostile schema can take any time and memory, and
+the validator blocks the interpreter while it works. Run with `python -m`.
 
 Reads `{"schema": …, "value": …}` from stdin and prints the problems as a JSON list.
 """

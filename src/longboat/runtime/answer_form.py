@@ -1,7 +1,7 @@
-"""The form of an answer: JSON that fits the schema that came with the prompt, or the run fails.
+"""Answers with a schema: the answer is JSON that matches the prompt's schema, or the run fails.
 
 Owns the check and how often a model may try again. The validator's regular expressions take linear time and it fetches
-nothing: a schema is a stranger's text that every client's server runs. Must not know turns.
+nothing, because a schema is untrusted. Must not know turns.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ CHECK_S = 10.0
 
 
 class AnswerForm:
-    """What one run's answer must fit. `answer` is its JSON once it does."""
+    """The schema that one run's answer must match. `answer` is its JSON once it does."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema = schema

@@ -1,6 +1,6 @@
-"""The whole server but for its sockets: open it with `async with open_app(settings) as app`.
+"""The whole server except for its sockets: open it with `async with open_app(settings) as app`.
 
-Owns the store, the open workspaces and the way in and out: recovery at the start (B6), leaving at the end (B5).
+Owns the store, the open workspaces, the recovery at the start (B6) and the shutdown at the end (B5).
 """
 
 import asyncio

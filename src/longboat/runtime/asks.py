@@ -1,7 +1,8 @@
-"""What the agent asks people: permissions and questions. Durable, shown to every client, answered by the first.
+"""Permissions and questions: durable, shown to every client; the first answer counts.
 
 Owns the pending asks of a workspace. An ask is committed before anyone sees it; an answer is committed before the turn
-hears it; what is pending when a run ends is withdrawn in the transaction that ends the run (A2). Must not know rules.
+gets it; asks that are pending when a run ends are withdrawn in the transaction that ends the run (A2). Must not know
+rules.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ Ask = TypeVar("Ask", Permission, Question)
 
 @dataclass(slots=True)
 class Closing:
-    """Events that withdraw what a run still asked, for the unit that ends it."""
+    """Events that withdraw a run's pending asks, for the unit that ends it."""
 
     entries: list[Entry] = field(default_factory=list)
     again: list[Callable[[], object]] = field(default_factory=list)
@@ -48,7 +49,7 @@ class Closing:
 
 
 class _Desk(Generic[Ask]):
-    """The asks of one kind, and the turns that wait for an answer."""
+    """The asks of one kind, and the turns that are waiting for an answer."""
 
     def __init__(self, store: Store, workspace_id: str, shape: type[Ask]) -> None:
         self._store = store
@@ -84,11 +85,11 @@ class _Desk(Generic[Ask]):
                 self._wait_for(ask)
 
     def calls(self, run_id: str) -> set[str]:
-        """The calls of a run that wait for somebody."""
+        """The calls of a run that are waiting for an answer."""
         return {ask.tool_call_id for ask, _ in self._waiting.values() if ask.run_id == run_id}
 
     async def answer(self, ask: Ask, *more: Write) -> Ask:
-        """Commit the answer, then let the turn go on. The second one finds that the ask is pending no more."""
+        """Commit the answer, then let the turn continue. A second answer finds that the ask is no longer pending."""
         try:
             await self._commit(ask, Change.UPDATED, _notification(ask), *more)
         except WriteMissed:
@@ -288,7 +289,7 @@ def _notification(ask: Permission | Question) -> PermissionNotification | Questi
 
 
 def _told(ask: Permission | Question | None) -> str:
-    """How an ask ended, in words."""
+    """How an ask ended, as text."""
     if ask is None or ask.state is AskState.WITHDRAWN:
         return "it was withdrawn with its run"
     if isinstance(ask, Permission):

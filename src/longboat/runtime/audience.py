@@ -1,6 +1,7 @@
-"""Who is attached to a workspace: their claims, their streams, and that the others are told of them.
+"""The clients attached to a workspace: their claims, their streams, and the events that announce them.
 
-Owns the hub, the guest book and the claims; the lookout looks while somebody is here. Must not know sessions or runs.
+Owns the hub, the list of guests and the claims; the config is watched while someone is attached. Must not know sessions
+or runs.
 """
 
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,7 @@
-"""One decision on its way to disk: the effects of the core as writes and events of one unit.
+"""Builds the unit for one decision: the core's effects as writes and events of one transaction.
 
 Owns how each effect is recorded. Works on copies, so a booking whose commit fails is simply dropped (L15). Must not
-start or stop anything: the session does, after the commit.
+start or stop anything: the session does that after the commit.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ from longboat.wire.models import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What a turn leaves for the terminal events of its runs, and what of its words is not on disk yet."""
+    """What a turn contributes to the terminal events of its runs, and its output that is not on disk yet."""
 
     message_id: str | None
     text: str
@@ -66,7 +66,7 @@ NOT_STARTED = "Longboat failed: the run could not be started. See the server's l
 
 
 class Booking:
-    """Collects writes and events in order; `unit()` is all of it."""
+    """Collects writes and events in order; `unit()` returns them all."""
 
     def __init__(
         self,

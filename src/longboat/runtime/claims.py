@@ -1,11 +1,11 @@
-"""Who holds a workspace open (B3): attached clients, for a while those that dropped, and whoever just created it."""
+"""Who keeps a workspace open (B3): attached clients, recently disconnected ones, and its creator."""
 
 import asyncio
 from collections.abc import Callable
 
 
 class Claims:
-    """Each client's streams, and the clocks. `on_detach` hears of a client that is gone, `on_free` that all are."""
+    """Each client's streams, and the timers. `on_detach` is called when a client is gone, `on_free` when all are."""
 
     def __init__(
         self, *, hold_s: float, grace_s: float, on_detach: Callable[[str], None], on_free: Callable[[], None]

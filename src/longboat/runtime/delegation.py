@@ -1,6 +1,6 @@
-"""Sub-agents: a task that a turn gives away, done in a child session and canceled with its parent (A1).
+"""Sub-agents: a task that a turn delegates, done in a child session and canceled with its parent (A1).
 
-Owns the child's way from prompt to answer. Must not know what a sub-agent may use: the workbench does.
+Owns the child's run from prompt to answer. Must not know which tools a sub-agent has: the workbench does.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ ROLES: dict[str | None, ModelRole] = {"small": "small", "large": "large"}
 
 
 class Yard(Protocol):
-    """What a sub-agent needs of its workspace."""
+    """What a sub-agent needs from its workspace."""
 
     store: Store
     bench: Workbench

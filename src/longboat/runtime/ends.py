@@ -1,6 +1,6 @@
-"""How turns end: what is said of a cancel, an interruption, an answer and a failure.
+"""How turns end: the messages for a cancel, an interruption, an answer and a failure.
 
-Owns the words and the outcome (L13). Must not know what a turn does.
+Owns these messages and the outcome (L13). Must not know what a turn does.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _FINISH = {
 
 
 def stopped(why: Stop | None) -> tuple[Outcome, FinishPart]:
-    """How a turn ends that did not end by itself."""
+    """The outcome of a turn that did not complete."""
     match why:
         case Stop.CANCEL:
             return Outcome.CANCELED, FinishPart(reason=FinishReason.CANCELED)
@@ -59,7 +59,7 @@ def sentence(finish: FinishPart) -> str:
 
 
 def judge(task: "asyncio.Task[StopReason]", stop: Stop | None, run: Run) -> tuple[Outcome, FinishPart]:
-    """What happened: an end is an end even if a cancel was asked for (L13)."""
+    """The outcome: a turn that completed has completed, even if a cancel was requested (L13)."""
     if task.cancelled():
         return stopped(stop)
     error = task.exception()

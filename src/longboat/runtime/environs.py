@@ -1,7 +1,7 @@
-"""The environments that clients sent along: whose a run's commands are given.
+"""The environments that clients sent, for the commands of their runs.
 
-Owns them, in memory alone: an environment holds secrets, so it is never stored, logged, listed or returned. Must not
-know what is kept back from commands: the workbench does.
+Owns them, only in memory: an environment contains secrets, so it is never stored, logged, listed or returned. Must not
+know which variables are withheld from commands: the workbench does.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ Environ = Mapping[str, str]
 
 
 class Environs:
-    """Those of one workspace, until it closes."""
+    """The environments of one workspace, until it closes."""
 
     def __init__(self) -> None:
         self._of_client: dict[str, Environ] = {}

@@ -1,6 +1,6 @@
-"""What an agent may know of itself and of the server it runs on (A1): for people who ask it about Longboat.
+"""What an agent may know about itself and its server (A1), for people who ask it about Longboat.
 
-Names and states only. Must not show a value from the configuration that may be a secret: keys, headers, addresses,
+Only names and states. Must not show a value from the configuration that may be a secret: keys, headers, addresses,
 environments and arguments of servers are never read here.
 """
 

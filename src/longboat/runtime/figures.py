@@ -1,4 +1,4 @@
-"""Statistics: what was used and done, drawn together from the store."""
+"""Usage statistics, collected from the store."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

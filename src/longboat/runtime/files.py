@@ -1,4 +1,4 @@
-"""What sessions have read and changed (A3), told to everyone and kept for undo (A4).
+"""The files that sessions have read and changed (A3), announced to clients and kept for undo (A4).
 
 Owns the rule that an edit needs a prior read of the unchanged file. Must not touch the files themselves.
 """
@@ -21,7 +21,7 @@ MAX_COMPARED = 4_000_000
 
 
 class FileBook:
-    """The books of one workspace."""
+    """The file records of one workspace."""
 
     def __init__(self, store: Store, workspace_id: str, directory: Path) -> None:
         self._store = store

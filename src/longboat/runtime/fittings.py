@@ -1,4 +1,4 @@
-"""The tools of a workspace that hang on its configuration: web, sandboxed shell, MCP servers, language servers.
+"""The tools of a workspace that depend on its configuration: web, sandboxed shell, MCP servers, language servers.
 
 Owns MCP and language servers from their first use until the configuration changes or the workspace closes (B7). Must
 not know sessions or permissions.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shop:
-    """Where the fittings are made: what does not change while a workspace is open."""
+    """What the configured tools are built from and what does not change while a workspace is open."""
 
     directory: Path
     sandbox: Callable[[Config], SandboxPolicy]
@@ -40,7 +40,7 @@ class Shop:
 
 
 class Fittings:
-    """Imports and builds: make it off the loop."""
+    """Imports and builds: create it off the event loop."""
 
     def __init__(self, config: Config, shop: Shop) -> None:
         from longboat.tools import bash, definition, diagnostics, download, fetch, references, rename, symbols, web

@@ -1,7 +1,7 @@
-"""Fork: a second session that begins as the first one stands, or stood at one of its messages.
+"""Fork: a new session that starts with a copy of another one, up to its end or to one of its messages.
 
-Its messages are copies, as are the sessions of its sub-agents, and what was read counts as read; what people granted to
-the first session they did not grant to this one, and the files that the first one changed are not this one's to undo.
+Messages, the sessions of sub-agents and the record of read files are copied. Granted permissions are not, and the fork
+cannot undo file changes of the original.
 """
 
 from collections import defaultdict

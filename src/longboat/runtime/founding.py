@@ -1,4 +1,4 @@
-"""Sessions as clients make them: once, however often it is asked for under the id that a client chose."""
+"""Creates sessions: once, however often a client repeats the request with the same id."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from longboat.wire.requests import CreateSession
 
 
 class Ground(Protocol):
-    """What it needs of a workspace."""
+    """What this module needs from a workspace."""
 
     async def create_session(self, request: CreateSession) -> Session: ...
 

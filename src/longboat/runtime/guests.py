@@ -1,4 +1,4 @@
-"""Who is attached, as the log tells it: a client came, a client left."""
+"""The attached clients, and the events that announce when one attaches or detaches."""
 
 import asyncio
 

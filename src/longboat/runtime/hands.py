@@ -1,6 +1,6 @@
-"""The hands of a turn: they make the calls of an answer, round by round.
+"""The tool calls of a turn, round by round.
 
-Owns the round that is being made, and notices when the same is done over and over. Must not know models or the rest of
+Owns the current round, and notices when the same call is repeated over and over. Must not know models or the rest of
 the turn.
 """
 

@@ -1,7 +1,7 @@
-"""The helm of a session: one command at a time is decided by the core, committed, then acted upon.
+"""The state of a session: each command is decided by the core, committed, and then carried out, one at a time.
 
-Owns the session's state, the records of its unfinished runs and its running turn. Must not know what commands there are
-for people, nor HTTP, SQL or providers.
+Owns the session's state, the records of its unfinished runs and its running turn. Must not know which commands people
+have, nor HTTP, SQL or providers.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cover:
-    """Whose cancel covers the queued runs with a seq from `first` to `last`."""
+    """The client whose cancel covers the queued runs with a seq from `first` to `last`."""
 
     first: int
     last: int
@@ -65,7 +65,7 @@ class _Cover:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cancel:
-    """A cancel that is to be written, and who wants it."""
+    """A cancel to be saved, and who requested it."""
 
     command: CancelSession | CancelRun | ClearQueue
     by: str | None

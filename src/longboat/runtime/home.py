@@ -1,4 +1,4 @@
-"""What a session and its turns need of the workspace they live in."""
+"""What a session and its turns need from their workspace."""
 
 from pathlib import Path
 from typing import Protocol

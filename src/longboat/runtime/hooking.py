@@ -1,4 +1,4 @@
-"""Asking a workspace's hooks about what happens to a run (A5)."""
+"""Runs a workspace's hooks for the events of a run (A5)."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a turn asks of the session that it works for."""
+"""What a turn needs from its session."""
 
 from typing import Protocol
 

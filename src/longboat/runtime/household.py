@@ -1,6 +1,6 @@
-"""What sessions find in the workspace they live in (longboat.runtime.home.Home), apart from the sessions themselves.
+"""The services of a workspace for its sessions (longboat.runtime.home.Home), without the sessions themselves.
 
-Owns the workspace's configuration, models, rules, tools, asks and books. Must not know actors, streams or clients.
+Owns the workspace's configuration, models, rules, tools, asks and records. Must not know actors, streams or clients.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """One workspace's log as its readers see it: a ring of the newest frames in memory, the store behind it.
 
 Owns cursors, the ring and wake-ups. A connection is only a number: readers at the head take frames from the ring,
-encoded once; one that fell behind reads the store at its own pace. Nobody drops, nobody blocks. Must not know what the
-events mean.
+encoded once; a reader that fell behind reads from the store at its own pace. No reader loses frames or blocks others.
+Must not know what the events mean.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Wake(Enum):
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Stretch:
-    """Whole frames, and the number to go on after; None: with a snapshot."""
+    """Whole frames, and the number to continue after; None: with a snapshot."""
 
     number: int | None
     frames: bytes = field(repr=False)

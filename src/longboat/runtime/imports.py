@@ -1,7 +1,7 @@
-"""Import: a session from a document that export wrote, here or elsewhere.
+"""Import: a session from an exported document, written here or elsewhere.
 
-Owns what is refused: nobody vouches for the document. All ids are new. What its runs changed in files is kept to be
-looked at and exported again; no undo ever writes it to the disk.
+Owns what is refused: the document is untrusted. All ids are new. The file changes of its runs are kept so that they can
+be viewed and exported again; undo never writes them to disk.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class _Head(msgspec.Struct):
 
 
 class _Broken(Exception):
-    """What is wrong with a document."""
+    """A document is invalid; the message says why."""
 
 
 def parse(raw: bytes | bytearray) -> SessionExport:

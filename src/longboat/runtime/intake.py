@@ -1,4 +1,4 @@
-"""What a client submits becomes the record of a run, or is refused before anything is accepted (T1)."""
+"""Turns a client's prompt into the record of a run, or refuses it before anything is accepted (T1)."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""The kit that a workspace lends a tool for one call (longboat.tools.kit.Kit): permission, files, live output."""
+"""The services for one tool call (longboat.tools.kit.Kit): permission, files, live output."""
 
 import asyncio
 import os
@@ -132,7 +132,7 @@ class WorkKit:
         return self._rules_by_now().deny
 
     def _rules_by_now(self) -> Rules:
-        """The rules as they are; or those by which the call was judged, if somebody is just editing the file."""
+        """The current rules; or those the call was judged by, if the file is just being edited and cannot be read."""
         try:
             return self._rules()
         except ToolError:
@@ -141,7 +141,7 @@ class WorkKit:
             return self._judged
 
     def _judge_again(self, need: Need, before: Rules) -> None:
-        """Somebody may have thought for long: what the rules deny by now is denied."""
+        """The answer may have taken long: what the rules deny by now is denied."""
         rules = self._rules_by_now()
         verdict = judge(need, rules=rules, directory=str(self.directory))
         if isinstance(verdict, Deny):
@@ -150,7 +150,7 @@ class WorkKit:
         self._check_denials(need, Rules(deny=added))
 
     def _check_denials(self, need: Need, rules: Rules) -> None:
-        """For what nobody looks at with these rules in mind: what may turn out to be denied is not done then."""
+        """For calls that no person checks against these rules: refuse what may turn out to be denied."""
         if why := may_be_denied(need, rules=rules, directory=str(self.directory)):
             raise ToolError(f"A rule may deny this: {why} {NO_WAY_AROUND}")
 
@@ -170,7 +170,7 @@ class WorkKit:
                     self.output(f"[The rule could not be saved: {error}]\n")
 
     def _is_readable(self, need: Need) -> bool:
-        """Our own output files and the user's skills: the model was told to read them."""
+        """Whether it reads our own output files or the user's skills, which the model was told to read."""
         roots = self._home.bench.readable
         return (
             need.action == "read"

@@ -1,4 +1,4 @@
-"""A workspace's books, read page by page: sessions, messages, runs."""
+"""A workspace's sessions, messages and runs, read page by page."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""An exported session as a Markdown page for people: prompts, answers, tool calls folded away, and the diffs. Pure."""
+"""An exported session as Markdown for people: prompts, answers, collapsed tool calls, and diffs. Pure."""
 
 import base64
 import re

@@ -1,6 +1,6 @@
-"""`/server:prompt arguments`: the text of an MCP server's prompt takes the place of the call when its turn starts.
+"""`/server:prompt arguments`: when the turn starts, the text of an MCP server's prompt replaces the call.
 
-Owns the spelling of such a call and which word is which argument. Must not know connections, sessions or the store.
+Owns the syntax of such a call and its arguments. Must not know connections, sessions or the store.
 """
 
 import re

@@ -1,6 +1,5 @@
-"""What a turn works with: its tools, what the model is told of itself and its place, and the hooks that watch.
-
-And what the prompt wishes of its answer, as far as the model can.
+"""The setup of a turn: its tools, its system prompt, its hooks, and the prompt's options as far as the model supports
+them.
 """
 
 from collections.abc import Mapping

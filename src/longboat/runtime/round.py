@@ -1,6 +1,6 @@
-"""The calls of one answer, and the message of their results in the making.
+"""The calls of one answer, and the message with their results while it is being built.
 
-Owns that message: a call that runs has an unfinished result, which grows with what its tool shows. Must not know tools.
+Owns that message: a running call has an unfinished result, which grows with the tool's output. Must not know tools.
 """
 
 import msgspec
@@ -18,7 +18,7 @@ MAX_SHOWN = 1_000_000
 
 
 class Slot:
-    """One call's result: what its tool has shown so far and what people said about it, then the result itself."""
+    """One call's result: the tool's output so far and people's answers, then the result itself."""
 
     def __init__(self, around: "Round", place: int, call_id: str, name: str) -> None:
         self._round = around

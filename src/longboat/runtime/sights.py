@@ -1,6 +1,6 @@
-"""What faces draw of a workspace: its directories, file names that match, and what its sessions changed.
+"""A workspace's files for clients: its directories, matching file names, and the changes of its sessions.
 
-Looks and never touches, at most so much at once, and never outside the workspace.
+Only reads, with limits, and never outside the workspace.
 """
 
 import asyncio

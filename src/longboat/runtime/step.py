@@ -1,6 +1,6 @@
-"""One model request, streamed into a draft and tried again where that may help (T7).
+"""One model request, streamed into a draft and retried if that may help (T7).
 
-Owns retries and what clients hear of a stream. Must not know what the turn does with the answer.
+Owns retries and what clients see of a stream. Must not know what the turn does with the answer.
 """
 
 import asyncio

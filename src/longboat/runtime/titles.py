@@ -1,4 +1,4 @@
-"""Titles: found by the small model, detached from the run (A9). Nothing waits for one and nothing fails with one."""
+"""Session titles, written by the small model apart from the run (A9). Nothing waits for a title or fails with it."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ class Titled(Protocol):
 
 
 async def write_title(home: Home, session: Titled, provisional: str, first: Run) -> None:
-    """Replace the provisional title, which is the first prompt's first line, unless a person was faster."""
+    """Replace the provisional title, which is the first prompt's first line, unless a person has changed it."""
     try:
         if not home.config().titles:
             return

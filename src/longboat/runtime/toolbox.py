@@ -1,4 +1,4 @@
-"""Calling a tool: whatever goes wrong becomes a result that the model can read. Hooks see it before and after."""
+"""Calls a tool: any failure becomes a result that the model can read. Hooks run before and after."""
 
 import asyncio
 import logging
@@ -25,13 +25,13 @@ logger = logging.getLogger(__name__)
 
 
 class News(Protocol):
-    """Told of what a call does before it has a result."""
+    """Is notified of what a call does before it has a result."""
 
     def show(self, text: str) -> None:
         """Live output."""
 
     def note(self, answer: CallAnswer) -> None:
-        """Somebody's word about it."""
+        """Someone answered a permission or question of the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

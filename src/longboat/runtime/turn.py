@@ -1,7 +1,7 @@
-"""The turn: what the agent does for one run — model steps and tool calls until an answer stands.
+"""The turn: what the agent does for one run: model steps and tool calls until the answer is complete.
 
-Owns the turn's task, its messages and how it ends. The task may be canceled at any instant; `unwind()`, which is not,
-then closes the transcript (T3) and says what happened (L13). Must not decide anything about other runs.
+Owns the turn's task, its messages and how it ends. The task may be canceled at any time; `unwind()`, which cannot be,
+then closes the transcript (T3) and reports what happened (L13). Must not decide anything about other runs.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Undo and redo (A4): a turn's own file changes are put back, and its messages leave the transcript or return.
+"""Undo and redo (A4): a turn's own file changes are reverted, and its messages leave the transcript or return.
 
-Owns which files and messages that are. A file that somebody changed since is a conflict: then nothing is touched, and
-the refusal says which. Must not be called while the session is busy.
+Owns which files and messages these are. A file that someone else has changed since is a conflict: then nothing is
+changed, and the error names the file. Must not be called while the session is busy.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ WHOLE = 2**31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turnabout:
-    """A turn that can be undone or redone: its messages, and each file's content there and back."""
+    """A turn that can be undone or redone: its messages, and each file's content before and after."""
 
     messages: tuple[Message, ...]
     mark: int
@@ -44,7 +44,7 @@ class UndoBook:
         self._files = files
 
     async def undo(self, session_id: str) -> tuple[Undone, int]:
-        """Take the newest turn back. Returns what was done and where the model's view now begins."""
+        """Undo the newest turn. Returns what was done and where the model's view now begins."""
         await self._settle(session_id)
         turn = await self._store.read(lambda reader: _newest(reader, session_id))
         if turn is None:
@@ -55,7 +55,7 @@ class UndoBook:
         return await self._record(session_id, turn, write, Change.DELETED)
 
     async def redo(self, session_id: str) -> tuple[Undone, int]:
-        """Bring back what was undone last. Returns the same."""
+        """Redo what was undone last. Returns the same."""
         turn = await self._store.read(lambda reader: _undone(reader, session_id))
         if turn is None:
             raise NothingToUndo("There is no turn to redo in this session.")
@@ -64,7 +64,7 @@ class UndoBook:
         return await self._record(session_id, turn, write, Change.CREATED)
 
     async def _settle(self, session_id: str) -> None:
-        """A crash can come between the record of a change and the change: find out whether it was made."""
+        """A crash can happen between the record of a change and the change itself: find out whether it was made."""
         rows = await self._store.read(lambda reader: reader.fetch("changes_unsettled", session_id=session_id))
         if rows:
             writes = await asyncio.to_thread(_settled, [change_from_row(row) for row in rows])

@@ -1,4 +1,4 @@
-"""Who waits for the end of which run, and in which session a run lives while it is unfinished."""
+"""Who waits for the end of which run, and which session an unfinished run belongs to."""
 
 import asyncio
 

@@ -1,6 +1,6 @@
-"""The tools of one workspace and what they keep running. Set up on first use; closed with the workspace (B7).
+"""The tools of one workspace and the processes they run. Set up on first use; closed with the workspace (B7).
 
-Owns the jobs, what the project's files say to the agent, and the fittings. Must not know permissions.
+Owns the jobs, the project's context files and the configured tools. Must not know permissions.
 """
 
 import asyncio
@@ -182,7 +182,7 @@ class Workbench:
 
     @property
     def readable(self) -> tuple[Path, ...]:
-        """Places outside the workspace that may be read without asking: full outputs, and the user's skills."""
+        """Paths outside the workspace that may be read without approval: full outputs, and the user's skills."""
         skills = tuple(Path(os.path.realpath(skill.path.parent)) for skill in self._context.skills)
         return (Path(os.path.realpath(self._scratch)), *skills)
 

@@ -1,7 +1,7 @@
-"""A workspace: one directory with its sessions, its log and the clients that hold it open.
+"""A workspace: one directory with its sessions, its log and the clients that keep it open.
 
-Owns the session actors and the audience. Runs belong to it, not to connections (B2). Must not know HTTP; what it
-returns are the wire's shapes.
+Owns the session actors and the audience. Runs belong to it, not to connections (B2). Must not know HTTP; it returns
+wire types.
 """
 
 import asyncio
