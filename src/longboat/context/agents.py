@@ -21,7 +21,7 @@ class Agent:
     name: str
     description: str
     tools: tuple[str, ...] | None
-    """None: all that a sub-agent may have."""
+    """None: all tools that a sub-agent may have."""
     model: str | None
     read_only: bool
     path: Path

@@ -18,7 +18,7 @@ MAX_CHARS = 60_000
 """Of all instructions together. The nearest are kept whole before those further out."""
 MAX_IMPORTS = 20
 FOREIGN = frozenset({".git", "node_modules", "site-packages", ".venv", "venv"})
-"""Directories whose files other people wrote: what stands there is no instruction of this project's."""
+"""Directories with other people's code: files there are not instructions of this project."""
 
 _IMPORT = re.compile(r"(?<![\w@/.])@([^\s@`'\"<>|]+)")
 _CODE = re.compile(r"`[^`]*`")

@@ -59,7 +59,7 @@ def is_object(text: str) -> bool:
 
 
 def not_begun(messages: Iterable[Message], waiting: Set[str]) -> frozenset[str]:
-    """The calls that wait for somebody and those behind them: calls that ask are made one after the other."""
+    """The calls that are waiting for an answer and those after them: calls that ask are made one after the other."""
     calls = [call.id for message in messages for call in calls_of(message)]
     first = min((calls.index(call_id) for call_id in waiting if call_id in calls), default=len(calls))
     return frozenset(calls[first:])

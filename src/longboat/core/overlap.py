@@ -21,7 +21,7 @@ _SHELL_SIGN = re.compile(r"\*+|\?|\[[^]/]*\]?|[^*?\[]", re.DOTALL)
 
 
 class _Sign(Enum):
-    """What stands for more than one letter."""
+    """Signs that match more than one letter."""
 
     FIRST = "not a dot, and the one behind it may go on; or nothing at all"
     SHOWN = "one letter that is no dot"
@@ -40,12 +40,12 @@ _SPECIAL: dict[str, tuple[_Path, ...]] = {
     "*": ((_Sign.MANY,),),
     "?": ((_Sign.ONE,),),
 }
-"""What each sign of a rule may stand for."""
+"""What each sign of a rule may match."""
 _RUNS = (_Sign.MANY, _Sign.DEEP)
 
 
 def may_name(glob: str, pattern: PathPattern, directory: str) -> bool:
-    """Whether the pattern fits something that an absolute, normalized `glob` stands for."""
+    """Whether the pattern matches something that an absolute, normalized `glob` matches."""
     return _meets(glob, (), pattern, directory)
 
 
@@ -72,7 +72,7 @@ def _meets(glob: str, end: _Path, pattern: PathPattern, directory: str) -> bool:
 
 
 def _shell_path(glob: str) -> Iterator[str | _Sign]:
-    """Without `dotglob` a sign at the beginning of a name stands for no dot."""
+    """Without `dotglob` a sign at the beginning of a name does not match a dot."""
     begins = True
     for sign in _SHELL_SIGN.findall(glob):
         if sign[0] == "*":

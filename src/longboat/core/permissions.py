@@ -154,8 +154,8 @@ def may_be_denied(need: Need, *, rules: Rules, directory: str) -> str:
 
 
 def named_paths(command: str, *, directory: str, start: str = "") -> tuple[NamedPath, ...]:
-    """The paths inside the workspace that a shell command may name, if it runs in `start`. Whoever can look at the disk
-    resolves them and puts those that lead out through a link into `Need.paths`, so that they are asked."""
+    """The paths inside the workspace that a shell command may name, if it runs in `start`. The caller resolves them on
+    disk and puts those that lead out through a link into `Need.paths`, so that they need approval."""
     return _shell_claim(
         Need(tool="bash", action="run", argument=command, directory=start), Rules(), (), directory
     ).named()

@@ -338,7 +338,7 @@ class ShellClaim(ShellPlaces):
 
     @property
     def _may_be_harmless(self) -> bool:
-        """Without a wall that would hold a command that is taken for harmless by mistake, only a few texts are."""
+        """Without a wall to contain a command wrongly taken for harmless, only a few exact commands are."""
         return self.has_wall or self.argument in EXACT_FORMS
 
     def _is_harmless(self, command: Command) -> bool:

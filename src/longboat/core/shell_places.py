@@ -76,7 +76,7 @@ class ShellPlaces(Claim):
                     yield from (NamedPath(f"{path}/{names}", glob=True, looks=True) for names in ("*", ".*"))
 
     def bases(self) -> tuple[str, ...]:
-        """Where relative paths may begin: here, and where it goes. If it goes on from there, it is asked anyway."""
+        """The directories that relative paths may start from. A command that moves twice is asked anyway."""
         moved = tuple(posixpath.normpath(posixpath.join(self.start, move)) for move in self.moves[:1])
         return moved if len(self.moves) == 1 and _runs_only_there(self.argument) else (self.start, *moved)
 

@@ -96,7 +96,7 @@ class Draft:
         return self._grow(self._calls[index], text)
 
     def withdraw(self) -> None:
-        """Forget all that was streamed: the request is tried again (T7)."""
+        """Forget everything that was streamed: the request is retried (T7)."""
         self._parts.clear()
         self._calls.clear()
 

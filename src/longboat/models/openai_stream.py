@@ -26,7 +26,7 @@ from longboat.wire.ids import new_id
 from longboat.wire.models import Usage
 
 MAX_LINE = 8 * 1024 * 1024
-"""A line that is still open after so many bytes is no answer of a chat model."""
+"""A longer line cannot be the answer of a chat model."""
 
 _STOP_REASONS = {
     "length": StopReason.MAX_TOKENS,

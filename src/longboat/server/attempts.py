@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from longboat.errors import TooManyAttempts
 
 MAX_ADDRESSES = 1_000
-"""That are remembered; beyond them the one forgotten is the one that was quiet for longest."""
+"""How many addresses are remembered; the one that was quiet longest is forgotten first."""
 _LOG_AGAIN_S = 60.0
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class WrongTokens:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._due_at: dict[str, float] = {}
-        """By address, the one that was heard last at the end."""
+        """By address, the most recent last."""
         self._all_due_at = float("-inf")
         self._logged_at = float("-inf")
 

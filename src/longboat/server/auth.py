@@ -37,7 +37,7 @@ PAGE_PATHS = frozenset({"/", "/stats"})
 """What a person opens in a browser: without the token, it asks for it."""
 
 LOGIN_FORM = ("POST", "/login")
-"""The only request whose body is read from somebody who has not shown the token."""
+"""The only request whose body is read without a token."""
 MAX_FORM = 4_096
 
 _LOOKED_AT = frozenset({b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site", b"x-forwarded-proto"})
@@ -54,7 +54,7 @@ class Authority:
 
     @classmethod
     def parse(cls, text: str) -> "Authority | None":
-        """None for what is no plain `host[:port]`."""
+        """None if it is not a plain `host[:port]`."""
         if not text or any(char in text for char in "/@?#\\") or not text.isprintable() or " " in text:
             return None
         try:
@@ -158,7 +158,7 @@ class Policy:
         return self._is_allowed(host) and found.get("x-forwarded-proto") == ["https"]
 
     def _cookie_value(self) -> str:
-        """Derived: a cookie that somebody sees opens this door for a browser, and is not the token."""
+        """Derived from the token: whoever sees a cookie can use a browser here, but does not have the token."""
         return hmac.digest(self.token.encode(), b"longboat cookie", hashlib.sha256).hex()
 
     def _is_known(self, found: Mapping[str, list[str]], *, local_port: int) -> bool:

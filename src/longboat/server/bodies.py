@@ -19,7 +19,7 @@ _decoder = cache(msgspec.json.Decoder)
 
 
 async def read_body(request: Request[Any, Any, Any], shape: type[Shape]) -> Shape:
-    """The body as `shape`. No body at all stands for `{}` where the route takes that."""
+    """The body as `shape`. No body counts as `{}` if the route allows that."""
     _check_type(request.headers.get("content-type", ""))
     raw = await read_bytes(request)
     if not raw and request.route_handler.opt["body_optional"]:
@@ -36,7 +36,7 @@ async def read_body(request: Request[Any, Any, Any], shape: type[Shape]) -> Shap
 
 
 async def read_document(request: Request[Any, Any, Any], limit_mb: int) -> bytearray:
-    """A body that somebody else reads, and that may be larger than others. It is in memory once, with no copy."""
+    """A raw body for another parser, which may be larger than others. It is in memory once, without a copy."""
     _check_type(request.headers.get("content-type", ""))
     _check_size(request.content_length or 0, limit_mb)
     taken = bytearray()
@@ -64,7 +64,7 @@ async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
 
 @contextmanager
 def _hung_up() -> Iterator[None]:
-    """Litestar's word for a client that hung up is no fault of the server, so no 500 in its log."""
+    """A client that disconnects is not a server error, so there is no 500 in the log."""
     try:
         yield
     except InternalServerException:
@@ -72,7 +72,7 @@ def _hung_up() -> Iterator[None]:
 
 
 def _check_type(content_type: str) -> None:
-    """No type is taken for JSON. Another is a mistake, or a form on a page somewhere: it is refused."""
+    """A missing type counts as JSON. Any other type is a mistake, or a form on a foreign page: it is refused."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind and kind != "application/json" and not kind.endswith("+json"):
         raise BadInput(

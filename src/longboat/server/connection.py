@@ -22,7 +22,7 @@ HEAD_S = 15.0
 """How long the head of a request may take, from the connection or from its first byte; a stranger's whole request."""
 BODY_S = 30.0
 BODY_RATE = 1_000
-"""A body has to bring so many bytes per second, measured over each BODY_S seconds."""
+"""The minimum rate of a body in bytes per second, measured over each BODY_S seconds."""
 STRANGER_REST_S = 5.0
 """How long a stranger's connection may rest between requests."""
 LINGER_S = 5.0
@@ -114,7 +114,7 @@ class Connection(HttpToolsProtocol):
         self._report_size()
 
     def make_room(self) -> None:
-        """Close at once, with a word where one can be said: not into an answer, nor to somebody who does not read."""
+        """Close now, with an error if possible: not during an answer, nor to a client that does not read."""
         if self._is_between_answers() and not self.transport.get_write_buffer_size():
             self._refuse_connection()
         else:

@@ -75,7 +75,7 @@ class Door:
         return True
 
     def hold(self, connection: Guest, size: int) -> None:
-        """A connection holds so many bytes now. If strangers hold too much together, those with the most go."""
+        """Record how many bytes a connection holds. If those without a token hold too much, close the largest."""
         if connection not in self.strangers:
             return
         self.held += size - self.strangers[connection]

@@ -245,7 +245,7 @@ def _bind_one(family: int, address: str, port: int) -> socket.socket:
 
 
 def url_of(host: str, port: int) -> str:
-    """Where a client on this machine reaches us. "Every address" is no address to call."""
+    """The address for a client on this machine. "Every address" is not one to connect to."""
     callable_host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
     return f"http://[{callable_host}]:{port}" if ":" in callable_host else f"http://{callable_host}:{port}"
 

@@ -42,7 +42,7 @@ class _Operation:
 
     @property
     def reply(self) -> type[msgspec.Struct] | None:
-        """The shape of the answer; None when it is no JSON of ours."""
+        """The type of the answer; None if it is not our JSON."""
         declared = self.handler.parsed_fn_signature.return_type.annotation
         if typing.get_origin(declared) is Response:
             (declared,) = typing.get_args(declared)
@@ -108,7 +108,7 @@ def _operations(app: Litestar) -> Iterator[_Operation]:
 
 
 def _is_page(path: str) -> bool:
-    """For people to look at: no part of the API."""
+    """Pages for people, which are not part of the API."""
     return path in PAGE_PATHS or path.startswith("/assets/")
 
 
@@ -211,7 +211,7 @@ def _json(text: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _events(schemas: dict[Any, dict[str, Any]]) -> list[dict[str, Any]]:
-    """What comes on the event stream: OpenAPI has no word for it."""
+    """The events on the stream, which OpenAPI cannot describe."""
     logged = [
         {
             "type": name,

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 def plain(text: str) -> str:
-    """The text as it is: what stands for anything that could not be rendered."""
+    """The plain text, for anything that could not be rendered."""
     return f'<pre class="plain">{escape(text)}</pre>'
 
 

@@ -118,7 +118,7 @@ def _align(state: Any) -> None:
 
 
 def _lower(state: Any) -> None:
-    """Headings below the page's own two levels: whoever walks through it by headings finds the page first."""
+    """Headings start below the page's own two levels, so that navigation by headings finds the page first."""
     for token in state.tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + 2, 6)}"

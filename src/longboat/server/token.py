@@ -14,7 +14,7 @@ FILE = "token"
 
 
 def token_for(data_dir: Path, environ: Mapping[str, str]) -> str:
-    """LONGBOAT_TOKEN, or the one that is kept; made if there is none, or if others could have read it."""
+    """LONGBOAT_TOKEN, or the stored token; a new one if there is none, or if others could have read it."""
     if given := environ.get("LONGBOAT_TOKEN"):
         return given
     path = data_dir / FILE

@@ -40,7 +40,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def back_up(source: Path, target: Path, *, replace: bool = False, progress: Progress = lambda *_: None) -> Report:
-    """Copy a store into one file, as it is at this instant, whoever writes to it meanwhile.
+    """Copy a store into one file, as it is at this moment, even while it is being written.
 
     A copy that is damaged as a file is refused. Rows that cannot be read, and the like, are in the report: a backup
     of a store with one bad row is better than none.
@@ -117,7 +117,7 @@ def _new_file(target: Path) -> Path:
 
 
 def _copy(source: Path, copy: Path, progress: Progress) -> None:
-    """The view of one transaction: what is written to the source meanwhile neither shows nor makes it begin anew."""
+    """Copies within one transaction: later writes to the source neither appear nor restart the copy."""
     try:
         with closing(open_for_reading(source)) as reading, closing(sqlite3.connect(copy)) as writing:
             reading.backup(

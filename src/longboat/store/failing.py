@@ -10,7 +10,7 @@ from collections.abc import Callable
 logger = logging.getLogger(__name__)
 
 REPEAT_S = 300.0
-"""While the store fails, one line in so many seconds."""
+"""While the store fails, seconds between two log lines."""
 FLAPPING_S = 10.0
 """A store that fails again right after it could be written is not worth a line each time."""
 

@@ -14,7 +14,7 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Bring the store up to date, each migration in a transaction of its own."""
+    """Bring the store up to date, each migration in its own transaction."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     known = migrations()
     newest = known[-1][0]

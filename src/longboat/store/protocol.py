@@ -39,11 +39,11 @@ class Entry:
     bodies: tuple[bytes, ...]
     session_id: str | None
     parent_session_id: str | None = None
-    """Of a sub-agent's session: the one that sent it, whose readers get this too."""
+    """For a sub-agent's session: the parent session, whose readers get this too."""
     message_id: str | None = None
     """Set on deltas: the message they extend."""
     run_seq: int | None = None
-    """Set on a terminal event, which is an entry of its own: a second one for the run breaks the unit (E2)."""
+    """Set on a terminal event, which is a separate entry: a second one for the run makes the unit fail (E2)."""
     only_with: Write | None = None
     """Made first, in the same unit. If it changes no row, somebody else was faster, and this entry is left out: what
     the row says is what the log says."""

@@ -95,7 +95,7 @@ def legible(value: object) -> str:
 
 
 def readable(decode: Callable[[Row], T], rows: Iterable[Row], left_out: list[str] | None = None) -> list[T]:
-    """The rows without those that are damaged. `left_out`: is told what these are."""
+    """The rows without the damaged ones. `left_out` is called with what these are."""
     found = []
     for row in rows:
         try:
@@ -277,7 +277,7 @@ def todo_items(row: Row) -> tuple[TodoItem, ...]:
 
 
 def open_messages(reader: Reader, workspace_id: str) -> list[Message]:
-    """The messages that are still being written, with all that was streamed into them so far; without the damaged."""
+    """The messages that are still being written, with everything streamed so far; without damaged ones."""
     rows = reader.fetch("messages_open", workspace_id=workspace_id)
     return readable(lambda row: _with_deltas(reader, row), rows)
 
@@ -288,7 +288,7 @@ def read_messages(reader: Reader, session_id: str, *, after: int, limit: int) ->
 
 
 def read_legible_messages(reader: Reader, session_id: str, left_out: list[str]) -> list[Message]:
-    """The whole transcript without what is damaged, which `left_out` is told."""
+    """The whole transcript without damaged messages, which are reported to `left_out`."""
     rows = reader.fetch("messages_page", session_id=session_id, after=0, limit=2**31)
     return readable(lambda row: _read(reader, [row])[0], rows, left_out)
 

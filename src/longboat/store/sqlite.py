@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 MAX_BATCH = 256
 BUSY_TIMEOUT_S = 2.0
-"""How long somebody else's lock is waited for; a store that is closing waits no more."""
+"""How long to wait for another program's lock; a closing store does not wait."""
 BUSY_RETRY_S = 0.01
 START_TIMEOUT_S = 10.0
 READERS = 2
@@ -82,7 +82,7 @@ def _why_closed(path: Path, error: sqlite3.Error | OSError) -> str:
 
 
 def _open(path: Path, loop: asyncio.AbstractEventLoop, given_up: threading.Event) -> "SqliteStore":
-    """Waits for somebody else's lock, but not without end, nor once nobody wants the store any more."""
+    """Waits for another program's lock, but not forever, and not once the store is closing."""
     end = time.monotonic() + START_TIMEOUT_S
     while True:
         try:

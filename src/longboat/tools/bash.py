@@ -24,7 +24,7 @@ from longboat.tools.wall import ReadOnlyWall, Wall, find_wall, walled_environ
 
 WAIT_S = 60.0
 FIRST_LOOK_S = 0.5
-"""A command started in the background that fails so soon is told of at once."""
+"""A background command that fails within this time is reported immediately."""
 
 QUIET = {
     "PAGER": "cat",
@@ -150,7 +150,7 @@ class BashTool:
         return ToolResult(content=f"{output}\n[{said}]" if output else f"[no output; {said}]", is_error=failed)
 
     async def _follow(self, job: Job, asked: Input) -> tuple[bool, str]:
-        """Whether it goes on as a job, and what to say of it."""
+        """Whether it continues as a job, and the note about it."""
         wait_s = FIRST_LOOK_S if asked.run_in_background else asked.wait_s or self._wait_s
         if not await job.wait_exited(wait_s):
             if self._jobs.has_room:
@@ -170,7 +170,7 @@ class BashTool:
 
 
 def _check_unchanged(plain: Need, permitted: Need, directory: Path, cwd: str | None, workspace: Path) -> None:
-    """Somebody may have thought for long before the command was permitted, and links changed meanwhile."""
+    """Approval may have taken long, and links may have changed meanwhile."""
     again = look_up(plain, directory, workspace)
     led_elsewhere = not set(again.paths) <= set(permitted.paths) or (again.doubt and not permitted.doubt)
     if led_elsewhere or _below(workspace, cwd) != directory:

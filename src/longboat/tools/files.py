@@ -35,7 +35,7 @@ REPLACING = threading.Lock()
 
 
 def open_file(target: Target) -> int:
-    """A descriptor of a regular file that never blocks, follows no symlink and is told what is wrong with it."""
+    """A descriptor of a regular file. Never blocks and follows no symlink; raises ToolError if it is not one."""
     try:
         descriptor = os.open(target.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

@@ -32,7 +32,7 @@ class JobState(StrEnum):
     FINISHED = "finished"
     """It ended by itself."""
     KILLED = "killed"
-    """Somebody ended it, or its workspace closed."""
+    """Someone ended it, or its workspace closed."""
     TIMED_OUT = "timed_out"
     """Its own time limit ended it."""
 
@@ -46,7 +46,7 @@ class Launch:
     directory: Path
     environ: Mapping[str, str]
     fence: landlock.Ruleset | None = None
-    """What the command and all that it starts is held in."""
+    """The restrictions on the command and everything it starts."""
     timeout_s: float | None = None
     temp: Path | None = None
     """A directory for it alone and its like. Emptied when none of them runs."""
@@ -73,7 +73,7 @@ class Job:
         self.exit_code: int | None = None
         self.tape = tape
         self.show: Callable[[str], None] | None = None
-        """Where output goes while somebody watches."""
+        """Where output goes while someone is watching."""
         self.killed_by: str | None = None
         self._mark = mark
         self._on_lost = on_lost
@@ -83,7 +83,7 @@ class Job:
         self._exited = asyncio.Event()
         self._ended = asyncio.Event()
         self._given_up = asyncio.Event()
-        """Whoever is still there now is beyond our reach."""
+        """Processes that could not be ended."""
         self._news = asyncio.Event()
         """Set, and replaced by another, whenever there is more to see."""
         self._started = time.monotonic()
@@ -100,7 +100,7 @@ class Job:
 
     @property
     def is_ending(self) -> bool:
-        """Somebody ends it, or has."""
+        """Whether it is being ended, or has been."""
         return self._fate is not JobState.FINISHED
 
     async def start(self, launch: Launch, keeper: Keeper) -> Process:
@@ -166,7 +166,7 @@ class Job:
             self._tell_news()
 
     async def end(self, fate: JobState = JobState.KILLED, *, by: str | None = None) -> None:
-        """TERM, then KILL, for all that belongs to it. The first who ends it is named."""
+        """TERM, then KILL, for everything that belongs to it. The first caller is recorded as the one who ended it."""
         if self.state is JobState.RUNNING:
             self.killed_by = self.killed_by if self.is_ending else by
             self._fate = fate

@@ -105,12 +105,12 @@ class Jobs:
         return job
 
     async def end(self, job: Job, *, by: str | None = None) -> None:
-        """End it and all that it started. Goes on even if whoever asked is canceled meanwhile."""
+        """End it and everything it started. Continues even if the caller is canceled."""
         if job.state is JobState.RUNNING:
             await asyncio.shield(self._spawn(job.end(by=by)))
 
     async def kill(self, job: Job, *, by: str | None) -> bool:
-        """End it, for somebody who wants to see it ended. Whether it is: what hangs in the kernel is not."""
+        """End it and wait. False if it could not be ended because it hangs in the kernel."""
         await self.end(job, by=by)
         return await job.wait_ended(_REAPED_S)
 

@@ -50,7 +50,7 @@ RESTORED = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD]
 """Signals that Python ignores, or we do, and that a command does not expect to be ignored."""
 FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS}
 AGAIN_S, AGAIN_MAX_S = 0.01, 1.0
-"""Between two tries to kill whoever is left: some take a while, some are another user's and stay."""
+"""Between two attempts to kill the remaining processes: some take a while, some belong to another user and stay."""
 TAKEN, OVER = b"t", b"o"
 Plan = tuple[list[str], str, dict[str, str], str, int]
 """What to run, where, in which environment, its sieve, and how large a file it may write; 0 is any size."""
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def _forget_inherited() -> None:
-    """Whoever started us may have left more open than our line, and commands would have it too."""
+    """Close what our parent left open besides our socket: commands would inherit it."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             try:
@@ -114,7 +114,7 @@ def _heed_no_signals() -> None:
 
 
 def _adopt_orphans() -> None:
-    """Whoever below us loses its parent becomes our child."""
+    """Processes below us that lose their parent become our children."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 

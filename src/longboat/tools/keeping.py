@@ -192,7 +192,7 @@ class Keeper:
         raise NoKeeper
 
     async def aclose(self) -> None:
-        """End whoever is left, daemons too. No command can be started any more."""
+        """End all remaining processes, including daemons. No command can be started after this."""
         async with self._opening:
             self._closed = True
             if self._line is not None:

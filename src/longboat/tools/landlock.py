@@ -40,7 +40,7 @@ class Fence:
     version: int
     writable: tuple[Path, ...]
     readable: tuple[Path, ...] = ()
-    """Can be read although it lies below something closed; what is closed below it cannot."""
+    """Readable although it is below something closed; what is closed below it is not."""
     closed: tuple[Path, ...] = ()
     """Nothing below can be read, but for what is writable or readable."""
     shared_memory: bool = True

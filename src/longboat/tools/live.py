@@ -7,7 +7,7 @@ EVERY_S = 0.2
 AT_ONCE = 4_000
 """Characters shown at a time: of more, the last ones."""
 NOT_SHOWN = "characters not shown …]"
-"""The end of the line that stands for the others."""
+"""The end of the line that replaces the skipped text."""
 
 
 class Live:

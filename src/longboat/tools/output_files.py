@@ -57,7 +57,7 @@ class OutputFile:
         self.is_finished = True
 
     def drop(self) -> None:
-        """Leave a note in its place; or nothing, where that is no larger."""
+        """Replace it with a note; delete it if the note would not be smaller."""
         self.is_dropped = True
         try:
             if self.size > _BLOCK:

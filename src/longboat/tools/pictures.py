@@ -47,7 +47,7 @@ def picture(content: bytes, size: int) -> Image | str:
 
 
 def flaw(media_type: str, data: str) -> str | None:
-    """What is wrong with an image that somebody sent in base64, or nothing."""
+    """What is wrong with an image in base64; empty if nothing is."""
     try:
         content = base64.b64decode(data, validate=True)
     except ValueError:

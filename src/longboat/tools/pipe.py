@@ -15,7 +15,7 @@ from collections.abc import Callable
 _CAPACITY = 1024 * 1024
 """What the kernel keeps for us while we rest: the most that it grants to everybody."""
 _MUCH = 16 * 1024
-"""Whoever writes so much in a rest is read again soon."""
+"""A process that wrote this much during a pause is read again soon."""
 _GULPS = _MUCH, _CAPACITY
 _LONG_S, _SHORT_S = 0.002, 0.0005
 """Of the processor. What took longer is followed by a smaller gulp, what took less by a larger one."""
@@ -43,7 +43,7 @@ class Pipe:
         self._wait()
 
     def drain(self) -> None:
-        """Take what is there now, without a rest; bounded, as somebody may go on writing."""
+        """Read what is available now, without a pause; limited, because the process may keep writing."""
         left = 2 * _CAPACITY
         while left > 0 and self.is_open and (size := self._gulp()):
             left -= size

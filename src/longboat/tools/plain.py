@@ -19,7 +19,7 @@ _C0 = bytes({*range(0x20), 0x7F} - {0x09, 0x0A})
 _C0_IN_TEXT = dict.fromkeys(_C0)
 _C1_IN_UTF_8 = re.compile(rb"\xc2[\x80-\x9f]")
 LONGEST_ESCAPE = 4096
-"""An escape that goes on for longer is not waited for."""
+"""The longest escape sequence to wait for."""
 
 
 class Plain:

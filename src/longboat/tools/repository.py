@@ -86,7 +86,7 @@ def _repositories(directory: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _content(path: Path, most: int) -> bytes:
-    """Nothing where there is no file. Raises OSError for what is no file, such as a pipe that nobody writes to."""
+    """Empty if there is no file. Raises OSError if it is not a regular file, such as a pipe that nobody writes to."""
     if not os.path.lexists(path):
         return b""
     if not path.is_file():

@@ -42,7 +42,7 @@ class Surroundings(Protocol):
 class Output:
     content: bytes
     stopped: str = ""
-    """Why there is no more of it, if there would be."""
+    """Why the output was cut off, if it was."""
 
 
 def visible(*, everything: bool, globs: Globs | None) -> list[str]:

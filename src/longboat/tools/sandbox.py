@@ -75,7 +75,7 @@ class Boxed:
     note: str = ""
 
     def hint(self, failed: bool) -> str:
-        """What a command that failed is told of its box."""
+        """The note about the sandbox for a command that failed."""
         if self.box is None or not failed:
             return ""
         return f". It ran in a {self.box}; it can write only to the workspace and {self.box.temp}"
@@ -154,7 +154,7 @@ def _landlock_box(version: int, lack: str) -> Box:
 
 
 def _unfit(policy: SandboxPolicy, version: int) -> str:
-    """Why Landlock is no box for that; empty if it is."""
+    """Why Landlock cannot be the sandbox for this; empty if it can."""
     if version == 0:
         return "the system has no Landlock either"
     if version < landlock.CAN_TRUNCATE:

@@ -17,13 +17,13 @@ Schema = dict[str, Any]
 
 
 def spec_of(name: str, shape: type[msgspec.Struct]) -> ToolSpec:
-    """What the model is told of the tool `name`: NAME.md, and the schema of its input."""
+    """The description of the tool `name` for the model: NAME.md, and the schema of its input."""
     description = files("longboat.tools").joinpath(f"{name}.md").read_text("utf-8").strip()
     return ToolSpec(name=name, description=description, schema=schema_of(shape))
 
 
 def schema_of(shape: type[msgspec.Struct]) -> Schema:
-    """The JSON Schema of `shape` as one plain object: nothing to look up, no names of ours, no field but its own."""
+    """The JSON Schema of `shape` as one plain object: no references, no titles, no additional fields."""
     root = msgspec.json.schema(shape)
     schema = _plain(root, root.get("$defs", {}), within=())
     # The struct's docstring is for whoever reads our code.

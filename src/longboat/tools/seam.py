@@ -27,7 +27,7 @@ class ToolResult:
     content: str
     is_error: bool = False
     images: tuple[Image, ...] = ()
-    """For models that see; the others are told that there is one."""
+    """For models that accept images; the others get a note instead."""
 
 
 class Tool(Protocol):

@@ -41,7 +41,7 @@ _KIND = 0xF
 _NEW_NAMESPACES = 0x7E020080
 """Flags of clone: in a user namespace of its own a process has every capability."""
 _LAST_KNOWN = 469
-"""Newer calls are unknown to the filter, and so to whoever is behind it."""
+"""The filter does not know newer calls and answers them with “no such system call”."""
 
 _IOCTLS = {
     "TCGETS": 0x5401,

@@ -18,11 +18,11 @@ from longboat.tools.paths import printable
 from longboat.tools.repository import doubt_of
 
 MAX_FITTING = 20_000
-"""Files that a pattern of a command may stand for: they are all looked at before it is permitted."""
+"""Files that a command's pattern may match: all of them are checked before it is permitted."""
 
 _START = re.compile(r"(?:[^*?\[\]()!+@\\]|[!+@](?!\())*")
 _END = re.compile(r"[^*?\[\]()\\]*\Z")
-"""Letters that stand for themselves, whatever kind of pattern it is."""
+"""Letters that match themselves in every kind of pattern."""
 _QUOTES = re.compile(r"""['"\\]""")
 _SETS_GLOBBING = re.compile(r"shopt|dotglob|globstar|GLOBIGNORE|BASHOPTS")
 
@@ -58,7 +58,7 @@ def _led_to(named: NamedPath, path: str, links: dict[str, str]) -> Iterator[str]
 
 
 def guarded_links(workspace: Path) -> dict[str, str]:
-    """Where guarded names of the workspace lead, if they are links: whoever writes there changes the guarded file."""
+    """Where guarded names of the workspace lead, if they are links: a write there changes the guarded file."""
     found: dict[str, str] = {}
     for path in _guarded_paths(workspace):
         real = os.path.realpath(path)
@@ -68,7 +68,7 @@ def guarded_links(workspace: Path) -> dict[str, str]:
 
 
 def _guarded_paths(workspace: Path) -> Iterator[Path]:
-    """Those that are there, and what lies right in them: a link may be among that."""
+    """Those that exist, and their direct entries, which may include a link."""
     for name in GUARDED:
         place = workspace / name
         if os.path.lexists(place):
@@ -86,7 +86,7 @@ def guarded_name(real: str, links: dict[str, str]) -> str:
 
 
 def _on_disk(named: NamedPath, workspace: Path, *, options_set: bool) -> Iterator[str]:
-    """What a name stands for: itself, or whatever may fit it."""
+    """The paths of a name: itself, or whatever may match it."""
     if not named.glob:
         yield named.path
         return
@@ -99,7 +99,7 @@ def _on_disk(named: NamedPath, workspace: Path, *, options_set: bool) -> Iterato
 
 
 def _fitting(place: str, pattern: str, *, options_set: bool) -> Iterator[str]:
-    """What may fit the pattern below a directory. `options_set`: bash may have been told to match more."""
+    """What may match the pattern below a directory. `options_set`: shell options may make bash match more."""
     first, _, rest = pattern.partition("/")
     path = os.path.join(place, first)
     if options_set and first == "**":

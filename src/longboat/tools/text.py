@@ -69,7 +69,7 @@ def image_kind(head: bytes) -> str | None:
 
 
 def binary_kind(head: bytes) -> str | None:
-    """What a file that begins like this is, if it is no text."""
+    """The kind of a file that begins like this, if it is not text."""
     if kind := next((kind for kind, magic in (IMAGES | _BINARIES).items() if magic.match(head)), None):
         return kind
     if head.startswith(_WIDE_BOMS):

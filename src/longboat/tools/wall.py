@@ -49,7 +49,7 @@ BUBBLEWRAP = Wall(name="bubblewrap")
 
 @cache
 def find_wall() -> Wall | str:
-    """The wall that this system has, or why it has none. May take a moment when it is first asked."""
+    """The wall that this system has, or why it has none. The first call may take a moment."""
     if not seccomp.read_only(signals=True):
         return "this system has no system call filter that Longboat supports"
     if landlock.version():
@@ -104,7 +104,7 @@ class ReadOnlyWall:
         self._ruleset, self._denied, self._stamps = landlock.Ruleset(fence), denied, stamps
 
     def _is_current(self, denied: DeniedFiles) -> bool:
-        """Whether a ruleset that is made now would be the same: it names all that lies beside what is closed."""
+        """Whether a new ruleset would be the same: a ruleset names everything beside what is closed."""
         known = self._ruleset is not None and self._denied == denied and self._temp.exists()
         return known and all(_stamp(path) == stamp for path, stamp in self._stamps.items())
 

@@ -24,7 +24,7 @@ class ServerState(StrEnum):
     STARTING = "starting"
     READY = "ready"
     CRASHED = "crashed"
-    """It ended by itself, or could not be talked to. The next call that needs it starts it again."""
+    """It exited on its own, or could not be reached. The next call that needs it restarts it."""
     FAILED = "failed"
     """It crashed too often, or cannot be started at all."""
     STOPPED = "stopped"

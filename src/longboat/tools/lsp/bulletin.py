@@ -72,7 +72,7 @@ class Bulletin:
         return {path: page.items() for path, page in self._pages.items()}
 
     def progress(self, token: int | str, *, ended: bool) -> None:
-        """The server began or ended some work of its own."""
+        """The server started or ended background work."""
         if ended:
             self._busy.discard(token)
         else:
@@ -130,7 +130,7 @@ class Bulletin:
         )
 
     def close(self, reason: str) -> None:
-        """The server is gone: whoever waits for it is told."""
+        """The server is gone: wake everyone who is waiting for it."""
         self._gone = reason
         self._tell()
 

@@ -98,7 +98,7 @@ def _elsewhere(text: str, symbol: str, line: int, shown: str, found: list[int]) 
 
 
 def path_of(uri: str) -> str | None:
-    """The path of a file's URI; None for what is no file here."""
+    """The path of a file URI; None if it is not a local file."""
     parts = urlsplit(uri)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
         return None

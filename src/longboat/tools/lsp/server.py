@@ -64,7 +64,7 @@ class Patience:
     stable_s: float = 60.0
     """A server that ran for so long has not crashed at its start."""
     forgive_s: float = 300.0
-    """After so long a server that was given up is tried once more."""
+    """How long until a server that was given up is tried again."""
 
 
 class Refusal(ToolError):

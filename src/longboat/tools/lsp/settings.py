@@ -30,7 +30,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Names that mark the directory a server is started for."""
     initialization_options: dict[str, Any] = {}
     settings: dict[str, Any] = {}
-    """What the server is told when it asks for its configuration."""
+    """The configuration that the server gets when it asks for it."""
     enabled: bool = True
 
 

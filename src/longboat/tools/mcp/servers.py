@@ -141,7 +141,7 @@ class McpServers:
             await server.wait_logged_in()
 
     async def aclose(self) -> None:
-        """Close them all, and end every process they started. Bounded; goes on by itself if the caller is canceled."""
+        """Close them all, and end every process they started. Limited in time; continues if the caller is canceled."""
         closing = [asyncio.ensure_future(server.aclose()) for server in self._servers.values()]
         if closing:
             await asyncio.wait(closing)

@@ -53,7 +53,7 @@ class Witness:
 async def open_stdio(
     target: Target, *, directory: Path, environ: Mapping[str, str], mark: str, witness: Witness
 ) -> AsyncIterator["TransportStreams"]:
-    """The server as a child that carries `mark`, by which all that it starts is found."""
+    """The server as a child process with `mark` in its environment, which identifies everything it starts."""
     env = {**environ, **target.env, family.MARK: mark}
     command = _executable(target, directory, env)
     parameters = StdioServerParameters(command=command, args=list(target.args), env=env, cwd=directory)
