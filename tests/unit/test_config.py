@@ -241,7 +241,7 @@ def test_references_are_left_alone_until_they_are_expanded(files: Files) -> None
     files.user.write_text('{"providers": {"p": {"type": "openai", "api_key": "$NOT_SET_ANYWHERE"}}}')
     api_key = files.load().providers["p"].api_key
     assert api_key == "$NOT_SET_ANYWHERE"
-    with pytest.raises(ConfigInvalid, match="environment variable NOT_SET_ANYWHERE is not set"):
+    with pytest.raises(ConfigInvalid, match="environment variable NOT_SET_ANYWHERE, which is not set"):
         expand(api_key, {})
 
 

@@ -61,7 +61,7 @@ def test_variables_are_filled_in_everywhere() -> None:
 
 def test_a_variable_that_is_not_set_is_named_when_we_connect_and_not_before() -> None:
     server = read("a", {"command": "x", "env": {"K": "$MISSING"}})
-    with pytest.raises(ConfigInvalid, match="MISSING is not set"):
+    with pytest.raises(ConfigInvalid, match="MISSING, which is not set"):
         resolve("a", server, {})
 
 

@@ -123,7 +123,7 @@ def test_without_a_network_everything_stays_and_it_is_said(tmp_path: Path, site:
     (prices, mine) = run(tmp_path, site)
     assert prices[0] is mine[0] is False
     assert "The price list could not be fetched: " in prices[1]
-    assert "stays" in prices[1]
+    assert "The current one is kept." in prices[1]
     assert "404" in mine[1]
     assert "sesame" not in mine[1]
     assert refreshed.listing(tmp_path) == {"mine": {"m": Listed(context_window=5)}}

@@ -101,11 +101,11 @@ def test_the_local_model_is_the_last_resort():
 @pytest.mark.usefixtures("local_runtime")
 def test_a6_where_nothing_is_configured_it_is_said_that_the_local_model_is_no_coder_and_what_to_do():
     advice = registry_of().describe().advice or ""
-    assert advice.startswith("No provider is configured: Using the small local model. It can chat but cannot code.")
+    assert advice.startswith("No provider is configured. Using the small local model. It can chat but cannot code.")
     assert "ANTHROPIC_API_KEY" in advice
     assert "longboat.json" in advice
     unready = {"providers": {"mine": MINE | {"base_url": None}}}
-    assert (registry_of(unready).describe().advice or "").startswith("No provider in longboat.json is ready:")
+    assert (registry_of(unready).describe().advice or "").startswith("No provider in longboat.json is ready.")
 
 
 @pytest.mark.usefixtures("local_runtime")

@@ -227,7 +227,7 @@ def test_an_edit_indented_too_far_is_moved_back() -> None:
 
 
 def test_whitespace_differences_that_fit_twice_are_refused() -> None:
-    with pytest.raises(ToolError, match=r"there 2 times \(lines 1, 2\)"):
+    with pytest.raises(ToolError, match=r"occurs 2 times \(lines 1, 2\)"):
         replace("  a()\n\ta()\n", "    a()", "b()")
 
 

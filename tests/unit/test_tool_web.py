@@ -94,7 +94,7 @@ async def test_what_is_no_text_is_left_to_download(
     site: Site, kit: OpenKit, fetch: FetchTool, body: bytes, kind: str
 ) -> None:
     site.replies["/"] = page(body, kind=kind)
-    with pytest.raises(ToolError, match="use download"):
+    with pytest.raises(ToolError, match="Use download"):
         await kit.use(fetch, url=site.url)
 
 
@@ -117,7 +117,7 @@ async def test_a_long_page_is_read_in_parts(site: Site, kit: OpenKit, fetch: Fet
 async def test_an_error_of_the_server_is_an_error_with_what_it_said(site: Site, kit: OpenKit, fetch: FetchTool) -> None:
     result = await kit.use(fetch, url=f"{site.url}/none")
     assert result.is_error
-    assert result.content == f"{site.url}/none answers 404 Not Found.\n\nnot here"
+    assert result.content == f"{site.url}/none answered 404 Not Found.\n\nnot here"
 
 
 async def test_an_endless_answer_is_cut_off(site: Site, kit: OpenKit, fetch: FetchTool) -> None:
@@ -371,7 +371,7 @@ async def test_a_download_that_fails_or_is_too_large_writes_nothing(
 ) -> None:
     site.replies["/large"] = page(b"x" * (MAX_FILE + 1))
     site.replies["/cut"] = page("half").replace(b"length: 4", b"length: 8")
-    for name, said in (("large", "more than 20 MB"), ("none", "answers 404"), ("cut", "could not be fetched")):
+    for name, said in (("large", "larger than 20 MB"), ("none", "answered 404"), ("cut", "could not be fetched")):
         with pytest.raises(ToolError, match=said):
             await kit.use(download, url=f"{site.url}/{name}", path="f")
     assert list(kit.directory.iterdir()) == []

@@ -56,7 +56,7 @@ async def test_nothing_found_is_said(site: Site, kit: OpenKit) -> None:
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (page("no", status="403 Forbidden"), "answers 403"),
+        (page("no", status="403 Forbidden"), "answered 403"),
         (page("<html>", kind="text/html"), "JSON format enabled"),
         (page("[]"), "cannot be read"),
         (b"nonsense\r\n\r\n", "did not answer"),
