@@ -179,7 +179,7 @@ async def test_a_server_that_fails_or_hangs_never_blocks_a_prompt(tmp_path: Path
     states = {state.name: state for state in scene.servers.states()}
     assert states["silent"].phase is Phase.CONNECTING
     assert states["missing"].reason == "mcp.missing.command: the program 'no-such-program' was not found"
-    assert "NOT_SET_ANYWHERE is not set" in states["unset"].reason
+    assert "NOT_SET_ANYWHERE, which is not set" in states["unset"].reason
     assert states["wrong"].reason == "mcp.wrong: Object contains unknown field `colour`"
     began = time.monotonic()
     await scene.servers.aclose()

@@ -63,7 +63,7 @@ async def test_a_model_that_never_fits_ends_the_run_in_an_error(tmp_path: Path) 
         await boat.submit("How many?", "r1", schema=SCHEMA)
         complete = await boat.completed("r1")
         assert complete.outcome is Outcome.ERROR
-        assert complete.error.startswith("The answer does not match its schema: 3 tries")
+        assert complete.error.startswith("The answer does not match its schema: Tried 3 times")
         assert len(model.requests) == 3
         await boat.submit("Never mind.", "r2")
         assert (await boat.completed("r2")).text == "no"
