@@ -12,15 +12,15 @@ from typing import Protocol
 from fuzz.sandbox import Executed, Observed
 from fuzz.vocabulary import DANGEROUS
 from fuzz.workspace import HANDLER, UNKNOWN
-from longboat.core.permissions import Allow, Need, Rules, judge
-from longboat.core.shell import Script, Word, parse
-from longboat.core.shell_offers import HARMLESS_NAMES
+from longboat.permissions.shell.offers import HARMLESS_NAMES
+from longboat.permissions.shell.script import Script, Word, parse
+from longboat.permissions.verdict import Allow, Need, Rules, judge
 
 _SET_BY_BASH = frozenset({"_", "OLDPWD", "PWD", "SHLVL", HANDLER})
 _OF_STDBUF = re.compile(r"_STDBUF_[IOE]=.*|LD_PRELOAD=.*/libstdbuf\.so")
 _EXPECTED = re.compile(r"(?:.*/)?\.git/index\.lock|/tmp/sort\w{6}")
 """`git diff` and `git describe --dirty` write down which files have not changed, whatever they are told: the check for
-hooks (`tools/repository.py`) knows of it. And `sort` makes a temporary file, elsewhere if `env` hides TMPDIR."""
+hooks (`tools/process/git_config.py`) knows of it. `sort` makes a temporary file, elsewhere if `env` hides TMPDIR."""
 
 
 _DANGEROUS_GIT = frozenset({"add", "commit", "push", "rm", "checkout", "fetch", "config", "-c", "-C"})

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fuzz.vocabulary import DANGEROUS, REAL, STUBBED
-from longboat.tools.bash import QUIET
-from longboat.tools.wall import walled_environ
+from longboat.tools.process.bash import QUIET
+from longboat.tools.sandbox.wall import walled_environ
 
 UNKNOWN = ".unknown"
 """The stub that bash calls, with all words, for a command that is not there."""

@@ -8,9 +8,9 @@ import uvloop
 
 from benchmarks.harness import Row, scratch
 from longboat.config.settings import Settings
-from longboat.models.seam import Model
+from longboat.models.protocol import Model
 from longboat.runtime.app import open_app
-from longboat.runtime.workspace import Workspace
+from longboat.runtime.workspace.workspace import Workspace
 from longboat.testing import CallTool, Say, ScriptedModel, ScriptedTool
 from longboat.wire.requests import CreateSession, Submit
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import uvloop
 
 from benchmarks.harness import Row, scratch
-from longboat.testing.kit import OpenKit
-from longboat.tools.bash import BashTool
-from longboat.tools.jobs import Jobs
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
 
 ROUNDS, MEGABYTES = 3, 500
 AT_LEAST_MB_S, AT_MOST_MS = 50, 10
@@ -72,9 +72,9 @@ async def _bare(command: str, path: Path) -> Figures:
 
 
 async def _ours(command: str, path: Path) -> Figures:
-    jobs, kit = Jobs(path / "scratch"), OpenKit(path)
-    await kit.use(BashTool(jobs), command="true")  # starts the keeper
-    figures = await _measured(kit.use(BashTool(jobs), command=command, wait_s=600))
+    jobs, context = Jobs(path / "scratch"), OpenToolContext(path)
+    await context.use(BashTool(jobs), command="true")  # starts the keeper
+    figures = await _measured(context.use(BashTool(jobs), command=command, wait_s=600))
     await jobs.aclose()
     return figures
 

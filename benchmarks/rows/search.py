@@ -11,9 +11,9 @@ from typing import Any
 import uvloop
 
 from benchmarks.harness import Row, compare, milliseconds, scratch, timed
-from longboat.testing.kit import KitTool, OpenKit
-from longboat.tools.glob import GlobTool
-from longboat.tools.grep import GrepTool
+from longboat.testing.tool_context import KitTool, OpenToolContext
+from longboat.tools.search.glob import GlobTool
+from longboat.tools.search.grep import GrepTool
 
 ROUNDS = 9
 DIRECTORIES, FILES = 500, 100
@@ -47,7 +47,7 @@ def measure() -> list[Row]:
 
 
 def _row(path: Path, work: str, floor: list[str], tool: KitTool, **arguments: Any) -> Row:
-    kit = OpenKit(path)
+    context = OpenToolContext(path)
 
     def bare() -> None:
         subprocess.run(["rg", *floor, "./"], cwd=path, check=True, stdout=subprocess.PIPE)
@@ -55,7 +55,7 @@ def _row(path: Path, work: str, floor: list[str], tool: KitTool, **arguments: An
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
 
         def ours() -> None:
-            runner.run(kit.use(tool, **arguments))
+            runner.run(context.use(tool, **arguments))
 
         rounds = [(timed(bare), timed(ours)) for _ in range(ROUNDS + 1)][1:]
     return compare(work, rounds, milliseconds, at_most=2)

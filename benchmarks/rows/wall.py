@@ -6,9 +6,9 @@ from pathlib import Path
 import uvloop
 
 from benchmarks.harness import Row, compare, milliseconds, scratch, timed
-from longboat.testing.kit import OpenKit
-from longboat.tools.bash import BashTool
-from longboat.tools.jobs import Jobs
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
 
 ROUNDS, COMMANDS = 15, 20
 
@@ -18,13 +18,16 @@ def measure() -> list[Row]:
         (path / "work").mkdir()
         jobs = runner.run(_jobs(path / "scratch"))
         bash = BashTool(jobs)
-        kits = [OpenKit(path / "work", harmless=harmless) for harmless in (False, True)]
+        kits = [OpenToolContext(path / "work", harmless=harmless) for harmless in (False, True)]
 
-        async def some(kit: OpenKit) -> None:
+        async def some(context: OpenToolContext) -> None:
             for _ in range(COMMANDS):
-                await kit.use(bash, command="ls")
+                await context.use(bash, command="ls")
 
-        rounds = [tuple(timed(lambda kit=kit: runner.run(some(kit))) for kit in kits) for _ in range(ROUNDS + 1)][1:]
+        rounds = [
+            tuple(timed(lambda context=context: runner.run(some(context))) for context in kits)
+            for _ in range(ROUNDS + 1)
+        ][1:]
         runner.run(jobs.aclose())
     each = [(free / COMMANDS, walled / COMMANDS) for free, walled in rounds]
     return [compare("`bash: ls` behind the read-only wall, floor: without it", each, milliseconds, at_most=1.2)]

@@ -3,8 +3,8 @@
 from typing import Any
 
 from longboat.cli.main import main
-from longboat.core.permissions import Allow
-from longboat.runtime import kit
+from longboat.permissions.verdict import Allow
+from longboat.runtime.turn import tool_context
 
 
 def _harmless(*_: Any, **__: Any) -> Allow:
@@ -12,5 +12,5 @@ def _harmless(*_: Any, **__: Any) -> Allow:
 
 
 if __name__ == "__main__":
-    vars(kit)["judge"] = _harmless
+    vars(tool_context)["judge"] = _harmless
     main()

@@ -9,7 +9,7 @@ import pytest
 from cli_home import Home, home_with, scripted_endpoint
 
 from longboat.testing import CallTool, Say
-from longboat.tools import landlock, seccomp
+from longboat.tools.sandbox import landlock, seccomp
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -21,11 +21,11 @@ pytestmark = [
 
 KNOCK = """
 import http.client, socket
-class Door(http.client.HTTPConnection):
+class ConnectionLimits(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect({socket!r})
-door = Door("localhost")
+door = ConnectionLimits("localhost")
 door.request("GET", "/v1/health")
 print("reached", door.getresponse().status)
 """

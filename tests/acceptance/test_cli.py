@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cli_home import Endpoint, Home, finished, home_with, scripted_endpoint, wait_for_line
 
-from longboat.models.seam import StopReason
+from longboat.models.protocol import StopReason
 from longboat.testing import Gate, Hang, Pause, Refuse, Say, Stop, words
 
 pytestmark = pytest.mark.acceptance

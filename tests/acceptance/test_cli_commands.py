@@ -8,7 +8,7 @@ import pytest
 from cli_home import Home, home_with, scripted_endpoint
 
 from longboat.testing import Gate, Pause, Say
-from longboat.tools import landlock, seccomp
+from longboat.tools.sandbox import landlock, seccomp
 
 pytestmark = pytest.mark.acceptance
 

@@ -19,9 +19,9 @@ from processes import Site, open_site
 from sessions import SessionClient, Watch
 
 from longboat.testing import CallTool, Say
-from longboat.tools.keeper import KEPT_BY_ROOT
-from longboat.tools.sandbox import bubblewrap_lacks
-from longboat.tools.wall import Wall, find_wall
+from longboat.tools.process.supervisor import KEPT_BY_ROOT
+from longboat.tools.sandbox.sandbox import bubblewrap_lacks
+from longboat.tools.sandbox.wall import Wall, find_wall
 from parts import how
 
 LACK = bubblewrap_lacks(shutil.which("bwrap"))

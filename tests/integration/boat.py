@@ -13,13 +13,13 @@ import msgspec
 
 from longboat.config.load import user_config_file
 from longboat.config.settings import Settings
-from longboat.models.seam import Model
+from longboat.models.protocol import Model
 from longboat.runtime.app import App, open_app
-from longboat.runtime.session import SessionActor
-from longboat.runtime.workspace import Workspace
+from longboat.runtime.session.actor import SessionActor
+from longboat.runtime.workspace.workspace import Workspace
 from longboat.testing import Gate, ScriptedTool
-from longboat.tools.kit import Kit
-from longboat.tools.seam import Tool, ToolCall, ToolResult
+from longboat.tools.context import ToolContext
+from longboat.tools.protocol import Tool, ToolCall, ToolResult
 from longboat.wire.events import Event, decode_event
 from longboat.wire.models import Accepted, Message, Run, RunComplete
 from longboat.wire.requests import CreateSession, Submit
@@ -212,7 +212,7 @@ async def watch(
 class Deaf(ScriptedTool):
     """A tool that does not hear a cancellation: it ends when its gate opens."""
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         self.calls.note(call)
         assert self._gate is not None
         waiting = asyncio.ensure_future(self._gate.arrive())

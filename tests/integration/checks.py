@@ -12,7 +12,7 @@ from boat import Boat
 
 from longboat.core.history import is_object
 from longboat.core.stream import extend
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.store.datadir import STORE_NAME
 from longboat.wire.events import Change, Event
 from longboat.wire.models import (
@@ -114,7 +114,7 @@ def locked_store(boat: Boat) -> Iterator[None]:
     """Another process holds the write lock: every commit fails, at once, until this ends. Reads go on."""
     intruder = sqlite3.connect(boat.app.settings.data_dir / STORE_NAME, isolation_level=None)
     try:
-        with patch("longboat.store.sqlite.BUSY_TIMEOUT_S", 0):
+        with patch("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0):
             intruder.execute("BEGIN IMMEDIATE")
             yield
     finally:

@@ -11,10 +11,10 @@ from boat import TITLES_OFF, Boat, Watcher, launch
 from checks import check_ends
 from mirror import log_of
 
-from longboat.models.seam import Model
+from longboat.models.protocol import Model
 from longboat.store.protocol import Unit
 from longboat.testing import Gate
-from longboat.tools.seam import Tool
+from longboat.tools.protocol import Tool
 from longboat.wire.models import Accepted
 
 RESUME = TITLES_OFF.replace("{", '{"on_restart": "resume", ', 1)

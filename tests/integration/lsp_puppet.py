@@ -1,7 +1,7 @@
 """A language server on strings: a real process that does only what the test tells it, and tells the test all it hears.
 
     async with open_stage(workspace, patience) as stage:
-        asking = asyncio.create_task(stage.kit.use(DefinitionTool(stage.servers), path="a.pup", symbol="x"))
+        asking = asyncio.create_task(stage.context.use(DefinitionTool(stage.servers), path="a.pup", symbol="x"))
         puppet = await stage.entrance()
         await puppet.greet(definitionProvider=True)
         request = await puppet.expect("textDocument/definition")
@@ -21,12 +21,12 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from longboat.testing.kit import KitTool, OpenKit
-from longboat.tools.definition import DefinitionTool
-from longboat.tools.lsp.berth import ServerState, ServerStatus
-from longboat.tools.lsp.server import Patience
-from longboat.tools.lsp.servers import LanguageServers
-from longboat.tools.seam import ToolResult
+from longboat.testing.tool_context import KitTool, OpenToolContext
+from longboat.tools.lsp.client.server import Patience
+from longboat.tools.lsp.client.servers import LanguageServers
+from longboat.tools.lsp.client.slot import ServerState, ServerStatus
+from longboat.tools.lsp.definition import DefinitionTool
+from longboat.tools.protocol import ToolResult
 
 STRINGS = """
 import os, socket, sys, threading
@@ -114,9 +114,9 @@ class Puppet:
 class Stage:
     """A workspace whose `.pup` files belong to puppets. What the servers change into is kept in `changes`."""
 
-    def __init__(self, directory: Path, kit: OpenKit) -> None:
+    def __init__(self, directory: Path, context: OpenToolContext) -> None:
         self.directory = directory
-        self.kit = kit
+        self.context = context
         self.changes: list[ServerStatus] = []
         self.servers: LanguageServers
         self._waiting: asyncio.Queue[Puppet] = asyncio.Queue()
@@ -166,10 +166,10 @@ QUICK = Patience(
 
 @asynccontextmanager
 async def open_stage(
-    directory: Path, patience: Patience = QUICK, *, kit: OpenKit | None = None, **more: Any
+    directory: Path, patience: Patience = QUICK, *, context: OpenToolContext | None = None, **more: Any
 ) -> AsyncIterator[Stage]:
     """`more` goes into the settings of the server."""
-    stage = Stage(directory, kit or OpenKit(directory))
+    stage = Stage(directory, context or OpenToolContext(directory))
     endpoint = await asyncio.start_server(stage.enter, "127.0.0.1", 0)
     port = endpoint.sockets[0].getsockname()[1]
     args = ["-S", "-E", "-c", STRINGS, str(port)]
@@ -191,7 +191,7 @@ CAPABLE = {"definitionProvider": True, "renameProvider": True, "textDocumentSync
 def ask(stage: Stage, tool: KitTool | None = None, **arguments: Any) -> asyncio.Task[ToolResult]:
     tool = tool or DefinitionTool(stage.servers)
     arguments = arguments or {"path": "b.pup", "symbol": "knot"}
-    return asyncio.create_task(stage.kit.use(tool, **arguments))
+    return asyncio.create_task(stage.context.use(tool, **arguments))
 
 
 def place(path: Path, line: int, start: int, end: int) -> dict[str, Any]:

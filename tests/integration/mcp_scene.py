@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from longboat.testing.kit import OpenKit
+from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.mcp import McpServers, Phase, ServerState
 from longboat.tools.mcp.server import Patience
 
@@ -26,7 +26,7 @@ class Scene:
         self._told = asyncio.Event()
         settings: dict[str, Any] = {"environ": os.environ, "child_environ": os.environ, "wait_s": 60, "patience": QUICK}
         self.servers = McpServers(section, directory=directory, on_change=self._tell, **(settings | options))
-        self.kit = OpenKit(directory)
+        self.context = OpenToolContext(directory)
 
     def _tell(self, state: ServerState) -> None:
         self.states.append(state)
@@ -47,7 +47,7 @@ class Scene:
 
     async def use(self, name: str, /, **arguments: Any) -> str:
         tool = next(tool for tool in self.servers.tools() if tool.spec.name == name)
-        return (await self.kit.use(tool, **arguments)).content
+        return (await self.context.use(tool, **arguments)).content
 
     def phases(self, name: str) -> list[Phase]:
         return [state.phase for state in self.states if state.name == name]

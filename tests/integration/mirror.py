@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from longboat.runtime.workspace import Workspace
+from longboat.runtime.workspace.workspace import Workspace
 from longboat.store.protocol import Row
 from longboat.wire.events import Change, Event
 from longboat.wire.models import (

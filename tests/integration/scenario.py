@@ -23,11 +23,11 @@ from wire_rules import check_openai, check_wires
 from longboat.config.load import user_config_file
 from longboat.config.trust import record, trusted_file
 from longboat.models.openai_request import encode_request
-from longboat.models.seam import ModelRequest
-from longboat.runtime.workspace import Workspace
+from longboat.models.protocol import ModelRequest
+from longboat.runtime.workspace.workspace import Workspace
 from longboat.testing import CallTool, ScriptedModel, Step
 from longboat.testing.scripted import last_prompt
-from longboat.tools.seam import Tool
+from longboat.tools.protocol import Tool
 from longboat.wire.asks import Permission, PermissionAnswer
 from longboat.wire.models import Message, Outcome, Role, RunComplete, TextPart, ToolResultPart
 from longboat.wire.requests import AnswerPermission, Approve
@@ -154,7 +154,7 @@ class Scene:
             return
         check_transcript(messages)
         assert replayed(self.watcher.events, session_id) == messages
-        summary_seq = (await self.workspace.sessions.get(session_id)).summary_seq
+        summary_seq = (await self.workspace.sessions.get(session_id)).live.summary_seq
         await check_wires(messages, summary_seq=summary_seq, tools=self.model.requests[-1].tools)
 
     async def _check_streams(self) -> None:

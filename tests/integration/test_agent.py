@@ -10,8 +10,8 @@ from boat import TITLES_OFF, Boat, launch, watch
 from checks import check_ends, check_requests
 from crash import RESUME, check_log, restarted
 
-from longboat.runtime.asks import Asks
-from longboat.runtime.household import Household
+from longboat.runtime.turn.asks import Asks
+from longboat.runtime.workspace.services import Services
 from longboat.testing import CallTool, Gate, Say, ScriptedModel
 from longboat.testing.scripted import last_prompt
 from longboat.wire.asks import AskState, Permission, PermissionAnswer, Question
@@ -153,13 +153,13 @@ async def test_a_call_that_a_restart_brought_back_is_closed_with_its_run(
         await boat.watcher.until(lambda event: event.type == "question_request")
         begun, ask = Gate(), Asks.question
         if early:
-            outfit = Household.outfit
+            turn_setup = Services.turn_setup
 
-            async def held(self: Household, *of: Any) -> Any:
+            async def held(self: Services, *of: Any) -> Any:
                 await begun.arrive()
-                return await outfit(self, *of)
+                return await turn_setup(self, *of)
 
-            monkeypatch.setattr(Household, "outfit", held)
+            monkeypatch.setattr(Services, "turn_setup", held)
         else:
 
             async def told(self: Asks, question: Question) -> Question:

@@ -11,7 +11,7 @@ from checks import check_ends, check_requests
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError, RunNotFound
-from longboat.models.seam import Finished, ModelEvent, ModelRequest, StopReason, TextDelta
+from longboat.models.protocol import Finished, ModelEvent, ModelRequest, StopReason, TextDelta
 from longboat.testing import (
     CallTool,
     Gate,
@@ -20,8 +20,8 @@ from longboat.testing import (
     Say,
     ScriptedModel,
 )
-from longboat.tools.kit import Kit
-from longboat.tools.seam import ToolCall, ToolResult
+from longboat.tools.context import ToolContext
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.wire.models import (
     AgentEventType,
     Canceled,
@@ -138,7 +138,7 @@ class Slow:
         self.started, self.cleaning = Gate(), Gate()
         self._swallow = swallow
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         try:
             await self.started.arrive()
         except asyncio.CancelledError:

@@ -11,8 +11,8 @@ from checks import check_ends, check_requests, finish_of
 
 from longboat.config.settings import Config
 from longboat.errors import ModelError
-from longboat.models.seam import Model
-from longboat.runtime.ends import LOST
+from longboat.models.protocol import Model
+from longboat.runtime.turn.outcome import LOST
 from longboat.testing import CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Think, Use
 from longboat.wire.models import (
     AgentEventType,
@@ -139,7 +139,7 @@ async def test_a_cancel_before_the_model_is_found(tmp_path: Path) -> None:
     gate = Gate()
     model = ScriptedModel([[Say("next")]])
     async with launch(tmp_path, model) as boat:
-        boat.workspace._models = HeldDesk(model, gate, Config(titles=False))  # type: ignore[assignment]
+        boat.workspace.services.models = HeldDesk(model, gate, Config(titles=False))  # type: ignore[assignment]
         await boat.submit("go", "r1")
         await gate.reached()
         await boat.workspace.cancel_session(boat.session_id)

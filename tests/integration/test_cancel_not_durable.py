@@ -14,12 +14,12 @@ from crash import RESUME, crashed
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import CancelNotDurable, StoreUnavailable
-from longboat.models.seam import ModelEvent, ModelRequest, TextDelta
-from longboat.runtime.workspace import Workspace
+from longboat.models.protocol import ModelEvent, ModelRequest, TextDelta
+from longboat.runtime.workspace.workspace import Workspace
 from longboat.store.protocol import Unit
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool
-from longboat.tools.kit import Kit
-from longboat.tools.seam import ToolCall, ToolResult
+from longboat.tools.context import ToolContext
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.wire.models import Canceled, Outcome, RunState
 
 Cancel = Callable[[Workspace, str], Awaitable[object]]
@@ -32,8 +32,8 @@ by_session_and_by_run = pytest.mark.parametrize("cancel", CANCELS.values(), ids=
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longboat.runtime.insistence.RETRY_S", 0.01)
-    monkeypatch.setattr("longboat.runtime.session.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.session.actor.RETRY_S", 0.01)
 
 
 async def cancel_refused(boat: Boat, cancel: Cancel = CANCELS["session"]) -> None:
@@ -59,7 +59,7 @@ class Endless:
     def __init__(self) -> None:
         self.started, self.ended = asyncio.Event(), asyncio.Event()
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         self.started.set()
         try:
             await asyncio.get_running_loop().create_future()
@@ -130,7 +130,7 @@ async def test_d7_l15_what_is_accepted_after_the_request_is_not_covered_by_a_can
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mark is fixed at the time of the request. Nobody else retries here: the next prompt itself writes it."""
-    monkeypatch.setattr("longboat.runtime.insistence.RETRY_S", 3600)
+    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 3600)
     gate = Gate()
     tool = Deaf("work", gate=gate)
     async with launch(tmp_path, ScriptedModel([[CallTool("work")], [Say("mine")]]), tools=[tool]) as boat:
@@ -266,7 +266,7 @@ async def test_d7_a_server_that_stops_before_the_cancel_could_be_written_does_no
 async def test_d7_a_store_that_fails_and_recovers_is_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, logger="longboat.store.failing")
+    caplog.set_level(logging.WARNING, logger="longboat.store.sqlite.failures")
     async with launch(tmp_path, ScriptedModel.echo()) as boat:
         with locked_store(boat):
             for _ in range(3):
@@ -274,7 +274,7 @@ async def test_d7_a_store_that_fails_and_recovers_is_in_the_log(
                     await boat.submit("refused", "r1")
         await boat.submit("hello", "r1")
         await boat.completed("r1")
-    said = [record.getMessage() for record in caplog.records if record.name == "longboat.store.failing"]
+    said = [record.getMessage() for record in caplog.records if record.name == "longboat.store.sqlite.failures"]
     assert len(said) == 2
     assert "cannot be written: database is locked" in said[0]
     assert "can be written again" in said[1]

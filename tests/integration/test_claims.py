@@ -11,10 +11,10 @@ from boat import OneModel, Watcher, settings_in, watch
 from mirror import log_of
 
 from longboat.errors import ServerLeaving, SessionNotFound, WorkspaceClosing
-from longboat.models.seam import Model
+from longboat.models.protocol import Model
 from longboat.runtime.app import App, open_app
-from longboat.runtime.claims import Claims
-from longboat.runtime.workspace import Workspace
+from longboat.runtime.workspace.presence import Claims
+from longboat.runtime.workspace.workspace import Workspace
 from longboat.store.protocol import Unit
 from longboat.testing import Gate, Pause, Say, ScriptedModel
 from longboat.wire.models import Outcome
@@ -43,7 +43,7 @@ async def joined(app: App, directory: Path) -> Workspace:
 
 async def closed(workspace: Workspace) -> None:
     """Wait until the workspace has closed. Listens to its log without a claim."""
-    async for _ in workspace.audience.hub.stream(None, None):
+    async for _ in workspace.presence.hub.stream(None, None):
         pass
     assert workspace.closing
 
@@ -99,9 +99,9 @@ async def test_joining_again_holds_it_again(tmp_path: Path) -> None:
         workspace = await joined(app, tmp_path)
         async with attached(workspace, client_id="b") as other, attached(workspace, client_id="a"):
             assert await joined(app, tmp_path) is workspace
-            await workspace.audience.release("a")
+            await workspace.presence.release("a")
             await other.until(left("a"))
-        await workspace.audience.release("b")
+        await workspace.presence.release("b")
         assert not workspace.closing, "whoever joined has not come yet"
 
 
@@ -153,12 +153,12 @@ async def test_release_gives_the_claim_back_at_once(tmp_path: Path) -> None:
     async with harbour(tmp_path, grace_s=LONG) as app:
         workspace = await joined(app, tmp_path)
         async with attached(workspace, client_id="a") as a, attached(workspace, client_id="b") as b:
-            await workspace.audience.release("a")
+            await workspace.presence.release("a")
             await b.until(left("a"))
             assert not workspace.closing
-            await workspace.audience.release("nobody")
+            await workspace.presence.release("nobody")
             assert not workspace.closing
-            await workspace.audience.release("b")
+            await workspace.presence.release("b")
             assert workspace.closing
             await a.ended.wait()
             await b.ended.wait()
@@ -171,7 +171,7 @@ async def test_a_stream_that_ends_after_its_release_does_not_count_against_the_n
         workspace = await joined(app, tmp_path)
         async with attached(workspace, client_id="clock") as clock:
             await old.enter_async_context(workspace.stream(client_id="a", after=None, session_id=None))
-            await workspace.audience.release("a")
+            await workspace.presence.release("a")
             async with workspace.stream(client_id="a", after=None, session_id=None):
                 await old.aclose()
                 async with attached(workspace, client_id="later"):
@@ -200,7 +200,7 @@ async def test_a_refused_stream_leaves_no_claim(tmp_path: Path) -> None:
             with pytest.raises(SessionNotFound):
                 async with workspace.stream(client_id="a", after=None, session_id="nobody"):
                     pass
-            assert workspace.audience.claims.streams == 1
+            assert workspace.presence.claims.streams == 1
         await closed(workspace)
         assert [client for _, client in await client_events(workspace)] == ["clock", "clock"]
 
@@ -244,7 +244,7 @@ async def test_a_run_goes_on_with_nobody_attached_and_the_workspace_closes_after
                 await workspace.submit(Submit(session_id=session.id, prompt="go", run_id=run_id, client_id="a"))
             await gate.reached()
         reader = Watcher()
-        async for chunk in workspace.audience.hub.stream(None, None):
+        async for chunk in workspace.presence.hub.stream(None, None):
             reader.take(chunk)
             if any(left("a")(event) for event in reader.events):
                 # All claims are gone, and the clocks have run out: only the runs are left.
@@ -265,7 +265,7 @@ async def test_a_canceled_run_lets_the_workspace_close(tmp_path: Path) -> None:
         async with attached(workspace, client_id="a"):
             await workspace.submit(Submit(session_id=session.id, prompt="go", run_id="r1"))
             await gate.reached()
-        await workspace.audience.release("a")
+        await workspace.presence.release("a")
         assert not workspace.closing
         await workspace.cancel_run("r1")
         await closed(workspace)

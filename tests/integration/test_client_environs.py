@@ -11,7 +11,7 @@ from scenario import Parts, Scene, call, open_scenario
 from server_harness import refusal, serve_in
 
 from longboat.errors import SessionNotFound
-from longboat.runtime.environs import MAX_BYTES, MAX_NAMES, MAX_ONE, Environs
+from longboat.runtime.workspace.client_environment import MAX_BYTES, MAX_NAMES, MAX_ONE, ClientEnvironments
 from longboat.testing import Say, ScriptedModel
 from longboat.wire.requests import AnswerQuestion, CreateSession
 
@@ -134,29 +134,29 @@ async def test_what_can_be_no_environment_is_refused(tmp_path: Path, env: dict[s
 
 
 def test_clients_are_forgotten_in_their_order_and_runs_when_they_are_over() -> None:
-    environs = Environs()
+    environments = ClientEnvironments()
     for number in range(1_000):
-        environs.put(f"client-{number}", {"N": str(number)})
-        assert environs.bind(f"run-{number}", f"client-{number}")
-    assert environs.of("run-999", "client-0") == {"N": "999"}
-    assert environs.of("run-0", "client-999") == {"N": "0"}, "one that waits keeps its own, however long"
-    assert not environs.bind("run-0", "client-999"), "and the first counts"
-    environs.release("run-0")
-    assert environs.of("run-0", "client-999") == {"N": "999"}
-    assert environs.of("run-0", "client-0") == {"N": "999"}, "the last that was sent"
+        environments.put(f"client-{number}", {"N": str(number)})
+        assert environments.bind(f"run-{number}", f"client-{number}")
+    assert environments.of("run-999", "client-0") == {"N": "999"}
+    assert environments.of("run-0", "client-999") == {"N": "0"}, "one that waits keeps its own, however long"
+    assert not environments.bind("run-0", "client-999"), "and the first counts"
+    environments.release("run-0")
+    assert environments.of("run-0", "client-999") == {"N": "999"}
+    assert environments.of("run-0", "client-0") == {"N": "999"}, "the last that was sent"
 
 
 async def test_a_prompt_that_was_refused_binds_nothing(tmp_path: Path) -> None:
     async with launch(tmp_path, ScriptedModel([[Say("x")]])) as boat:
-        environs = boat.workspace.bench.environs
-        environs.put("ann", {"WHO": "ann"})
+        environments = boat.workspace.tools.environments
+        environments.put("ann", {"WHO": "ann"})
         with pytest.raises(SessionNotFound):
             await boat.submit("x", "r1", session_id="nobody", client_id="ann")
-        environs.put("bob", {"WHO": "bob"})
+        environments.put("bob", {"WHO": "bob"})
         await boat.submit("x", "r1", client_id="bob")
-        assert environs.of("r1", "ann") == {"WHO": "bob"}
+        assert environments.of("r1", "ann") == {"WHO": "bob"}
         await boat.completed("r1")
-        assert environs.of("r1", "ann") == {"WHO": "ann"}, "forgotten with the run"
+        assert environments.of("r1", "ann") == {"WHO": "ann"}, "forgotten with the run"
 
 
 async def test_a_workspace_that_closed_has_forgotten_it(tmp_path: Path) -> None:
@@ -169,4 +169,4 @@ async def test_a_workspace_that_closed_has_forgotten_it(tmp_path: Path) -> None:
                 await asyncio.sleep(0.005)
         again, _ = await app.join(str(project), "ann")
         assert again is not first
-        assert again.bench.environs.of(None, "ann") is None
+        assert again.tools.environments.of(None, "ann") is None

@@ -11,7 +11,7 @@ from boat import Boat, configure, launch, watch
 from tui_deck import aboard, harbour
 
 from longboat.errors import ConfigInvalid
-from longboat.runtime import lookout
+from longboat.runtime.workspace import config_watcher
 from longboat.wire.requests import CreateSession
 from longboat.wire.workshop import ConfigChanged
 
@@ -34,7 +34,7 @@ def write(boat: Boat, content: str | dict[str, Any]) -> None:
 def read_anyway(boat: Boat) -> None:
     """What every run does, and many requests."""
     with suppress(ConfigInvalid):
-        boat.workspace.config()
+        boat.workspace.services.config()
 
 
 async def heard(boat: Boat, count: int) -> list[ConfigChanged]:
@@ -50,12 +50,12 @@ def a_provider() -> None:
 @pytest.fixture
 def seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks by himself for the length of a test."""
-    monkeypatch.setattr(lookout, "LOOK_S", 3_600)
+    monkeypatch.setattr(config_watcher, "LOOK_S", 3_600)
 
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookout, "LOOK_S", 0.01)
+    monkeypatch.setattr(config_watcher, "LOOK_S", 0.01)
 
 
 @pytest.mark.usefixtures("seldom")
@@ -129,7 +129,7 @@ async def test_nobody_looks_once_the_last_stream_is_gone_and_who_comes_back_hear
     async with launch(tmp_path, None) as boat:
         workspace, _ = await boat.app.join(str(project), None)
         assert looking() == []
-        workspace.config()
+        workspace.services.config()
         async with watch(workspace) as first:
             async with watch(workspace, client_id="second"):
                 assert len(looking()) == 1, "one task, however many streams"

@@ -171,8 +171,8 @@ async def test_d12_a_damaged_plan_is_refused_where_it_is_asked_for(tmp_path: Pat
 @pytest.mark.parametrize("damage", ["file change", "file contents"])
 async def test_d12_damaged_file_changes_are_neither_shown_nor_undone(tmp_path: Path, damage: str) -> None:
     async with restarted(tmp_path, INSERTS[damage]) as boat:
-        sights = boat.workspace.sights
-        assert await refusal(sights.diff(session_id=boat.session_id, run_id=None)) == "session_damaged"
+        browse = boat.workspace.browse
+        assert await refusal(browse.diff(session_id=boat.session_id, run_id=None)) == "session_damaged"
         await boat.workspace.undo_turn(boat.session_id)
         assert await refusal(boat.workspace.undo_turn(boat.session_id)) == "session_damaged"
 

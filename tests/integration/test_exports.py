@@ -12,7 +12,7 @@ from checks import check_requests, check_transcript, locked_store, replayed
 
 from longboat.core.history import calls_of
 from longboat.errors import BadInput, NothingToUndo, SessionNotFound, StoreUnavailable
-from longboat.runtime.imports import parse
+from longboat.runtime.archive.imports import parse
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, Think, Use
 from longboat.testing.scripted import last_prompt
 from longboat.wire.archive import FORMAT_VERSION, ExportedChange, FileContent, SessionExport
@@ -108,7 +108,7 @@ async def test_another_workspace_takes_the_document_and_no_undo_there_writes_its
         document = await told(boat)
         other, _ = await boat.app.join(str(_made(tmp_path / "other")), None)
         session = await other.archive.take(msgspec.json.encode(document))
-        (diff,) = (await other.sights.diff(session_id=session.id, run_id=None)).items
+        (diff,) = (await other.browse.diff(session_id=session.id, run_id=None)).items
         assert (diff.path, diff.additions) == ("new.txt", 1)
         (other.directory / "new.txt").write_text("one\n")
         for _ in range(2):

@@ -9,7 +9,7 @@ from crash import RESUME, restarted
 from server_harness import serve_in
 
 from longboat.errors import BadInput, EmptyPrompt, RunNotEditable, SessionNotFound
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.testing import Say, ScriptedModel
 from longboat.wire.models import Message, Outcome, Role, RunState, ToolCallPart, ToolResultPart
 from longboat.wire.requests import CreateSession, EditRun, RunShell

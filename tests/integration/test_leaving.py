@@ -12,7 +12,7 @@ from crash import check_log, crashed
 
 from longboat.core.history import text_of
 from longboat.errors import ServerLeaving
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.runtime.app import open_app
 from longboat.testing import CallTool, Gate, Hang, Pause, Say, ScriptedModel, ScriptedTool, Step
 from longboat.testing.scripted import last_prompt
@@ -28,7 +28,7 @@ async def leaving(
 ) -> AsyncIterator["asyncio.Task[None]"]:
     """The server is on its way out and refuses prompts; the task ends when it is out."""
     task = asyncio.create_task(boat.app.leave(drain_s=drain_s, hurry=hurry or asyncio.Event()))
-    await boat.actor.wait_until(lambda state: state.leaving)
+    await boat.actor.live.wait_until(lambda state: state.leaving)
     try:
         yield task
     finally:

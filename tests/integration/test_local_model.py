@@ -17,7 +17,7 @@ from boat import launch
 from longboat.errors import ModelError
 from longboat.models import local, weights
 from longboat.models.local import LocalModel
-from longboat.models.seam import Finished, ModelEvent, ModelRequest, Progress, StopReason, TextDelta
+from longboat.models.protocol import Finished, ModelEvent, ModelRequest, Progress, StopReason, TextDelta
 from longboat.wire.discovery import data_dir as user_data_dir
 from longboat.wire.models import Message, Outcome, Role, TextPart, ToolCallPart, ToolResultPart
 
@@ -148,7 +148,7 @@ PARENT = """
 import asyncio, sys
 from pathlib import Path
 from longboat.models.local import LocalModel
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 
 async def main():
     model = LocalModel(Path(sys.argv[1]))

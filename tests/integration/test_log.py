@@ -16,9 +16,9 @@ from mirror import frames_in, log_of, number_of
 from voyage import draw, launch_busy, logged, voyage
 
 from longboat.errors import SessionNotFound
-from longboat.runtime.hub import CHUNK_BYTES
+from longboat.runtime.workspace.hub import CHUNK_BYTES
 from longboat.store.protocol import Entry, Row, Unit
-from longboat.store.sqlite import SqliteReader
+from longboat.store.sqlite.store import SqliteReader
 from longboat.testing import Gate, Pause, Say, ScriptedModel, Step
 from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import Cursor
@@ -28,7 +28,7 @@ from longboat.wire.sse import HEARTBEAT
 
 
 def small_ring(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> None:
-    monkeypatch.setattr("longboat.runtime.hub.RING_BYTES", size)
+    monkeypatch.setattr("longboat.runtime.workspace.hub.RING_BYTES", size)
 
 
 # One order
@@ -70,8 +70,8 @@ async def test_every_cursor_of_a_log_continues_with_the_very_same_bytes(
     if source != "ring":
         small_ring(monkeypatch)
     if source == "store, page by page":
-        monkeypatch.setattr("longboat.runtime.hub.STORE_PAGE", 2)
-        monkeypatch.setattr("longboat.runtime.hub.CHUNK_BYTES", 100)
+        monkeypatch.setattr("longboat.runtime.workspace.hub.STORE_PAGE", 2)
+        monkeypatch.setattr("longboat.runtime.workspace.hub.CHUNK_BYTES", 100)
     async with launch_busy(tmp_path) as boat:
         await boat.submit("one two", "r1")
         await boat.completed("r1")
@@ -144,7 +144,7 @@ async def test_a_stuck_reader_slows_nobody_and_loses_nothing(tmp_path: Path, mon
         for index in range(2):
             await boat.submit("all the seas of the world", f"r{index}")
             await boat.completed(f"r{index}")
-        hub = boat.workspace.audience.hub
+        hub = boat.workspace.presence.hub
         assert hub._size <= 5_000
         assert hub._size == sum(len(entry.data) for entry in hub._ring.values())
         assert len(hub._waiting) <= 1, "only the watcher waits"
@@ -272,7 +272,7 @@ async def test_all_who_read_a_large_entry_from_the_ring_hold_the_same_bytes(tmp_
     async with launch(tmp_path, ScriptedModel.echo()) as boat:
         before = (await log_of(boat.workspace))[-1]["last"]
         await written(boat, [10, 3 * CHUNK_BYTES], boat.session_id)
-        hub = boat.workspace.audience.hub
+        hub = boat.workspace.presence.hub
         small = hub._from_ring(before, None)
         assert small is not None
         large = hub._from_ring(before + 1, None)
@@ -298,12 +298,12 @@ async def test_all_who_stand_at_the_same_large_entry_of_the_store_hold_the_same_
         ]
         assert [await anext(stream) for stream in chunks] == [large[:CHUNK_BYTES]] * 5
         assert drain.size == len(large)
-        assert len(boat.workspace.audience.hub._pages) == 1
+        assert len(boat.workspace.presence.hub._pages) == 1
         for stream in chunks:
             rest = [await anext(stream) for _ in range(3)]
             assert b"".join(rest) == large[CHUNK_BYTES:]
             await anext(stream)
-        assert len(boat.workspace.audience.hub._pages) == 0
+        assert len(boat.workspace.presence.hub._pages) == 0
 
 
 async def test_a_run_does_not_wait_for_those_who_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """D11: a long queue costs an accept nothing, and its cancel is one small commit, finished in batches (L9, L12, B6).
 
 The batches stand in the session's mailbox. A gate that is posted right behind the cancel stands before them, so a test
-can look at the session, or crash it, while runs are canceled that have not ended yet.
+can look at the actor, or crash it, while runs are canceled that have not ended yet.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from crash import RESUME, check_log, crashed, restarted
 from longboat.core import lifecycle
 from longboat.core.commands import CANCEL_BATCH
 from longboat.errors import RunNotEditable, SessionNotFound, StoreUnavailable
-from longboat.runtime import booking, helm, session
+from longboat.runtime.session import actor, command_loop, live_session, unit_builder
 from longboat.store.protocol import Unit
-from longboat.store.sqlite import SqliteStore
+from longboat.store.sqlite.store import SqliteStore
 from longboat.testing import CallTool, Gate, Say, ScriptedModel, ScriptedTool
 from longboat.wire.models import Canceled, Delivery, Outcome, RunState
 from longboat.wire.requests import CreateSession, EditRun
@@ -187,7 +187,7 @@ async def test_b6_d11_crash_after_crash_between_batches_still_ends_each_run_once
 
 
 async def test_e2_d11_batches_wait_for_a_store_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longboat.runtime.insistence.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
     async with long_queue(tmp_path) as (boat, _):
         _, gate = await between_batches(boat, boat.workspace.cancel_session(boat.session_id))
         with locked_store(boat):
@@ -241,7 +241,7 @@ async def test_l8_d11_positions_of_a_long_queue_agree_everywhere(tmp_path: Path)
 
 async def work_of_a_submit(boat: Boat, run_id: str) -> int:
     """How many bytecodes the session's own modules execute until the prompt is queued: no clock, no machine."""
-    files = {inspect.getsourcefile(module) for module in (lifecycle, booking, helm, session)}
+    files = {inspect.getsourcefile(module) for module in (lifecycle, unit_builder, command_loop, live_session, actor)}
     files |= {str(Path(lifecycle.__file__).with_name("state.py"))}
     count = 0
 

@@ -9,18 +9,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from longboat.testing.kit import OpenKit
-from longboat.tools import family
-from longboat.tools.definition import DefinitionTool
-from longboat.tools.diagnostics import DiagnosticsTool
-from longboat.tools.edit import EditTool
-from longboat.tools.lsp.berth import ServerState
-from longboat.tools.lsp.server import Patience
-from longboat.tools.lsp.servers import LanguageServers
-from longboat.tools.references import ReferencesTool
-from longboat.tools.rename import RenameTool
-from longboat.tools.symbols import SymbolsTool
-from longboat.tools.view import ViewTool
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.files.edit import EditTool
+from longboat.tools.files.view import ViewTool
+from longboat.tools.lsp.client.server import Patience
+from longboat.tools.lsp.client.servers import LanguageServers
+from longboat.tools.lsp.client.slot import ServerState
+from longboat.tools.lsp.definition import DefinitionTool
+from longboat.tools.lsp.diagnostics import DiagnosticsTool
+from longboat.tools.lsp.references import ReferencesTool
+from longboat.tools.lsp.rename import RenameTool
+from longboat.tools.lsp.symbols import SymbolsTool
+from longboat.tools.process import process_tree
 
 SHAPES = '''"""Shapes."""
 
@@ -45,8 +45,8 @@ PATIENT = Patience(start_s=90.0, answer_s=60.0, diagnostics_s=60.0, first_diagno
 """Two busy cores are shared with other tests."""
 
 
-class ServedKit(OpenKit):
-    """A kit that answers a change with what the servers say, as a workspace does."""
+class ServedKit(OpenToolContext):
+    """A context that answers a change with what the servers say, as a workspace does."""
 
     servers: LanguageServers
 
@@ -68,19 +68,19 @@ def environ() -> dict[str, str]:
 
 
 @pytest.fixture
-async def kit(project: Path, environ: dict[str, str]) -> AsyncIterator[ServedKit]:
-    kit = ServedKit(project, environ=environ)
-    kit.servers = LanguageServers(project, environ=environ, patience=PATIENT)
-    yield kit
-    await kit.servers.aclose()
+async def context(project: Path, environ: dict[str, str]) -> AsyncIterator[ServedKit]:
+    context = ServedKit(project, environ=environ)
+    context.servers = LanguageServers(project, environ=environ, patience=PATIENT)
+    yield context
+    await context.servers.aclose()
 
 
-async def test_definitions_references_and_symbols_are_found_across_files(kit: ServedKit) -> None:
-    servers = kit.servers
-    defined = await kit.use(DefinitionTool(servers), path="report.py", symbol="squares[0].area", line=4)
+async def test_definitions_references_and_symbols_are_found_across_files(context: ServedKit) -> None:
+    servers = context.servers
+    defined = await context.use(DefinitionTool(servers), path="report.py", symbol="squares[0].area", line=4)
     assert defined.content.splitlines()[:2] == ["shapes.py:8", "     8\t    def area(self) -> int:"]
 
-    used = await kit.use(ReferencesTool(servers), path="shapes.py", symbol="area", line=8)
+    used = await context.use(ReferencesTool(servers), path="shapes.py", symbol="area", line=8)
     assert used.content.splitlines() == [
         "3 lines in 2 files, including the definition:",
         'report.py:4: print("😀 total", f"{total(squares)} 😀", squares[0].area())',
@@ -88,7 +88,7 @@ async def test_definitions_references_and_symbols_are_found_across_files(kit: Se
         "shapes.py:13: return sum(square.area() for square in squares)",
     ]
 
-    outline = await kit.use(SymbolsTool(servers), path="shapes.py")
+    outline = await context.use(SymbolsTool(servers), path="shapes.py")
     assert outline.content.splitlines() == [
         "shapes.py:",
         "        4-9  class Square",
@@ -98,53 +98,55 @@ async def test_definitions_references_and_symbols_are_found_across_files(kit: Se
         "      12-13  function total",
     ]
 
-    found = await kit.use(SymbolsTool(servers), query="squar")
+    found = await context.use(SymbolsTool(servers), query="squar")
     assert "shapes.py:4: class Square" in found.content.splitlines()
     assert [(status.name, status.state) for status in servers.statuses] == [("basedpyright", ServerState.READY)]
 
 
-async def test_an_edit_is_answered_with_what_it_broke_here_and_elsewhere(kit: ServedKit) -> None:
-    await kit.use(ViewTool(), path="shapes.py")
-    clean = await kit.use(DiagnosticsTool(kit.servers))
+async def test_an_edit_is_answered_with_what_it_broke_here_and_elsewhere(context: ServedKit) -> None:
+    await context.use(ViewTool(), path="shapes.py")
+    clean = await context.use(DiagnosticsTool(context.servers))
     assert clean.content == "basedpyright: no errors or warnings."
 
     old, new = (
         "def area(self) -> int:\n        return self.side**2",
         "def surface(self) -> str:\n        return self.side",
     )
-    edited = await kit.use(EditTool(), path="shapes.py", old_text=old, new_text=new)
+    edited = await context.use(EditTool(), path="shapes.py", old_text=old, new_text=new)
     said = edited.content[edited.content.index("basedpyright on") :]
     assert said.startswith("basedpyright on shapes.py: 2 errors.\nshapes.py:9:16: error: Type")
     assert 'shapes.py:13:23: error: Cannot access attribute "area" for class "Square"' in said
     assert "New errors in other files since the last change:\nreport.py:4:" in said
 
-    mended = await kit.use(EditTool(), path="shapes.py", old_text=new, new_text=old)
+    mended = await context.use(EditTool(), path="shapes.py", old_text=new, new_text=old)
     assert "basedpyright" not in mended.content
-    again = await kit.use(DiagnosticsTool(kit.servers), path="report.py")
+    again = await context.use(DiagnosticsTool(context.servers), path="report.py")
     assert again.content == "basedpyright: no errors or warnings."
 
 
-async def test_a_rename_reaches_every_file(kit: ServedKit, project: Path) -> None:
-    renamed = await kit.use(RenameTool(kit.servers), path="report.py", symbol="total", new_name="sum_of", line=1)
+async def test_a_rename_reaches_every_file(context: ServedKit, project: Path) -> None:
+    renamed = await context.use(
+        RenameTool(context.servers), path="report.py", symbol="total", new_name="sum_of", line=1
+    )
     assert renamed.content.startswith("Renamed total to sum_of in report.py, shapes.py.\n\n--- a/report.py")
     assert "error" not in renamed.content, "the servers saw all files change at once"
     assert (project / "shapes.py").read_text() == SHAPES.replace("def total", "def sum_of")
     expected = REPORT.replace("Square, total", "Square, sum_of").replace("{total(", "{sum_of(")
     assert (project / "report.py").read_text() == expected
-    assert {change.path.name for change in kit.changes} == {"report.py", "shapes.py"}
+    assert {change.path.name for change in context.changes} == {"report.py", "shapes.py"}
 
 
-async def test_what_a_shell_changed_is_known(kit: ServedKit, project: Path) -> None:
-    await kit.use(DefinitionTool(kit.servers), path="report.py", symbol="total")
+async def test_what_a_shell_changed_is_known(context: ServedKit, project: Path) -> None:
+    await context.use(DefinitionTool(context.servers), path="report.py", symbol="total")
     (project / "shapes.py").rename(project / "forms.py")
     (project / "report.py").write_text(REPORT.replace("shapes", "forms"))
-    moved = await kit.use(DefinitionTool(kit.servers), path="report.py", symbol="total", line=4)
+    moved = await context.use(DefinitionTool(context.servers), path="report.py", symbol="total", line=4)
     assert moved.content.startswith("forms.py:12\n")
-    assert (await kit.use(DiagnosticsTool(kit.servers))).content == "basedpyright: no errors or warnings."
+    assert (await context.use(DiagnosticsTool(context.servers))).content == "basedpyright: no errors or warnings."
 
 
 async def test_after_a_crash_it_is_started_again_and_closing_leaves_no_process(
-    kit: ServedKit, environ: dict[str, str]
+    context: ServedKit, environ: dict[str, str]
 ) -> None:
     """B7."""
     crashed, states = asyncio.Event(), []
@@ -154,29 +156,29 @@ async def test_after_a_crash_it_is_started_again_and_closing_leaves_no_process(
         if states[-1] is ServerState.CRASHED:
             crashed.set()
 
-    servers = LanguageServers(kit.directory, environ=environ, on_change=on_change, patience=PATIENT)
+    servers = LanguageServers(context.directory, environ=environ, on_change=on_change, patience=PATIENT)
     before = set(psutil.Process().children(recursive=True))
-    await kit.use(DefinitionTool(servers), path="report.py", symbol="total")
+    await context.use(DefinitionTool(servers), path="report.py", symbol="total")
     first = set(psutil.Process().children(recursive=True)) - before
     assert first
     for process in first:
         process.kill()
     await crashed.wait()
-    defined = await kit.use(DefinitionTool(servers), path="report.py", symbol="total")
+    defined = await context.use(DefinitionTool(servers), path="report.py", symbol="total")
     assert defined.content.startswith("shapes.py:12\n")
     second = set(psutil.Process().children(recursive=True)) - before
     await servers.aclose()
-    assert not [process for process in first | second if family.is_alive(process.pid)]  # a zombie is dead
+    assert not [process for process in first | second if process_tree.is_alive(process.pid)]  # a zombie is dead
     ready = [ServerState.STARTING, ServerState.READY]
     assert states == [*ready, ServerState.CRASHED, *ready, ServerState.STOPPED]
 
 
-async def test_a_canceled_call_ends_at_once_and_the_server_goes_on(kit: ServedKit) -> None:
-    await kit.use(DefinitionTool(kit.servers), path="report.py", symbol="total")
-    asking = asyncio.create_task(kit.use(ReferencesTool(kit.servers), path="shapes.py", symbol="area"))
+async def test_a_canceled_call_ends_at_once_and_the_server_goes_on(context: ServedKit) -> None:
+    await context.use(DefinitionTool(context.servers), path="report.py", symbol="total")
+    asking = asyncio.create_task(context.use(ReferencesTool(context.servers), path="shapes.py", symbol="area"))
     await asyncio.sleep(0)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    used = await kit.use(ReferencesTool(kit.servers), path="shapes.py", symbol="total")
+    used = await context.use(ReferencesTool(context.servers), path="shapes.py", symbol="total")
     assert used.content.startswith("3 lines in 2 files")

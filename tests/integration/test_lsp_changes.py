@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from lsp_puppet import CAPABLE, QUICK, Puppet, Stage, ask, open_stage, place
 
-from longboat.core.permissions import Need
-from longboat.testing.kit import OpenKit
-from longboat.tools.diagnostics import DiagnosticsTool
-from longboat.tools.kit import ToolError
-from longboat.tools.lsp.berth import ServerState
-from longboat.tools.rename import RenameTool
-from longboat.tools.seam import ToolResult
+from longboat.permissions.verdict import Need
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.context import ToolError
+from longboat.tools.lsp.client.slot import ServerState
+from longboat.tools.lsp.diagnostics import DiagnosticsTool
+from longboat.tools.lsp.rename import RenameTool
+from longboat.tools.protocol import ToolResult
 
 
 @pytest.fixture
@@ -199,41 +199,41 @@ class TestRename:
         assert result.content.startswith("Renamed knot to bow in a.pup, b.pup.")
         assert (stage.directory / "a.pup").read_text() == "let bow = 1\n"
         assert (stage.directory / "b.pup").read_text() == "use bow\n"
-        need = stage.kit.needs[-1]
+        need = stage.context.needs[-1]
         paths = [stage.directory / "a.pup", stage.directory / "b.pup"]
         assert (need.tool, need.action, need.title) == ("rename", "edit", "Rename knot to bow in 2 files")
         assert need.paths == tuple(map(str, paths))
         assert need.detail.count("+++ b/") == 2
-        assert stage.kit.reads == paths
-        assert [(change.path, change.before) for change in stage.kit.changes] == [
+        assert stage.context.reads == paths
+        assert [(change.path, change.before) for change in stage.context.changes] == [
             (paths[0], b"let knot = 1\n"),
             (paths[1], b"use knot\n"),
         ]
 
     async def test_a_refused_permission_changes_nothing(self, project: Path) -> None:
-        kit = OpenKit(project, refuse=lambda need: need.action == "edit")
-        async with open_stage(project, kit=kit) as stage:
+        context = OpenToolContext(project, refuse=lambda need: need.action == "edit")
+        async with open_stage(project, context=context) as stage:
             asking, puppet, request = await self.start(stage)
             puppet.answer(request, self.edit(stage))
             with pytest.raises(ToolError, match="Not allowed: Rename knot to bow in 2 files"):
                 await asking
         assert (project / "a.pup").read_text() == "let knot = 1\n"
-        assert kit.changes == []
+        assert context.changes == []
 
     async def test_when_one_file_cannot_be_written_none_is_changed(self, project: Path) -> None:
         async def meddle(need: Need) -> None:
             if need.action == "edit":
                 (project / "b.pup").write_text("use knot, said somebody else\n")
 
-        kit = OpenKit(project, on_permit=meddle)
-        async with open_stage(project, kit=kit) as stage:
+        context = OpenToolContext(project, on_permit=meddle)
+        async with open_stage(project, context=context) as stage:
             asking, puppet, request = await self.start(stage)
             puppet.answer(request, self.edit(stage))
             with pytest.raises(ToolError, match=r"Someone else just changed b\.pup"):
                 await asking
         assert (project / "a.pup").read_text() == "let knot = 1\n"
         assert (project / "b.pup").read_text() == "use knot, said somebody else\n"
-        assert kit.changes == []
+        assert context.changes == []
 
     async def test_what_cannot_be_renamed_is_said(self, stage: Stage) -> None:
         asking, puppet, request = await self.start(stage)

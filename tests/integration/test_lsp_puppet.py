@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from lsp_puppet import CAPABLE, QUICK, Puppet, Stage, ask, open_stage, place
 
-from longboat.tools.kit import ToolError
-from longboat.tools.lsp.berth import ServerState
-from longboat.tools.lsp.servers import LanguageServers
-from longboat.tools.references import ReferencesTool
-from longboat.tools.rename import RenameTool
-from longboat.tools.symbols import SymbolsTool
+from longboat.tools.context import ToolError
+from longboat.tools.lsp.client.servers import LanguageServers
+from longboat.tools.lsp.client.slot import ServerState
+from longboat.tools.lsp.references import ReferencesTool
+from longboat.tools.lsp.rename import RenameTool
+from longboat.tools.lsp.symbols import SymbolsTool
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ class TestAServerThatBehaves:
         puppet.answer(request, [place(stage.directory / "a.pup", 0, 4, 8)])
         assert (await asking).content.startswith("a.pup:1\n")
         assert stage.states == [ServerState.STARTING, ServerState.READY]
-        assert [need.action for need in stage.kit.needs] == ["read"]
+        assert [need.action for need in stage.context.needs] == ["read"]
 
     async def test_several_questions_share_one_start(self, stage: Stage) -> None:
         asking = [ask(stage), ask(stage, ReferencesTool(stage.servers), path="a.pup", symbol="knot")]

@@ -11,8 +11,8 @@ import pytest
 import uvloop
 from mcp_scene import Scene, is_alive, looked_for, old, opened, pid_in, stdio
 
-from longboat.testing.kit import OpenKit
-from longboat.tools.kit import ToolError
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.context import ToolError
 from longboat.tools.mcp import McpArgument, McpPrompt, McpServers, Phase
 from longboat.tools.mcp.server import Patience
 
@@ -41,11 +41,11 @@ async def test_nothing_starts_before_somebody_asks(tmp_path: Path) -> None:
 async def test_a_person_sees_the_call_and_its_arguments_before_it_is_made(tmp_path: Path) -> None:
     async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
         await scene.use("mcp__t__echo", text="hello")
-        (need,) = scene.kit.needs
+        (need,) = scene.context.needs
         assert (need.tool, need.action, need.argument) == ("mcp__t__echo", "call", '{"text":"hello"}')
         assert need.title == "Call echo of the MCP server t"
         assert json.loads(need.detail) == {"text": "hello"}
-        scene.kit = OpenKit(tmp_path, refuse=lambda _: True)
+        scene.context = OpenToolContext(tmp_path, refuse=lambda _: True)
         with pytest.raises(ToolError, match="Not allowed"):
             await scene.use("mcp__t__hang")
         assert not (tmp_path / "hanging").exists()
@@ -81,12 +81,12 @@ async def test_a_canceled_call_is_canceled_at_the_server_at_once(tmp_path: Path)
     async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
         call = asyncio.create_task(scene.use("mcp__t__hang"))
         await looked_for((tmp_path / "hanging").exists)
-        await looked_for(lambda: scene.kit.outputs)
+        await looked_for(lambda: scene.context.outputs)
         call.cancel()
         await asyncio.wait({call}, timeout=0.5)
         assert call.cancelled()
         await looked_for((tmp_path / "canceled").exists)
-        assert "".join(scene.kit.outputs) == "hanging\n"
+        assert "".join(scene.context.outputs) == "hanging\n"
         assert await scene.use("mcp__t__echo", text="still here") == "still here"
 
 
@@ -95,7 +95,7 @@ async def test_a_server_that_does_not_read_holds_up_no_cancel(tmp_path: Path) ->
     async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
         os.kill(pid_in(tmp_path), 19)  # SIGSTOP: it takes nothing from its input any more
         calls = [asyncio.create_task(scene.use("mcp__t__echo", text="x" * 100_000)) for _ in range(10)]
-        await looked_for(lambda: len(scene.kit.needs) == 10)
+        await looked_for(lambda: len(scene.context.needs) == 10)
         began = time.monotonic()
         for call in calls:
             call.cancel()
@@ -205,10 +205,10 @@ async def test_prompts_and_resources_are_listed_and_read(tmp_path: Path) -> None
         assert await scene.use("mcp_resource") == (
             "[t] memo://today memo (text/plain): What is on today.\n[t] memo://day/{day} memo_of (text/plain)"
         )
-        assert scene.kit.needs == []
+        assert scene.context.needs == []
         assert await scene.use("mcp_resource", uri="memo://today") == "buy rope"
         assert await scene.use("mcp_resource", server="t", uri="memo://day/friday") == "nothing on friday"
-        assert [(need.tool, need.action, need.argument) for need in scene.kit.needs] == [
+        assert [(need.tool, need.action, need.argument) for need in scene.context.needs] == [
             ("mcp_resource", "read", "t memo://today"),
             ("mcp_resource", "read", "t memo://day/friday"),
         ]

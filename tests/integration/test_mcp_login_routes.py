@@ -146,8 +146,8 @@ async def test_the_workspace_stays_open_while_a_person_logs_in(tmp_path: Path, g
     async with served_with(tmp_path, mcp, create_hold_s=0.05, detach_grace_s=0) as (served, base):
         page = (await login(served, base)).json()["authorization_url"]
         workspace = await served.serving.app.workspace(base.rpartition("/")[2])
-        workspace.audience.claims.hold()
-        await looked_for(lambda: not workspace.audience.claims.held)
+        workspace.presence.claims.hold()
+        await looked_for(lambda: not workspace.presence.claims.held)
         assert not workspace.closing
         assert (await login(served, base, redirect_url=await browse(page))).json()["phase"] == "ready"
         await looked_for(lambda: workspace.closing)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mcp_scene import Scene, free_port, looked_for, opened, pid_in, running
 
-from longboat.tools.kit import ToolError
+from longboat.tools.context import ToolError
 from longboat.tools.mcp import Phase
 from longboat.tools.mcp.server import Patience
 

@@ -10,8 +10,8 @@ import pytest
 
 from longboat.config.load import user_config_file
 from longboat.errors import ConfigInvalid, ModelError
-from longboat.models.seam import Finished, Model, ModelRequest, StopReason, TextDelta
-from longboat.runtime.models import ModelDesk
+from longboat.models.protocol import Finished, Model, ModelRequest, StopReason, TextDelta
+from longboat.runtime.workspace.models import ModelPool
 
 ANSWER = [
     b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n',
@@ -78,12 +78,12 @@ async def provider() -> AsyncIterator[Provider]:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, provider: Provider) -> AsyncIterator[ModelDesk]:
+async def desk(tmp_path: Path, provider: Provider) -> AsyncIterator[ModelPool]:
     section = {"type": "openai-compatible", "base_url": provider.url, "models": [{"id": "m"}]}
     user = user_config_file(os.environ, Path.home())
     user.parent.mkdir(parents=True)
     user.write_text(json.dumps({"providers": {"mine": section}}))
-    async with ModelDesk(tmp_path / "data") as opened:
+    async with ModelPool(tmp_path / "data") as opened:
         yield opened
 
 
@@ -102,7 +102,7 @@ async def ask(model: Model) -> list[object]:
 WHOLE = [TextDelta("a"), Finished(StopReason.END_TURN)]
 
 
-async def test_edits_leave_no_connection_behind(tmp_path: Path, provider: Provider, desk: ModelDesk) -> None:
+async def test_edits_leave_no_connection_behind(tmp_path: Path, provider: Provider, desk: ModelPool) -> None:
     for edit in range(10):
         project = write(tmp_path / "project", edit)
         model = await desk.model(project, None, "large")
@@ -114,7 +114,7 @@ async def test_edits_leave_no_connection_behind(tmp_path: Path, provider: Provid
 
 
 async def test_an_edit_leaves_an_open_stream_alone_and_closes_it_after_its_end(
-    tmp_path: Path, provider: Provider, desk: ModelDesk
+    tmp_path: Path, provider: Provider, desk: ModelPool
 ) -> None:
     project = write(tmp_path / "project", 1)
     old = await desk.model(project, None, "large")
@@ -133,7 +133,7 @@ async def test_an_edit_leaves_an_open_stream_alone_and_closes_it_after_its_end(
 
 
 async def test_a_turn_that_began_before_an_edit_goes_on_with_its_model(
-    tmp_path: Path, provider: Provider, desk: ModelDesk
+    tmp_path: Path, provider: Provider, desk: ModelPool
 ) -> None:
     project = write(tmp_path / "project", 1)
     old = await desk.model(project, None, "large")
@@ -147,7 +147,7 @@ async def test_a_turn_that_began_before_an_edit_goes_on_with_its_model(
 
 
 async def test_a_stream_that_is_left_early_closes_an_old_model_too(
-    tmp_path: Path, provider: Provider, desk: ModelDesk
+    tmp_path: Path, provider: Provider, desk: ModelPool
 ) -> None:
     project = write(tmp_path / "project", 1)
     old = await desk.model(project, None, "large")
@@ -162,7 +162,7 @@ async def test_a_stream_that_is_left_early_closes_an_old_model_too(
 
 
 async def test_an_edit_in_one_project_does_not_touch_another_of_the_same_configuration(
-    tmp_path: Path, provider: Provider, desk: ModelDesk
+    tmp_path: Path, provider: Provider, desk: ModelPool
 ) -> None:
     one, two = (write(tmp_path / name, 1) for name in ("one", "two"))
     shared = await desk.model(one, None, "large")
@@ -178,7 +178,7 @@ async def test_an_edit_in_one_project_does_not_touch_another_of_the_same_configu
 
 
 async def test_a_configuration_that_names_no_model_retires_the_old_ones_too(
-    tmp_path: Path, provider: Provider, desk: ModelDesk
+    tmp_path: Path, provider: Provider, desk: ModelPool
 ) -> None:
     project = write(tmp_path / "project", 1)
     assert await ask(await desk.model(project, None, "large")) == WHOLE
@@ -188,7 +188,7 @@ async def test_a_configuration_that_names_no_model_retires_the_old_ones_too(
     await provider.wait_open(0)
 
 
-async def test_a_wrong_configuration_is_told_again_and_again_without_growing(tmp_path: Path, desk: ModelDesk) -> None:
+async def test_a_wrong_configuration_is_told_again_and_again_without_growing(tmp_path: Path, desk: ModelPool) -> None:
     (tmp_path / "longboat.json").write_text("{")
 
     def frames() -> int:

@@ -14,7 +14,7 @@ from mcp_scene import looked_for, stdio
 from scenario import PLAIN, Parts, Scene, all_gone, call, is_alive, open_scenario
 
 from longboat.testing import Gate, Pause, Say, ScriptedModel, ScriptedTool
-from longboat.tools.seam import ToolCall
+from longboat.tools.protocol import ToolCall
 from longboat.wire.asks import AskState
 from longboat.wire.models import Outcome
 
@@ -49,7 +49,7 @@ async def test_in_bash_the_whole_family_of_a_shell_that_ignores_term_is_gone_wit
         assert time.monotonic() - asked_at < GONE_S
         assert complete.outcome is Outcome.CANCELED
         assert "ready" in scene.results()[0].content, "what was shown stays"
-        assert scene.workspace.bench.jobs_shown() == ()
+        assert scene.workspace.tools.jobs_shown() == ()
         await scene.canceled_once()
 
 

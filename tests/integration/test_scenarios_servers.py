@@ -89,7 +89,7 @@ async def test_two_workspaces_share_no_job_no_server_no_grant_and_no_event(tmp_p
     async with open_scenario(tmp_path, model, config={"mcp": {"test": stdio(left)}}, detach_grace_s=0.0) as one:
         for text in ("serve", "echo"):
             await one.turn(text, text)
-        (job,) = one.workspace.bench.jobs_shown()
+        (job,) = one.workspace.tools.jobs_shown()
         pid = int(
             next(part.content for part in one.results() if "running in the background" in part.content).split()[0]
         )
@@ -97,7 +97,7 @@ async def test_two_workspaces_share_no_job_no_server_no_grant_and_no_event(tmp_p
         async with neighbour(one, tmp_path / "second", {"mcp": {"test": stdio(right)}}) as two:
             await two.turn("jobs", "jobs")
             assert job.id not in two.results()[-1].content
-            assert two.workspace.bench.jobs_shown() == ()
+            assert two.workspace.tools.jobs_shown() == ()
             await two.turn("echo", "echo")
             pids = [int((notes / "pid").read_text()) for notes in (left, right)]
             assert pids[0] != pids[1]
@@ -129,7 +129,7 @@ async def test_a_workspace_that_is_opened_again_while_it_closes_keeps_what_it_th
         await scene.turn("serve", "r1")
         app, closing = scene.boat.app, scene.workspace
         for client in ("watcher", "other"):
-            await closing.audience.release(client)
+            await closing.presence.release(client)
         await looked_for(lambda: closing.closing)
         again, _ = await app.join(str(scene.path), None)
         assert again is not closing
@@ -139,7 +139,7 @@ async def test_a_workspace_that_is_opened_again_while_it_closes_keeps_what_it_th
             await boat.completed("r2")
             old, new = (int(part.content.split()[0]) for part in scene_results(await boat.messages()))
             assert (is_alive(old), is_alive(new)) == (False, True)
-            (job,) = again.bench.jobs_shown()
+            (job,) = again.tools.jobs_shown()
             assert job.state == "running"
     await all_gone([new], within_s=2)
 

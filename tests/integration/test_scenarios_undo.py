@@ -15,8 +15,8 @@ from scenario import Parts, call, open_scenario
 
 from longboat.errors import NothingToUndo, UndoConflict
 from longboat.testing import Say, ScriptedModel
-from longboat.tools.files import REPLACING
-from longboat.tools.restore import Restore, content_of, put_back
+from longboat.tools.files.file_io import REPLACING
+from longboat.tools.files.restore import Restore, content_of, put_back
 from longboat.wire.models import Outcome
 from longboat.wire.requests import CreateSession
 
@@ -303,7 +303,7 @@ async def test_a_crash_right_before_a_change_leaves_nothing_to_undo(tmp_path: Pa
             await scene.start("edit")
             await _about_to_replace(scene.path)
             async with restarted(scene.boat, ScriptedModel([])) as again:
-                page = await again.workspace.sights.diff(session_id=again.session_id, run_id=None)
+                page = await again.workspace.browse.diff(session_id=again.session_id, run_id=None)
                 assert page.items == ()
                 assert (await again.workspace.undo_turn(again.session_id)).files == ()
                 assert scene.watcher.of("file") == []

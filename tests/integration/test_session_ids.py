@@ -9,7 +9,6 @@ from boat import launch
 from server_harness import refusal, serve_in
 
 from longboat.client import Client, SyncClient
-from longboat.runtime.founding import found
 from longboat.testing import ScriptedModel
 from longboat.wire.requests import CreateSession
 
@@ -54,7 +53,7 @@ async def test_what_is_no_id_or_a_name_of_a_route_is_refused(tmp_path: Path, wro
 async def test_two_who_ask_for_one_id_at_once_get_one_session_and_one_event(tmp_path: Path) -> None:
     async with launch(tmp_path, ScriptedModel([])) as boat:
         wanted = CreateSession(session_id="mine")
-        both = await asyncio.gather(*(found(boat.workspace, wanted) for _ in range(2)))
+        both = await asyncio.gather(*(boat.workspace.open_session(wanted) for _ in range(2)))
         assert sorted(new for _, new in both) == [False, True]
         assert {session.id for session, _ in both} == {"mine"}
         last = await boat.workspace.create_session(CreateSession())

@@ -12,8 +12,8 @@ import pytest
 from boat import Boat, launch
 
 from longboat.errors import BadInput, RunNotFound, SessionNotFound
-from longboat.runtime.netting import Stretch, net, unified
-from longboat.runtime.sights import MAX_ENTRIES, best_of
+from longboat.runtime.archive.net_changes import Stretch, net, unified
+from longboat.runtime.workspace.browse import MAX_ENTRIES, best_of
 from longboat.testing import CallTool, Say, ScriptedModel
 from longboat.wire.events import Change
 from longboat.wire.listings import FileKind
@@ -39,19 +39,19 @@ def make_tree(root: Path) -> None:
 async def test_a_directory_is_listed_without_what_git_ignores(tmp_path: Path) -> None:
     async with launch(tmp_path, ScriptedModel()) as boat:
         make_tree(boat.workspace.directory)
-        page = await boat.workspace.sights.files(".", everything=False)
+        page = await boat.workspace.browse.files(".", everything=False)
         assert (page.path, page.complete) == (".", True)
         assert [(item.path, item.kind) for item in page.items] == [
             ("away", FileKind.LINK),
             ("longboat.json", FileKind.FILE),
             ("src", FileKind.DIRECTORY),
         ]
-        below = await boat.workspace.sights.files("src", everything=False)
+        below = await boat.workspace.browse.files("src", everything=False)
         assert [(item.name, item.path, item.size) for item in below.items] == [
             ("domain.py", "src/domain.py", 0),
             ("main.py", "src/main.py", 6),
         ]
-        everything = await boat.workspace.sights.files(".", everything=True)
+        everything = await boat.workspace.browse.files(".", everything=True)
         assert {".gitignore", "build"} <= {item.name for item in everything.items}
 
 
@@ -61,7 +61,7 @@ async def test_a_large_directory_is_cut_and_says_so(tmp_path: Path) -> None:
         many.mkdir()
         for number in range(MAX_ENTRIES + 1):
             (many / f"{number:05}").touch()
-        page = await boat.workspace.sights.files("many", everything=False)
+        page = await boat.workspace.browse.files("many", everything=False)
         assert (len(page.items), page.complete) == (MAX_ENTRIES, False)
 
 
@@ -83,18 +83,18 @@ async def test_nothing_but_a_directory_of_the_workspace_is_listed(tmp_path: Path
     async with launch(tmp_path, ScriptedModel()) as boat:
         make_tree(boat.workspace.directory)
         with pytest.raises(BadInput) as refused:
-            await boat.workspace.sights.files(path, everything=True)
+            await boat.workspace.browse.files(path, everything=True)
         assert refused.value.code == code
 
 
 async def test_names_are_found_by_a_part_and_by_their_letters_the_best_first(tmp_path: Path) -> None:
     async with launch(tmp_path, ScriptedModel()) as boat:
         make_tree(boat.workspace.directory)
-        found = await boat.workspace.sights.search("main", limit=10)
+        found = await boat.workspace.browse.search("main", limit=10)
         assert (found.items, found.complete) == (("src/main.py", "src/domain.py"), True)
-        assert (await boat.workspace.sights.search("SRCDPY", limit=10)).items == ("src/domain.py",)
-        assert (await boat.workspace.sights.search("out.o", limit=10)).items == ()
-        cut = await boat.workspace.sights.search("", limit=1)
+        assert (await boat.workspace.browse.search("SRCDPY", limit=10)).items == ("src/domain.py",)
+        assert (await boat.workspace.browse.search("out.o", limit=10)).items == ()
+        cut = await boat.workspace.browse.search("", limit=1)
         assert (len(cut.items), cut.complete) == (1, False)
 
 
@@ -134,12 +134,12 @@ def editing() -> ScriptedModel:
 async def test_the_diff_of_a_session_draws_the_changes_of_a_file_together_and_git_takes_it(tmp_path: Path) -> None:
     async with launch(tmp_path, editing()) as boat:
         source = await changed(boat)
-        page = await boat.workspace.sights.diff(session_id=boat.session_id, run_id=None)
+        page = await boat.workspace.browse.diff(session_id=boat.session_id, run_id=None)
         assert [(item.path, item.change, item.additions, item.deletions) for item in page.items] == [
             ("b.txt", Change.CREATED, 1, 0),
             ("a.txt", Change.UPDATED, 2, 2),
         ]
-        assert page == await boat.workspace.sights.diff(session_id=None, run_id="r1")
+        assert page == await boat.workspace.browse.diff(session_id=None, run_id="r1")
         source.write_text("one\ntwo\n")
         (source.parent / "b.txt").unlink()
         patch = "".join(item.diff for item in page.items)
@@ -153,25 +153,25 @@ async def test_what_was_undone_is_in_no_diff_any_more_and_redo_brings_it_back(tm
     """A4."""
     async with launch(tmp_path, editing()) as boat:
         await changed(boat)
-        before = await boat.workspace.sights.diff(session_id=boat.session_id, run_id=None)
+        before = await boat.workspace.browse.diff(session_id=boat.session_id, run_id=None)
         await boat.workspace.undo_turn(boat.session_id)
-        assert (await boat.workspace.sights.diff(session_id=boat.session_id, run_id=None)).items == ()
+        assert (await boat.workspace.browse.diff(session_id=boat.session_id, run_id=None)).items == ()
         await boat.workspace.redo_turn(boat.session_id)
-        assert await boat.workspace.sights.diff(session_id=boat.session_id, run_id=None) == before
+        assert await boat.workspace.browse.diff(session_id=boat.session_id, run_id=None) == before
         await boat.workspace.undo_turn(boat.session_id)
         await boat.submit("something else", "r2")
         await boat.completed("r2")
-        assert (await boat.workspace.sights.diff(session_id=boat.session_id, run_id=None)).items == ()
+        assert (await boat.workspace.browse.diff(session_id=boat.session_id, run_id=None)).items == ()
 
 
 async def test_a_diff_of_nothing_is_refused(tmp_path: Path) -> None:
     async with launch(tmp_path, ScriptedModel()) as boat:
         with pytest.raises(BadInput):
-            await boat.workspace.sights.diff(session_id=None, run_id=None)
+            await boat.workspace.browse.diff(session_id=None, run_id=None)
         with pytest.raises(SessionNotFound):
-            await boat.workspace.sights.diff(session_id="nope", run_id=None)
+            await boat.workspace.browse.diff(session_id="nope", run_id=None)
         with pytest.raises(RunNotFound):
-            await boat.workspace.sights.diff(session_id=None, run_id="nope")
+            await boat.workspace.browse.diff(session_id=None, run_id="nope")
 
 
 def test_a_change_by_somebody_else_in_between_is_not_taken_for_ours() -> None:

@@ -11,7 +11,7 @@ from boat import Boat, Watcher, launch, watch
 from mirror import Mirror, check_places, number_of, states
 from voyage import draw, launch_busy, logged, voyage
 
-from longboat.store.sqlite import SqliteStore
+from longboat.store.sqlite.store import SqliteStore
 from longboat.testing import Gate, Pause, Say, ScriptedModel, Use
 from longboat.wire.models import Usage
 from longboat.wire.requests import CreateSession, UpdateSession
@@ -77,7 +77,7 @@ async def test_a_client_that_follows_from_its_snapshot_ends_with_what_the_store_
 async def test_a_snapshot_of_one_session_has_it_however_old_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longboat.runtime.hub.SNAPSHOT_SESSIONS", 2)
+    monkeypatch.setattr("longboat.runtime.workspace.hub.SNAPSHOT_SESSIONS", 2)
     async with launch(tmp_path, ScriptedModel.echo()) as boat:
         newer = [(await boat.workspace.create_session(CreateSession())).id for _ in range(2)]
         async with watch(boat.workspace, session_id=boat.session_id) as one, watch(boat.workspace) as everything:
@@ -100,7 +100,7 @@ async def test_a_rename_and_the_usage_of_a_step_that_meet_are_both_told(tmp_path
         renaming = asyncio.create_task(boat.workspace.update_session(boat.session_id, UpdateSession(title="new")))
         await writer.reached()
         gate.open()
-        await asyncio.wait([boat.actor._turn._task])  # type: ignore[union-attr]
+        await asyncio.wait([boat.actor._loop.turn._task])  # type: ignore[union-attr]
         writer.open()
         await renaming
         await boat.completed("r1")

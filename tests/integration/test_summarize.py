@@ -10,7 +10,7 @@ from crash import RESUME, check_log, restarted
 from longboat.core.history import SUMMARY_LEAD
 from longboat.core.prompts import SUMMARIZE
 from longboat.errors import RunIdTaken, RunNotEditable, SessionNotFound
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.testing import Gate, Pause, Say, ScriptedModel
 from longboat.testing.scripted import last_prompt
 from longboat.wire.models import Outcome

@@ -9,7 +9,7 @@ from checks import check_ends, check_requests, locked_store
 from longboat.core.history import SUMMARY_LEAD
 from longboat.core.prompts import SUMMARIZE
 from longboat.errors import ModelError, TooLate
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.testing import CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Use
 from longboat.testing.scripted import last_prompt
 from longboat.wire.events import Change
@@ -240,7 +240,7 @@ async def test_a_cancel_as_the_summary_is_being_written_leaves_memory_and_disk_a
     async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as boat:
         await boat.submit("go", "r1")
         await gate.reached()
-        turn = boat.actor._turn
+        turn = boat.actor._loop.turn
         assert turn is not None
         await turn._outbox.flush()
         with locked_store(boat):
@@ -251,7 +251,7 @@ async def test_a_cancel_as_the_summary_is_being_written_leaves_memory_and_disk_a
         rows = await boat.app._store.read(
             lambda reader: reader.fetch("session_by_id", session_id=boat.session_id, workspace_id=boat.workspace.id)
         )
-        assert rows[0]["summary_seq"] == boat.actor.summary_seq > 0
+        assert rows[0]["summary_seq"] == boat.actor.live.summary_seq > 0
         await boat.submit("next", "r2")
         assert (await boat.completed("r2")).text == "next"
         assert first_text(model.requests[2]).startswith(SUMMARY_LEAD + "Sum.")

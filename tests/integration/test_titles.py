@@ -10,7 +10,7 @@ from checks import check_ends
 
 from longboat.core.prompts import TITLE_SYSTEM
 from longboat.errors import ModelError
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.testing import Fail, Gate, Hang, Pause, Say, ScriptedModel, Step, Think, Use
 from longboat.wire.models import Attachment, Outcome, Usage
 from longboat.wire.requests import CreateSession, UpdateSession
@@ -35,7 +35,7 @@ def asked(model: ScriptedModel) -> int:
 
 async def found(boat: Boat) -> None:
     """Wait until no title is being looked for."""
-    searching = [task for task in boat.workspace.tasks._tasks if task.get_name().startswith("title")]
+    searching = [task for task in boat.workspace.services.tasks._tasks if task.get_name().startswith("title")]
     if searching:
         await asyncio.wait(searching)
 

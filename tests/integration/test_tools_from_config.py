@@ -17,7 +17,7 @@ import pytest
 from scenario import call, open_scenario
 
 from longboat.testing import Say
-from longboat.tools import landlock, seccomp
+from longboat.tools.sandbox import landlock, seccomp
 from longboat.wire.asks import PermissionAnswer
 from longboat.wire.models import Outcome
 from parts import how
@@ -174,7 +174,7 @@ async def test_a_required_sandbox_that_is_not_there_refuses_and_says_what_to_do(
     for name in ("git", "bash", "touch"):
         (tools / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(tools))
-    monkeypatch.setattr("longboat.tools.landlock.version", lambda: 0)
+    monkeypatch.setattr("longboat.tools.sandbox.landlock.version", lambda: 0)
     steps: list[list[Any]] = [[call("bash", command="touch made")], [Say("No.")]]
     for mode in ("required", "auto"):
         place = tmp_path / mode
@@ -207,7 +207,7 @@ async def test_a_run_that_asks_nobody_says_at_its_start_that_there_is_no_box(
     for name in ("bash", "git"):  # and no bwrap
         (programs / name).symlink_to(shutil.which(name) or name)
     monkeypatch.setenv("PATH", str(programs))
-    monkeypatch.setattr("longboat.tools.landlock.version", lambda: 0)
+    monkeypatch.setattr("longboat.tools.sandbox.landlock.version", lambda: 0)
     async with open_scenario(tmp_path, [[Say("done")]], config={"sandbox": sandbox}) as scene:
         await scene.turn("look", ask=ask)
         notices = [event.message for event in scene.watcher.of("agent_event") if event.type == "notice"]

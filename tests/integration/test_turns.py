@@ -11,7 +11,7 @@ from checks import check_ends, check_requests, finish_of
 
 from longboat.core.turn import LOOP_REPEATS
 from longboat.errors import ModelError
-from longboat.models.seam import StopReason
+from longboat.models.protocol import StopReason
 from longboat.testing import (
     Break,
     CallTool,
@@ -26,7 +26,7 @@ from longboat.testing import (
     Think,
     Use,
 )
-from longboat.tools.seam import ToolCall, ToolResult
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.wire.models import (
     AgentEvent,
     AgentEventType,
@@ -193,7 +193,7 @@ async def test_a_turn_that_cannot_be_closed_still_ends(
     model = ScriptedModel([[Say("a")], [Say("b")]])
     async with launch(tmp_path, model) as boat:
         with monkeypatch.context() as patch:
-            patch.setattr("longboat.runtime.turn.close_turn", lambda *args, **kwargs: 1 / 0)
+            patch.setattr("longboat.runtime.turn.turn.close_turn", lambda *args, **kwargs: 1 / 0)
             await boat.submit("go", "r1")
             complete = await boat.completed("r1")
         assert complete.outcome is Outcome.ERROR

@@ -9,7 +9,7 @@ from boat import launch
 from checks import check_ends, full_disk, locked_store
 
 from longboat.errors import StoreUnavailable
-from longboat.runtime.outbox import ROOM_CHARACTERS
+from longboat.runtime.turn.outbox import ROOM_CHARACTERS
 from longboat.store.protocol import Unit
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Use
 from longboat.wire.asks import AskState
@@ -19,9 +19,9 @@ from longboat.wire.models import Delivery, Outcome, RunState, Usage
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that failed is tried again soon."""
-    monkeypatch.setattr("longboat.runtime.session.RETRY_S", 0.01)
-    monkeypatch.setattr("longboat.runtime.insistence.RETRY_S", 0.01)
-    monkeypatch.setattr("longboat.runtime.outbox.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.session.actor.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.turn.outbox.RETRY_S", 0.01)
 
 
 @pytest.mark.usefixtures("quick")
@@ -71,7 +71,7 @@ async def test_a_canceled_run_whose_end_cannot_be_written_ends_once_it_can(tmp_p
         boat.actor._mailbox.post(fail)
         shut.open()
         assert (await cancel).cancel_requested
-        turn = boat.actor._turn
+        turn = boat.actor._loop.turn
         assert turn is not None
         await asyncio.wait([turn._task])
         for _ in range(3):
@@ -104,7 +104,7 @@ async def test_a_model_is_held_back_while_the_store_fails(tmp_path: Path) -> Non
         await boat.watcher.until(lambda event: event.type == "message_delta")
         with locked_store(boat):
             begun.open()
-            outbox = boat.actor._turn._outbox  # type: ignore[union-attr]
+            outbox = boat.actor._loop.turn._outbox  # type: ignore[union-attr]
             for _ in range(5):
                 await outbox._settling()  # one more attempt was refused
             assert sum(gate.is_reached for gate in gates) < 10

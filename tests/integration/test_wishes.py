@@ -7,7 +7,7 @@ from typing import Any
 
 from boat import launch
 
-from longboat.models.seam import Abilities
+from longboat.models.protocol import Abilities
 from longboat.testing import CallTool, Say, ScriptedModel
 from longboat.wire.models import Message, Outcome, Role, ToolResultPart
 

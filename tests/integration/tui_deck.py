@@ -18,7 +18,7 @@ from tui_terminal import Terminal, in_terminal
 
 from longboat.client import Client
 from longboat.config.settings import ServerSection
-from longboat.models.seam import Model
+from longboat.models.protocol import Model
 from longboat.runtime.app import App, open_app
 from longboat.server.asgi import build_asgi
 from longboat.server.embedded import open_http

@@ -7,7 +7,7 @@ from pathlib import Path
 from boat import Boat, Watcher, launch
 from mirror import frames_in
 
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.store.protocol import Store, Unit
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Think, Use
 from longboat.testing.scripted import last_prompt

@@ -16,17 +16,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from longboat.testing.kit import OpenKit
-from longboat.tools import job, keeping
-from longboat.tools.bash import BashTool
-from longboat.tools.jobs import Jobs
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.process import job, supervisor_client
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
 
 PATIENCE_S = 20
 STRIDE = 2
 """Lines between two kills: each costs a keeper's start."""
 PR_SET_CHILD_SUBREAPER = 36
 REACHED, NOT_REACHED = 0, 3
-STARTING = (keeping.__file__, job.__file__)
+STARTING = (supervisor_client.__file__, job.__file__)
 
 
 def main(mode: str, directory: str, command: str) -> int:
@@ -56,14 +56,14 @@ def in_child(directory: Path, command: str, *, kill_at: int | None) -> int:
 
 
 async def serve(directory: Path, command: str, kill_at: int | None) -> None:
-    jobs, kit = Jobs(directory / "scratch"), OpenKit(directory)
+    jobs, context = Jobs(directory / "scratch"), OpenToolContext(directory)
     if kill_at is None:
-        await kit.use(BashTool(jobs), command=command)
+        await context.use(BashTool(jobs), command=command)
         while jobs._tasks:
             await asyncio.wait(jobs._tasks)
         os._exit(REACHED)
     sys.settrace(dying_at(kill_at))
-    await kit.use(BashTool(jobs), command=command, run_in_background=True)
+    await context.use(BashTool(jobs), command=command, run_in_background=True)
 
 
 def dying_at(left: int) -> Any:

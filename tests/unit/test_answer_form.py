@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from longboat.errors import BadInput, ModelError
-from longboat.runtime.answer_form import MAX_REPAIRS, AnswerForm, check_schema
-from longboat.runtime.intake import take_in
+from longboat.runtime.session.submit import run_from_prompt
+from longboat.runtime.turn.answer_schema import MAX_REPAIRS, AnswerSchema, check_schema
 from longboat.wire.models import Delivery
 from longboat.wire.requests import Submit
 
@@ -27,7 +27,7 @@ SCHEMA = {
     ],
 )
 async def test_the_json_of_an_answer_is_found(said: str):
-    form = AnswerForm(SCHEMA)
+    form = AnswerSchema(SCHEMA)
     assert await form.complaint(said) is None
     assert form.answer == '{"name": "aa"}'
 
@@ -42,7 +42,7 @@ async def test_the_json_of_an_answer_is_found(said: str):
     ],
 )
 async def test_what_is_wrong_is_told_to_the_model_and_at_last_to_the_person(said: str, told: str):
-    form = AnswerForm(SCHEMA)
+    form = AnswerSchema(SCHEMA)
     for _ in range(MAX_REPAIRS):
         assert told in (await form.complaint(said) or "")
     with pytest.raises(ModelError, match="Tried 3 times") as caught:
@@ -51,21 +51,21 @@ async def test_what_is_wrong_is_told_to_the_model_and_at_last_to_the_person(said
 
 
 async def test_a_pattern_that_backtracks_for_ever_elsewhere_is_just_a_pattern_here():
-    assert "at name" in (await AnswerForm(SCHEMA).complaint('{"name": "' + "a" * 5000 + 'b"}') or "")
+    assert "at name" in (await AnswerSchema(SCHEMA).complaint('{"name": "' + "a" * 5000 + 'b"}') or "")
 
 
 async def test_a_fence_that_never_closes_is_no_work():
     """Linear: a model that runs on in newlines would stop the server."""
-    assert "It is not JSON" in (await AnswerForm(SCHEMA).complaint("```json" + "\n" * 200_000) or "")
+    assert "It is not JSON" in (await AnswerSchema(SCHEMA).complaint("```json" + "\n" * 200_000) or "")
 
 
 async def test_a_schema_that_asks_for_endless_work_ends_the_run_and_nothing_else(monkeypatch: pytest.MonkeyPatch):
     """Promise 5: two to the fortieth branches, in a process that may be ended."""
-    monkeypatch.setattr("longboat.runtime.answer_form.CHECK_S", 0.5)
+    monkeypatch.setattr("longboat.runtime.turn.answer_schema.CHECK_S", 0.5)
     definitions: dict[str, Any] = {"s0": {"type": "null"}}
     for level in range(40):
         definitions[f"s{level + 1}"] = {"anyOf": [{"$ref": f"#/$defs/s{level}"}, {"$ref": f"#/$defs/s{level}"}]}
-    form = AnswerForm({"$defs": definitions, "$ref": "#/$defs/s40"})
+    form = AnswerSchema({"$defs": definitions, "$ref": "#/$defs/s40"})
     with pytest.raises(ModelError) as caught:
         await form.complaint("1")
     assert caught.value.code == "schema_too_complex"
@@ -87,12 +87,12 @@ def test_a_schema_that_cannot_be_used_is_refused_with_the_prompt(schema: dict[st
         check_schema(schema)
     assert caught.value.code == "bad_schema"
     with pytest.raises(BadInput):
-        take_in(Submit(session_id="s", prompt="hi", schema=schema))
+        run_from_prompt(Submit(session_id="s", prompt="hi", schema=schema))
 
 
 def test_a_prompt_with_a_schema_has_a_turn_of_its_own():
-    record = take_in(Submit(session_id="s", prompt="hi", schema=SCHEMA, effort="low"))
+    record = run_from_prompt(Submit(session_id="s", prompt="hi", schema=SCHEMA, effort="low"))
     assert record.run.delivery is Delivery.QUEUE
     assert (record.options.schema, record.options.effort) == (SCHEMA, "low")
     with pytest.raises(BadInput, match="Queue it"):
-        take_in(Submit(session_id="s", prompt="hi", schema=SCHEMA, delivery=Delivery.STEER))
+        run_from_prompt(Submit(session_id="s", prompt="hi", schema=SCHEMA, delivery=Delivery.STEER))

@@ -1,6 +1,6 @@
 """What was asked in a turn, as hooks and summaries are told of it (A5, A7)."""
 
-from longboat.core.asked import Asked
+from longboat.core.turn import Asked
 
 
 def test_each_prompt_is_told_once_and_only_the_first_began_the_turn() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from longboat.cli import doctor
 from longboat.cli.doctor import Finding, Verdict, examine
-from longboat.tools import wall
+from longboat.tools.sandbox import wall
 
 
 def data(home: Path, monkeypatch: pytest.MonkeyPatch) -> Finding:
@@ -30,11 +30,11 @@ def wall_told(directory: Path) -> Finding:
 
 
 def test_what_holds_commands_that_run_unasked_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longboat.tools.landlock.version", lambda: 1)
-    monkeypatch.setattr("longboat.tools.seccomp.read_only", lambda *, signals: b"a filter")
+    monkeypatch.setattr("longboat.tools.sandbox.landlock.version", lambda: 1)
+    monkeypatch.setattr("longboat.tools.sandbox.seccomp.read_only", lambda *, signals: b"a filter")
     told = wall_told(tmp_path)
     assert (told.verdict, told.detail) == (Verdict.OK, "commands that run unasked are read-only, enforced by Landlock")
-    monkeypatch.setattr("longboat.tools.landlock.version", lambda: 0)
+    monkeypatch.setattr("longboat.tools.sandbox.landlock.version", lambda: 0)
     monkeypatch.setattr(wall, "bubblewrap_lacks", lambda _: "bubblewrap (`bwrap`) is not installed")
     told = wall_told(tmp_path)
     assert told.verdict is Verdict.NOTE

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from longboat.errors import ModelError
-from longboat.models.seam import StopReason
+from longboat.models.protocol import StopReason
 from longboat.testing import (
     Break,
     CallTool,

@@ -6,8 +6,8 @@ import pytest
 import shell_attacks
 import shell_corpus
 
-from longboat.core.guarded import GUARDED, is_guarded, mentions_guarded, source_may_be_guarded
-from longboat.core.permissions import (
+from longboat.permissions.guarded_files import GUARDED, is_guarded, mentions_guarded, source_may_be_guarded
+from longboat.permissions.verdict import (
     Allow,
     Ask,
     Need,
@@ -19,7 +19,7 @@ from longboat.core.permissions import (
     parse_rules,
     parts_of,
 )
-from longboat.tools.shell_paths import look_up
+from longboat.tools.process.shell_paths import look_up
 
 DIRECTORY = "/w/p"
 FILES = (

@@ -11,8 +11,8 @@ import pytest
 from program_help import installed
 from test_option_tables import TABLES, dashed, with_optional_value, with_value, without_value
 
-from longboat.core.looking import FIND_BARE, FIND_VALUED, only_looks
-from longboat.core.shell import Command, Word
+from longboat.permissions.shell.harmless import FIND_BARE, FIND_VALUED, harmless_paths
+from longboat.permissions.shell.script import Command, Word
 
 WAITING = {("tail", "f"), ("tail", "F"), ("tail", "follow"), ("tail", "retry")}
 STARTED = """awk bash bzip2 cat compress dash diff ed emacs find gawk gpg gpg2 gpgsm gunzip gzip less lz4 man more nano
@@ -108,7 +108,7 @@ def test_no_harmless_option_writes_or_runs_anything(command: str, bench: Bench) 
         operands = ("HEAD",)
     before = bench.traces()
     for argv in forms(command, operands):
-        assert only_looks(Command(tuple(map(Word, argv)))) is not None, argv
+        assert harmless_paths(Command(tuple(map(Word, argv)))) is not None, argv
         bench.run(argv)
 
     assert bench.traces() == before
@@ -145,4 +145,4 @@ def test_the_bench_notices_what_writes_or_runs_d3(argv: list[str], tmp_path: Pat
     bench.run(argv)
 
     assert bench.traces() != before
-    assert only_looks(Command(tuple(map(Word, argv)))) is None
+    assert harmless_paths(Command(tuple(map(Word, argv)))) is None

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from hostile_paths import PATHS, make_obstacles
-from longboat.testing.kit import KitTool, OpenKit
-from longboat.tools.bash import BashTool
-from longboat.tools.edit import EditTool
-from longboat.tools.glob import GlobTool
-from longboat.tools.grep import GrepTool
-from longboat.tools.jobs import Jobs
-from longboat.tools.kit import ToolError
-from longboat.tools.ls import LsTool
-from longboat.tools.lsp.spot import open_source
-from longboat.tools.multiedit import MultieditTool
-from longboat.tools.view import ViewTool
-from longboat.tools.write import WriteTool
+from longboat.testing.tool_context import KitTool, OpenToolContext
+from longboat.tools.context import ToolError
+from longboat.tools.files.edit import EditTool
+from longboat.tools.files.ls import LsTool
+from longboat.tools.files.multiedit import MultieditTool
+from longboat.tools.files.view import ViewTool
+from longboat.tools.files.write import WriteTool
+from longboat.tools.lsp.client.symbol_location import open_source
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.search.glob import GlobTool
+from longboat.tools.search.grep import GrepTool
 
 EDIT = {"old_text": "text", "new_text": "other"}
 CALLS: dict[str, tuple[type[KitTool], str, dict[str, Any]]] = {
@@ -35,11 +35,11 @@ CALLS: dict[str, tuple[type[KitTool], str, dict[str, Any]]] = {
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> OpenKit:
+def context(tmp_path: Path) -> OpenToolContext:
     directory = tmp_path / "work"
     directory.mkdir()
     make_obstacles(directory)
-    return OpenKit(directory)
+    return OpenToolContext(directory)
 
 
 @pytest.fixture
@@ -59,28 +59,28 @@ async def answer(call: Awaitable[object]) -> str:
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 @pytest.mark.parametrize(("tool", "name", "others"), CALLS.values(), ids=CALLS)
 async def test_every_tool_answers_or_refuses(
-    kit: OpenKit, tool: type[KitTool], name: str, others: dict[str, Any], path: str
+    context: OpenToolContext, tool: type[KitTool], name: str, others: dict[str, Any], path: str
 ) -> None:
-    assert 0 < len(await answer(kit.use(tool(), **{name: path}, **others))) < 10_000
+    assert 0 < len(await answer(context.use(tool(), **{name: path}, **others))) < 10_000
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
-async def test_bash_answers_or_refuses(kit: OpenKit, bash: BashTool, path: str) -> None:
-    assert await answer(kit.use(bash, command="true", cwd=path))
-    assert await answer(kit.use(bash, command=f"test -e '{path}'"))
+async def test_bash_answers_or_refuses(context: OpenToolContext, bash: BashTool, path: str) -> None:
+    assert await answer(context.use(bash, command="true", cwd=path))
+    assert await answer(context.use(bash, command=f"test -e '{path}'"))
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
-async def test_tools_that_ask_language_servers_answer_or_refuse(kit: OpenKit, path: str) -> None:
-    assert await answer(open_source(kit, "symbols", path))
+async def test_tools_that_ask_language_servers_answer_or_refuse(context: OpenToolContext, path: str) -> None:
+    assert await answer(open_source(context, "symbols", path))
 
 
 @pytest.mark.parametrize(
     "name", ["256 characters", "4,096 characters", "2,000 levels", "NUL", "through a loop of links"]
 )
-async def test_a_file_that_cannot_be_is_refused_before_anything_is_made(kit: OpenKit, name: str) -> None:
-    before = sorted(kit.directory.rglob("*"))
+async def test_a_file_that_cannot_be_is_refused_before_anything_is_made(context: OpenToolContext, name: str) -> None:
+    before = sorted(context.directory.rglob("*"))
     with pytest.raises(ToolError):
-        await kit.use(WriteTool(), path=PATHS[name], content="text")
-    assert sorted(kit.directory.rglob("*")) == before
-    assert kit.needs == [], "nobody is asked about it"
+        await context.use(WriteTool(), path=PATHS[name], content="text")
+    assert sorted(context.directory.rglob("*")) == before
+    assert context.needs == [], "nobody is asked about it"

@@ -10,7 +10,7 @@ from descriptors import none_left
 from longboat.errors import ModelError
 from longboat.models import weights
 from longboat.models.local import LocalModel
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 
 
 async def test_a_process_that_cannot_be_started_is_retryable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

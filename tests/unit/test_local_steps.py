@@ -5,10 +5,12 @@ import pytest
 
 from longboat.core.tool import ToolSpec
 from longboat.models.local_steps import Call, as_form, as_talk, offered, read_form
-from longboat.models.seam import ModelRequest
-from longboat.tools import bash, edit, grep, ls, view, write
-from longboat.tools.brief import WORDS
+from longboat.models.protocol import ModelRequest
+from longboat.tools.files import edit, ls, view, write
+from longboat.tools.process import bash
 from longboat.tools.schema import schema_of
+from longboat.tools.search import grep
+from longboat.tools.small_models import WORDS
 from longboat.wire.models import FilePart, Image, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
 
 TOOLS = tuple(

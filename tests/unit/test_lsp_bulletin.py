@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from longboat.tools.lsp.bulletin import Bulletin, Source
-from longboat.tools.lsp.documents import Document
-from longboat.tools.lsp.peer import ServerGone
-from longboat.tools.lsp.shapes import Diagnostic, Position, Range
-from longboat.tools.lsp.words import diagnostic_lines, summary
+from longboat.tools.lsp.client.diagnostics_store import DiagnosticsStore, Source
+from longboat.tools.lsp.client.documents import Document
+from longboat.tools.lsp.client.json_rpc import ServerGone
+from longboat.tools.lsp.client.shapes import Diagnostic, Position, Range
+from longboat.tools.lsp.client.wording import diagnostic_lines, summary
 
 A, B, C = Path("/w/a.py"), Path("/w/b.py"), Path("/w/c.py")
 
@@ -19,13 +19,13 @@ def problem(message: str, *, line: int = 0, severity: int | None = 1, code: str 
     return Diagnostic(range=Range(start=at, end=at), message=message, severity=severity, code=code)
 
 
-def publish(bulletin: Bulletin, path: Path, *messages: str, version: int | None = None, line: int = 0) -> None:
+def publish(bulletin: DiagnosticsStore, path: Path, *messages: str, version: int | None = None, line: int = 0) -> None:
     items = [problem(message, line=line) for message in messages]
     bulletin.publish(path, items, source=Source.PUSHED, version=version)
 
 
 async def test_what_is_said_of_an_older_version_is_not_fresh() -> None:
-    bulletin = Bulletin()
+    bulletin = DiagnosticsStore()
     waiting = asyncio.create_task(bulletin.wait_fresh(A, Document(text="", version=3, sent_at=0)))
     publish(bulletin, A, "old", version=2)
     publish(bulletin, B, "other", version=3)
@@ -38,7 +38,7 @@ async def test_what_is_said_of_an_older_version_is_not_fresh() -> None:
 
 
 async def test_without_versions_what_came_after_the_change_is_fresh() -> None:
-    bulletin = Bulletin()
+    bulletin = DiagnosticsStore()
     publish(bulletin, A, "before")
     waiting = asyncio.create_task(bulletin.wait_fresh(A, Document(text="", version=3, sent_at=bulletin.clock())))
     await asyncio.sleep(0)
@@ -48,7 +48,7 @@ async def test_without_versions_what_came_after_the_change_is_fresh() -> None:
 
 
 async def test_whoever_waits_for_a_server_that_ends_is_told() -> None:
-    bulletin = Bulletin()
+    bulletin = DiagnosticsStore()
     waiting = asyncio.create_task(bulletin.wait_fresh(A, Document(text="", version=1, sent_at=0)))
     await asyncio.sleep(0)
     bulletin.close("exit code 1")
@@ -57,7 +57,7 @@ async def test_whoever_waits_for_a_server_that_ends_is_told() -> None:
 
 
 async def test_a_busy_server_is_waited_for() -> None:
-    bulletin = Bulletin()
+    bulletin = DiagnosticsStore()
     bulletin.progress("check", ended=False)
     waiting = asyncio.create_task(bulletin.wait_idle())
     await asyncio.sleep(0)
@@ -67,14 +67,14 @@ async def test_a_busy_server_is_waited_for() -> None:
 
 
 def test_what_is_pushed_and_what_is_pulled_are_told_together_and_once() -> None:
-    bulletin = Bulletin()
+    bulletin = DiagnosticsStore()
     bulletin.publish(A, [problem("both"), problem("pushed")], source=Source.PUSHED)
     bulletin.publish(A, [problem("both"), problem("pulled")], source=Source.PULLED)
     assert [item.message for item in bulletin.of(A)] == ["both", "pushed", "pulled"]
 
 
 def test_only_errors_that_were_not_there_before_are_news() -> None:
-    bulletin = Bulletin()
+    bulletin = DiagnosticsStore()
     publish(bulletin, B, "old")
     assert bulletin.take_news([]) == {}
     publish(bulletin, B, "old", "new", line=7)
@@ -86,7 +86,7 @@ def test_only_errors_that_were_not_there_before_are_news() -> None:
 
 def test_a_file_opened_since_has_no_news_at_first() -> None:
     """A server may only then say what was always wrong with it."""
-    bulletin = Bulletin()
+    bulletin = DiagnosticsStore()
     bulletin.take_news([])
     publish(bulletin, C, "as ever")
     assert bulletin.take_news([C]) == {}

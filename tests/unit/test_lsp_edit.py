@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from longboat.tools.kit import ToolError
-from longboat.tools.lsp.documents import Document
-from longboat.tools.lsp.edit import changes_of
-from longboat.tools.lsp.shapes import WorkspaceEdit
+from longboat.tools.context import ToolError
+from longboat.tools.lsp.client.documents import Document
+from longboat.tools.lsp.client.edit import changes_of
+from longboat.tools.lsp.client.shapes import WorkspaceEdit
 
 
 def nothing_open(_: Path) -> Document | None:

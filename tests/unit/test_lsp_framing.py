@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longboat.tools.lsp.framing import MAX_BODY, MAX_HEADER, Decoder, FramingError, frame
+from longboat.tools.lsp.client.framing import MAX_BODY, MAX_HEADER, Decoder, FramingError, frame
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(min_value=1, max_value=17))

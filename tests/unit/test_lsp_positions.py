@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longboat.tools.kit import ToolError
-from longboat.tools.lsp.positions import Lines, apply, find, path_of
-from longboat.tools.lsp.shapes import Position, Range, TextEdit
+from longboat.tools.context import ToolError
+from longboat.tools.lsp.client.positions import Lines, apply, find, path_of
+from longboat.tools.lsp.client.shapes import Position, Range, TextEdit
 
 TEXT = st.text(alphabet="ab😀é\n\r\t ", max_size=40)
 

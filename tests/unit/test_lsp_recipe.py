@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from longboat.errors import ConfigInvalid
-from longboat.tools.lsp.recipe import language_of, python_settings, recipes
-from longboat.tools.lsp.settings import read
+from longboat.tools.lsp.client.server_specs import language_of, python_settings, server_specs
+from longboat.tools.lsp.client.settings import read
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def install(environ: dict[str, str], *commands: str) -> None:
 
 def test_without_settings_what_is_installed_is_taken(environ: dict[str, str]) -> None:
     install(environ, "pylsp", "gopls")
-    found = recipes({}, environ)
+    found = server_specs({}, environ)
     assert [(recipe.name, recipe.argv) for recipe in found] == [("pylsp", ("pylsp",)), ("gopls", ("gopls",))]
     assert found[0].takes(Path("a.PY"))
     assert not found[0].takes(Path("a.go"))
@@ -34,7 +34,7 @@ def test_without_settings_what_is_installed_is_taken(environ: dict[str, str]) ->
 
 def test_of_several_built_in_servers_for_a_type_the_first_is_taken(environ: dict[str, str]) -> None:
     install(environ, "pylsp", "basedpyright-langserver", "pyright-langserver")
-    assert [recipe.name for recipe in recipes({}, environ)] == ["basedpyright"]
+    assert [recipe.name for recipe in server_specs({}, environ)] == ["basedpyright"]
 
 
 def test_a_command_that_only_a_relative_path_finds_is_not_taken(
@@ -43,19 +43,19 @@ def test_a_command_that_only_a_relative_path_finds_is_not_taken(
     """A repository must not be able to bring its own `pylsp` along."""
     install(environ, "pylsp")
     monkeypatch.chdir(environ["PATH"])
-    assert recipes({}, {"PATH": "."}) == ()
+    assert server_specs({}, {"PATH": "."}) == ()
 
 
 def test_a_configured_server_takes_the_place_of_built_in_ones(environ: dict[str, str]) -> None:
     install(environ, "pylsp")
     section = read({"mine": {"command": "my-server", "args": ["-v"], "file_types": ["py", ".PYI"], "env": {"A": "1"}}})
-    (mine,) = recipes(section, environ)
+    (mine,) = server_specs(section, environ)
     assert (mine.argv, mine.file_types, mine.env) == (("my-server", "-v"), {".py", ".pyi"}, {"A": "1"})
 
 
 def test_a_known_server_needs_only_what_differs(environ: dict[str, str]) -> None:
     section = read({"basedpyright": {"settings": {"basedpyright": {"analysis": {"typeCheckingMode": "strict"}}}}})
-    (recipe,) = recipes(section, environ)
+    (recipe,) = server_specs(section, environ)
     assert recipe.argv == ("basedpyright-langserver", "--stdio")
     analysis = recipe.settings["basedpyright"]["analysis"]
     assert (analysis["typeCheckingMode"], analysis["autoSearchPaths"]) == ("strict", True)
@@ -63,12 +63,12 @@ def test_a_known_server_needs_only_what_differs(environ: dict[str, str]) -> None
 
 def test_several_configured_servers_may_share_a_type(environ: dict[str, str]) -> None:
     section = read({"pylsp": {}, "ruff": {"command": "ruff", "args": ["server"], "file_types": ["py"]}})
-    assert [recipe.name for recipe in recipes(section, environ)] == ["pylsp", "ruff"]
+    assert [recipe.name for recipe in server_specs(section, environ)] == ["pylsp", "ruff"]
 
 
 def test_a_server_can_be_turned_off(environ: dict[str, str]) -> None:
     install(environ, "pylsp")
-    assert recipes(read({"pylsp": {"enabled": False}}), environ) == ()
+    assert server_specs(read({"pylsp": {"enabled": False}}), environ) == ()
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_a_server_can_be_turned_off(environ: dict[str, str]) -> None:
 )
 def test_a_section_that_cannot_be_used_is_told_by_name(section: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigInvalid) as caught:
-        recipes(read(section), {})
+        server_specs(read(section), {})
     assert caught.value.message.startswith(complaint)
 
 
 def test_the_root_is_the_outermost_marked_directory_within_the_workspace(tmp_path: Path) -> None:
-    (recipe,) = recipes(read({"rust-analyzer": {}}), {})
+    (recipe,) = server_specs(read({"rust-analyzer": {}}), {})
     workspace = tmp_path / "work"
     file = workspace / "repo/crates/one/src/lib.rs"
     file.parent.mkdir(parents=True)

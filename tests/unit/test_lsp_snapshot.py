@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from longboat.tools.lsp.snapshot import Kind, Snapshot
+from longboat.tools.lsp.client.snapshot import Kind, Snapshot
 
 
 def look_at(root: Path) -> Snapshot:

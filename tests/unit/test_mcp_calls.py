@@ -2,8 +2,8 @@
 
 import pytest
 
-from longboat.runtime.mcp_prompts import PromptCall, call_in, filled_in, listed, paired
-from longboat.tools.kit import ToolError
+from longboat.runtime.turn.mcp_prompts import PromptCall, call_in, filled_in, listed, paired
+from longboat.tools.context import ToolError
 from longboat.tools.mcp import McpArgument, McpPrompt
 from longboat.wire.models import Delivery, Message, Role, Run, RunState, TextPart
 from longboat.wire.workshop import CommandArgument, CommandInfo

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longboat.tools.mcp.names import LIMIT, tool_names
+from longboat.tools.mcp.tool import LIMIT, tool_names
 
 
 def test_a_plain_name_is_kept() -> None:

@@ -12,7 +12,7 @@ from descriptors import none_left
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
 from longboat.models.openai_chat import OpenAIChatModel
-from longboat.models.seam import (
+from longboat.models.protocol import (
     Abilities,
     Finished,
     Model,

@@ -8,7 +8,7 @@ import pytest
 
 from longboat.core.tool import ToolSpec
 from longboat.models.openai_request import Dialect, encode_request
-from longboat.models.seam import ModelRequest
+from longboat.models.protocol import ModelRequest
 from longboat.wire.models import (
     FilePart,
     FinishPart,

@@ -13,7 +13,7 @@ from longboat.errors import ModelError
 from longboat.models.catalogue import Counted
 from longboat.models.openai_refusal import Addressee
 from longboat.models.openai_stream import StreamReader
-from longboat.models.seam import (
+from longboat.models.protocol import (
     Finished,
     ModelEvent,
     ReasoningDelta,

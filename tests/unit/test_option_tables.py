@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from program_help import UNKNOWN, help_of, installed, options_in, run, takes_no_value
 
-from longboat.core.looking import FIND_BARE, FIND_VALUED, only_looks
-from longboat.core.option_tables import COREUTILS, DATE, GIT, GREP, LOOKERS, LS, RG, TREE
-from longboat.core.options import Options, read_command_line
-from longboat.core.shell import WRAPPERS, Command, Word
+from longboat.permissions.shell.harmless import FIND_BARE, FIND_VALUED, harmless_paths
+from longboat.permissions.shell.option_tables import COREUTILS, DATE, GIT, GREP, LOOKERS, LS, RG, TREE
+from longboat.permissions.shell.options import Options, read_command_line
+from longboat.permissions.shell.script import WRAPPERS, Command, Word
 
 TABLES: dict[str, Options] = {
     **COREUTILS,
@@ -40,7 +40,7 @@ NOT_ALONE = {
 
 def line(command: str, *words: str) -> bool:
     """Whether the command with these words counts as one that only looks."""
-    return only_looks(Command(tuple(map(Word, (*command.split(), *words))))) is not None
+    return harmless_paths(Command(tuple(map(Word, (*command.split(), *words))))) is not None
 
 
 def dashed(name: str) -> str:
@@ -141,7 +141,7 @@ def test_a_letter_that_is_not_listed_is_asked_wherever_it_stands_d3(command: str
 
 def test_paths_in_the_values_of_options_are_judged_d3() -> None:
     def paths(text: str) -> list[str]:
-        return [word.text for word in only_looks(Command(tuple(map(Word, text.split())))) or ()]
+        return [word.text for word in harmless_paths(Command(tuple(map(Word, text.split())))) or ()]
 
     assert paths("grep -f /etc/x y") == ["y", "/etc/x"]
     assert paths("grep -vf/etc/x y") == ["y", "/etc/x"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from longboat.core.history import close_message
 from longboat.core.stream import MAX_PARTS, Draft, extend
 from longboat.errors import StoreUnavailable
-from longboat.runtime.outbox import ROOM_CHARACTERS, Outbox
+from longboat.runtime.turn.outbox import ROOM_CHARACTERS, Outbox
 from longboat.store.protocol import Entry, Store, Unit
 from longboat.wire.events import Change, Event, decode_event
 from longboat.wire.models import (
@@ -356,5 +356,5 @@ def test_whatever_is_said_and_whenever_it_commits_all_have_the_draft(
 ) -> None:
     """T3, T5, T7: merging is only a saving."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longboat.runtime.outbox.RETRY_S", 0)
+        patch.setattr("longboat.runtime.turn.outbox.RETRY_S", 0)
         asyncio.run(_play(script))

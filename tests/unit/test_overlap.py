@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from longboat.core.overlap import may_begin, may_hold, may_name
-from longboat.core.rules import PathPattern, parse_rule
+from longboat.permissions.overlap import may_begin, may_hold, may_name
+from longboat.permissions.rules import PathPattern, parse_rule
 
 ROOT = "/w"
 

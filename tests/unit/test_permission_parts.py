@@ -7,8 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from shell_corpus import ASKED, DIRECTORY, PIECES
 
-from longboat.core.permissions import Ask, Deny, Need, Rules, grant_for, judge, parts_of
-from longboat.core.shell_account import MAX_PARTS, MAX_TEXT
+from longboat.permissions.shell.summary import MAX_PARTS, MAX_TEXT
+from longboat.permissions.verdict import Ask, Deny, Need, Rules, grant_for, judge, parts_of
 from longboat.wire.asks import CommandPart, CommandPartKind, Permission
 
 RULES = Rules.parse(allow=["bash(npm test *)", "edit(src/**)"], deny=["view(.env)"])
@@ -154,7 +154,7 @@ def test_parts_are_told_where_there_are_several_each_on_one_line() -> None:
     made, looks = command("make 'a\nb'", "needs approval"), command("ls")
     of_two = permission(title="", argument="", detail="", parts=(made, looks))
 
-    assert permission(title="", argument="", detail="", parts=(made,)).told_parts == ()
-    assert [part.told() for part in of_two.told_parts] == ["? make 'a b': needs approval", "✓ ls: needs no rule"]
+    assert permission(title="", argument="", detail="", parts=(made,)).describe_parts == ()
+    assert [part.told() for part in of_two.describe_parts] == ["? make 'a b': needs approval", "✓ ls: needs no rule"]
     assert command("x", rule="bash(x)").told() == "✓ x: allowed by bash(x)"
     assert whole("It sets PATH.").told() == "? It sets PATH."

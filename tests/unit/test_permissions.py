@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from shell_attacks import COVERED, EVERYDAY, HARMLESS, NEVER, TRICKS, UNCOVERED
 from shell_corpus import ALLOW, ALLOWED, ASKED, DENIED, DENY, DIRECTORY, PIECES
 
-from longboat.core.permissions import (
+from longboat.permissions.shell.script import Word, parse
+from longboat.permissions.verdict import (
     Allow,
     Ask,
     Deny,
@@ -26,7 +27,6 @@ from longboat.core.permissions import (
     parse_rule,
     parse_rules,
 )
-from longboat.core.shell import Word, parse
 
 CORPUS = Rules.parse(allow=ALLOW, deny=DENY)
 NONE = Rules()

@@ -3,8 +3,8 @@
 import pytest
 import shell_attacks
 
-from longboat.core.looking import EXACT_FORMS
-from longboat.core.permissions import Allow, Ask, Deny, Need, Rules, Verdict, grant_for, judge, parse_rules
+from longboat.permissions.shell.harmless import EXACT_FORMS
+from longboat.permissions.verdict import Allow, Ask, Deny, Need, Rules, Verdict, grant_for, judge, parse_rules
 
 DIRECTORY = "/w/p"
 

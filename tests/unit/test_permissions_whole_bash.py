@@ -10,7 +10,8 @@ from shell_attacks import TRICKS, UNCOVERED
 from shell_corpus import ALLOWED, ASKED, DENIED, DIRECTORY, PIECES, WHOLE_ALLOWED, WHOLE_ASKED
 from shell_reader_attacks import HIDDEN_PUSHES, NO_PUSHES
 
-from longboat.core.permissions import (
+from longboat.permissions.shell.script import parse
+from longboat.permissions.verdict import (
     Allow,
     Ask,
     Deny,
@@ -24,7 +25,6 @@ from longboat.core.permissions import (
     parse_rule,
     parse_rules,
 )
-from longboat.core.shell import parse
 
 WHOLE = Rules.parse(allow=["bash"])
 FOR_ONCE_ONLY = re.compile(

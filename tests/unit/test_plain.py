@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longboat.tools.plain import LONGEST_ESCAPE, Plain
+from longboat.tools.process.terminal_text import LONGEST_ESCAPE, Plain
 
 
 def plain(data: bytes, *cuts: int) -> str:

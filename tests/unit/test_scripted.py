@@ -7,7 +7,7 @@ import pytest
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
-from longboat.models.seam import (
+from longboat.models.protocol import (
     Finished,
     Model,
     ModelEvent,
@@ -35,8 +35,8 @@ from longboat.testing import (
     Use,
     words,
 )
-from longboat.testing.kit import OpenKit
-from longboat.tools.seam import Tool, ToolCall, ToolResult
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.protocol import Tool, ToolCall, ToolResult
 from longboat.wire.models import Message, Role, TextPart, Usage
 
 
@@ -183,7 +183,7 @@ def test_a_model_has_the_name_and_window_it_was_given() -> None:
 
 
 CALL = ToolCall(call_id="c", name="look", arguments={"at": 1}, session_id="s", run_id="r")
-KIT = OpenKit(Path("/"))
+KIT = OpenToolContext(Path("/"))
 
 
 async def test_a_tool_replies_records_and_raises() -> None:

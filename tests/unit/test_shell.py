@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from shell_corpus import ALLOWED, ASKED, DENIED, FRAMES, PIECES
 from shell_reader_attacks import HEREDOCS_THAT_END_EARLY
 
-from longboat.core.shell import MAX_LENGTH, Command, Kind, Word, parse
+from longboat.permissions.shell.script import MAX_LENGTH, Command, Kind, Word, parse
 
 FOUND = [
     ("git status", ["git status"]),

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from longboat.core.permissions import Allow, Ask, Need, Rules, judge
-from longboat.core.shell import parse
-from longboat.tools.kit import ToolError
-from longboat.tools.shell_paths import guarded_links, guarded_name, look_up
+from longboat.permissions.shell.script import parse
+from longboat.permissions.verdict import Allow, Ask, Need, Rules, judge
+from longboat.tools.context import ToolError
+from longboat.tools.process.shell_paths import guarded_links, guarded_name, look_up
 
 NAMES = (
     "x[a]b", "xab", "aé", "é", "aÿb", "a]b", "[", "*", "a*b", "a?", "ab c", "a\nb", "A", "Xy", ".hidden", "a\\b", "-",
@@ -135,7 +135,7 @@ def test_what_a_linked_guarded_name_leads_to_is_guarded_too(tmp_path: Path) -> N
 
 
 def test_a_pattern_that_stands_for_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longboat.tools.shell_paths.MAX_FITTING", 3)
+    monkeypatch.setattr("longboat.tools.process.shell_paths.MAX_FITTING", 3)
     for at in range(5):
         (tmp_path / f"a{at}").touch()
 

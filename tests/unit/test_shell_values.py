@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from longboat.core.permissions import Allow, Need, Rules, judge
+from longboat.permissions.verdict import Allow, Need, Rules, judge
 
 SECRETS = ("aaa", "sb b", "")
 FOREIGN = ("TOKEN", "token", "x", "y", "1", "@")

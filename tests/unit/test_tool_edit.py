@@ -10,40 +10,40 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from longboat.core.permissions import Need
-from longboat.testing.kit import Change, OpenKit
-from longboat.tools.edit import EditTool
-from longboat.tools.kit import ToolError
-from longboat.tools.replacement import replace
-from longboat.tools.text import bounded, decode, diff, lines_of
+from longboat.permissions.verdict import Need
+from longboat.testing.tool_context import Change, OpenToolContext
+from longboat.tools.context import ToolError
+from longboat.tools.files.edit import EditTool
+from longboat.tools.files.replacement import replace
+from longboat.tools.files.text import bounded, decode, diff, lines_of
 
 
-def kit_with(directory: Path, content: bytes, name: str = "a.py") -> OpenKit:
+def kit_with(directory: Path, content: bytes, name: str = "a.py") -> OpenToolContext:
     (directory / name).write_bytes(content)
-    kit = OpenKit(directory)
-    kit.saw(directory / name)
-    return kit
+    context = OpenToolContext(directory)
+    context.saw(directory / name)
+    return context
 
 
-async def edit(kit: OpenKit, old: str, new: str, **more: object) -> str:
+async def edit(context: OpenToolContext, old: str, new: str, **more: object) -> str:
     arguments = {"path": "a.py", "old_text": old, "new_text": new} | more
-    return (await kit.use(EditTool(), **arguments)).content
+    return (await context.use(EditTool(), **arguments)).content
 
 
 # The tool -------------------------------------------------------------------------------------------------------------
 
 
 async def test_an_edit_replaces_the_text_and_shows_the_difference(tmp_path: Path) -> None:
-    kit = kit_with(tmp_path, b"a = 1\nb = 2\n")
+    context = kit_with(tmp_path, b"a = 1\nb = 2\n")
     (tmp_path / "a.py").chmod(0o755)
-    said = await edit(kit, "b = 2", "b = 3")
+    said = await edit(context, "b = 2", "b = 3")
     difference = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n a = 1\n-b = 2\n+b = 3\n"
     path = tmp_path / "a.py"
     assert said == f"Edited a.py: 1 replacement at line 2.\n\n{difference}"
     assert path.read_bytes() == b"a = 1\nb = 3\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
-    assert kit.changes == [Change(path=path, before=b"a = 1\nb = 2\n", after=b"a = 1\nb = 3\n")]
-    assert kit.needs == [
+    assert context.changes == [Change(path=path, before=b"a = 1\nb = 2\n", after=b"a = 1\nb = 3\n")]
+    assert context.needs == [
         Need(tool="edit", action="edit", argument="a.py", paths=(str(path),), title="Edit a.py", detail=difference)
     ]
 
@@ -51,28 +51,30 @@ async def test_an_edit_replaces_the_text_and_shows_the_difference(tmp_path: Path
 async def test_an_edit_needs_a_read_and_an_unchanged_file(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("a = 1\n")
-    kit = OpenKit(tmp_path)
+    context = OpenToolContext(tmp_path)
     with pytest.raises(ToolError, match="has not been read"):
-        await edit(kit, "1", "2")
-    kit.saw(path)
+        await edit(context, "1", "2")
+    context.saw(path)
     path.write_text("a = 1  # theirs\n")
     with pytest.raises(ToolError, match="has changed since"):
-        await edit(kit, "1", "2")
+        await edit(context, "1", "2")
     assert path.read_text() == "a = 1  # theirs\n"
-    assert kit.needs == []
+    assert context.needs == []
 
 
 async def test_edits_in_a_row_need_no_read_between_them(tmp_path: Path) -> None:
-    kit = kit_with(tmp_path, b"a = 1\n")
-    await edit(kit, "1", "2")
-    await edit(kit, "2", "3")
+    context = kit_with(tmp_path, b"a = 1\n")
+    await edit(context, "1", "2")
+    await edit(context, "2", "3")
     assert (tmp_path / "a.py").read_text() == "a = 3\n"
 
 
 async def test_of_two_edits_at_once_none_is_lost(tmp_path: Path) -> None:
     """The second either sees the first or is told; it never writes over it."""
-    kit = kit_with(tmp_path, b"a = 1\nb = 1\n")
-    results = await asyncio.gather(edit(kit, "a = 1", "a = 2"), edit(kit, "b = 1", "b = 2"), return_exceptions=True)
+    context = kit_with(tmp_path, b"a = 1\nb = 1\n")
+    results = await asyncio.gather(
+        edit(context, "a = 1", "a = 2"), edit(context, "b = 1", "b = 2"), return_exceptions=True
+    )
     content = (tmp_path / "a.py").read_text()
     assert ("a = 2" in content) == isinstance(results[0], str)
     assert ("b = 2" in content) == isinstance(results[1], str)
@@ -85,18 +87,20 @@ async def test_of_two_edits_that_saw_the_same_the_second_is_told(tmp_path: Path)
     both = asyncio.Event()
 
     async def meet(_: Need) -> None:
-        if len(kit.needs) == 2:
+        if len(context.needs) == 2:
             both.set()
         await both.wait()
 
-    kit = OpenKit(tmp_path, on_permit=meet)
-    kit.saw(path)
-    results = await asyncio.gather(edit(kit, "a = 1", "a = 2"), edit(kit, "b = 1", "b = 2"), return_exceptions=True)
+    context = OpenToolContext(tmp_path, on_permit=meet)
+    context.saw(path)
+    results = await asyncio.gather(
+        edit(context, "a = 1", "a = 2"), edit(context, "b = 1", "b = 2"), return_exceptions=True
+    )
     (made,) = [n for n, result in enumerate(results) if isinstance(result, str)]
     assert "Someone else just changed" in str(results[1 - made])
     assert path.read_text() == ("a = 2\nb = 1\n", "a = 1\nb = 2\n")[made]
-    assert kit.expected == {}
-    assert len(kit.changes) == 1
+    assert context.expected == {}
+    assert len(context.changes) == 1
 
 
 async def test_a_change_underneath_while_permission_is_asked_is_seen(tmp_path: Path) -> None:
@@ -109,12 +113,12 @@ async def test_a_change_underneath_while_permission_is_asked_is_seen(tmp_path: P
         path.write_text("b = 1\n")
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    kit = OpenKit(tmp_path, on_permit=meanwhile)
-    kit.saw(path)
+    context = OpenToolContext(tmp_path, on_permit=meanwhile)
+    context.saw(path)
     with pytest.raises(ToolError, match="Someone else just changed"):
-        await edit(kit, "1", "2")
+        await edit(context, "1", "2")
     assert path.read_text() == "b = 1\n"
-    assert kit.changes == []
+    assert context.changes == []
 
 
 async def test_a_file_that_vanishes_while_permission_is_asked_is_not_made_anew(tmp_path: Path) -> None:
@@ -124,10 +128,10 @@ async def test_a_file_that_vanishes_while_permission_is_asked_is_not_made_anew(t
     async def meanwhile(_: Need) -> None:
         path.unlink()
 
-    kit = OpenKit(tmp_path, on_permit=meanwhile)
-    kit.saw(path)
+    context = OpenToolContext(tmp_path, on_permit=meanwhile)
+    context.saw(path)
     with pytest.raises(ToolError):
-        await edit(kit, "1", "2")
+        await edit(context, "1", "2")
     assert os.listdir(tmp_path) == []
 
 
@@ -141,35 +145,35 @@ async def test_a_binary_file_is_not_edited(tmp_path: Path, content: bytes, said:
 
 
 async def test_a_character_that_the_encoding_lacks_is_refused(tmp_path: Path) -> None:
-    kit = kit_with(tmp_path, "größe\n".encode("latin-1"))
+    context = kit_with(tmp_path, "größe\n".encode("latin-1"))
     with pytest.raises(ToolError, match="LATIN-1, which lacks some characters"):
-        await edit(kit, "größe", "Ωmega")
-    await edit(kit, "größe", "Größe")
+        await edit(context, "größe", "Ωmega")
+    await edit(context, "größe", "Größe")
     assert (tmp_path / "a.py").read_bytes() == "Größe\n".encode("latin-1")
 
 
 async def test_a_symlink_is_written_through(tmp_path: Path) -> None:
-    kit = kit_with(tmp_path, b"a = 1\n", "real.py")
+    context = kit_with(tmp_path, b"a = 1\n", "real.py")
     (tmp_path / "a.py").symlink_to("real.py")
-    await edit(kit, "1", "2")
+    await edit(context, "1", "2")
     assert (tmp_path / "a.py").is_symlink()
     assert (tmp_path / "real.py").read_text() == "a = 2\n"
 
 
 async def test_what_language_servers_say_is_added(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
-    kit = OpenKit(tmp_path, diagnostics="a.py:1: undefined name")
-    kit.saw(tmp_path / "a.py")
-    assert (await edit(kit, "1", "b")).endswith("\n\na.py:1: undefined name")
+    context = OpenToolContext(tmp_path, diagnostics="a.py:1: undefined name")
+    context.saw(tmp_path / "a.py")
+    assert (await edit(context, "1", "b")).endswith("\n\na.py:1: undefined name")
 
 
 async def test_a_long_difference_is_cut_for_the_model(tmp_path: Path) -> None:
-    kit = kit_with(tmp_path, b"a\n" * 5_000)
-    said = await edit(kit, "a\n", "b\n", replace_all=True)
+    context = kit_with(tmp_path, b"a\n" * 5_000)
+    said = await edit(context, "a\n", "b\n", replace_all=True)
     assert said.startswith("Edited a.py: 5000 replacements at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ….")
     assert len(said) < 9_000
     assert "more lines)" in said
-    assert len(kit.needs[0].detail) > 20_000
+    assert len(context.needs[0].detail) > 20_000
 
 
 # What is found, and what is said --------------------------------------------------------------------------------------
@@ -287,8 +291,8 @@ def test_text_encodes_back_to_the_bytes_it_came_from(content: bytes) -> None:
 
 @pytest.mark.parametrize("bom", [b"\xef\xbb\xbf", b""])
 async def test_byte_order_mark_and_line_ends_survive_an_edit(tmp_path: Path, bom: bytes) -> None:
-    kit = kit_with(tmp_path, bom + b"a\r\nb\r\nc\r\n")
-    await edit(kit, "a\nb", "a\nx\ny")
+    context = kit_with(tmp_path, bom + b"a\r\nb\r\nc\r\n")
+    await edit(context, "a\nb", "a\nx\ny")
     assert (tmp_path / "a.py").read_bytes() == bom + b"a\r\nx\r\ny\r\nc\r\n"
 
 

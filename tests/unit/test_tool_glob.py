@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import ENGINES, NO_RIPGREP, TREES, grow, kit_of
 
-from longboat.testing.kit import OpenKit
-from longboat.tools.glob import MAX_SHOWN, GlobTool
-from longboat.tools.globs import compiled, split
-from longboat.tools.kit import ToolError
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.context import ToolError
+from longboat.tools.search.glob import MAX_SHOWN, GlobTool
+from longboat.tools.search.globs import compiled, split
 from parts import how, missing
 
 Engine = Mapping[str, str] | None
@@ -110,9 +110,9 @@ async def test_a_name_that_is_no_utf8_can_be_shown(tmp_path: Path, engine: Engin
 async def test_a_pattern_that_leads_outside_is_asked_for_as_such(tmp_path: Path, place: str) -> None:
     """A2."""
     outside = (tmp_path / place).resolve()
-    kit = OpenKit(tmp_path, refuse=lambda need: need.paths == (str(outside),))
+    context = OpenToolContext(tmp_path, refuse=lambda need: need.paths == (str(outside),))
     with pytest.raises(ToolError, match="Not allowed"):
-        await kit.use(GlobTool(), pattern=f"{place}/*.py")
+        await context.use(GlobTool(), pattern=f"{place}/*.py")
 
 
 @pytest.mark.parametrize(

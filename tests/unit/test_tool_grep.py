@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import ENGINES, NO_RIPGREP, TREES, grow, kit_of
 
-from longboat.testing.kit import OpenKit
-from longboat.tools import ripgrep
-from longboat.tools.grep import GrepTool
-from longboat.tools.kit import ToolError
-from longboat.tools.matches import MAX_LINES, MAX_SHOWN
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.context import ToolError
+from longboat.tools.search import ripgrep
+from longboat.tools.search.grep import GrepTool
+from longboat.tools.search.matches import MAX_LINES, MAX_SHOWN
 from parts import how, missing
 
 Engine = Mapping[str, str] | None
@@ -166,10 +166,10 @@ async def test_what_cannot_be_searched_is_told(
 
 async def test_a_refused_search_runs_nothing(tree: Path) -> None:
     """A2."""
-    kit = OpenKit(tree, refuse=lambda need: need.paths == ("/etc",))
+    context = OpenToolContext(tree, refuse=lambda need: need.paths == ("/etc",))
     with pytest.raises(ToolError, match="Not allowed: Search /etc for root"):
-        await kit.use(GrepTool(), pattern="root", path="/etc")
-    assert (kit.needs[0].tool, kit.needs[0].action, kit.needs[0].argument) == ("grep", "read", "/etc")
+        await context.use(GrepTool(), pattern="root", path="/etc")
+    assert (context.needs[0].tool, context.needs[0].action, context.needs[0].argument) == ("grep", "read", "/etc")
 
 
 async def test_a_cancel_ends_the_process_at_once(tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ async def test_a_cancel_ends_the_process_at_once(tmp_path: Path) -> None:
     grow(programs, {"rg": "#!/bin/sh\necho $$ > started\nexec sleep 1000\n"})
     (programs / "rg").chmod(0o755)
     os.mkfifo(workspace / "started")
-    kit = OpenKit(workspace, environ={"PATH": f"{programs}:/usr/bin:/bin"})
-    task = asyncio.create_task(kit.use(GrepTool(), pattern="x"))
+    context = OpenToolContext(workspace, environ={"PATH": f"{programs}:/usr/bin:/bin"})
+    task = asyncio.create_task(context.use(GrepTool(), pattern="x"))
     pid = int(await asyncio.to_thread((workspace / "started").read_text))
     assert psutil.pid_exists(pid)
     task.cancel()

@@ -1,4 +1,4 @@
-"""What a command started ends with its server, guard and keeper, whichever of them is killed, and when (D5, D9)."""
+"""What a command started ends with its server, guard and supervisor, whichever of them is killed, and when (D5, D9)."""
 
 import asyncio
 import contextlib
@@ -17,12 +17,12 @@ from typing import BinaryIO
 import psutil
 import pytest
 
-from longboat.testing.kit import OpenKit
-from longboat.tools import family, keeper, keeping
-from longboat.tools.bash import BashTool
-from longboat.tools.jobs import Jobs
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.process import process_tree, supervisor, supervisor_client
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
 
-pytestmark = pytest.mark.skipif(not family._HAS_PROC, reason="only Linux has guards")
+pytestmark = pytest.mark.skipif(not process_tree._HAS_PROC, reason="only Linux has guards")
 
 BOUND_S = 20
 HERE = Path(__file__).parent
@@ -100,7 +100,7 @@ class Scene:
                 "-I",
                 "-S",
                 str(HERE / "stopping_keeper.py"),
-                keeper.__file__,
+                supervisor.__file__,
                 str(tmp_path / "ask"),
             ]
             self.process = subprocess.Popen(argv, stdin=theirs.fileno(), env={}, start_new_session=True)
@@ -115,10 +115,10 @@ class Scene:
         holds its output open any more: whether the guard got so far."""
         output, write_end = os.pipe()
         ours, theirs = socket.socketpair()
-        environ = {"PATH": os.environ["PATH"], keeper.MARK: "0-0/job-0"}
+        environ = {"PATH": os.environ["PATH"], supervisor.MARK: "0-0/job-0"}
         plan = json.dumps([["/bin/sh", "-c", LONG], str(tmp_path), environ, "", 0]).encode()
         with theirs:
-            keeping._send(self.line, plan, write_end, theirs.fileno())
+            supervisor_client._send(self.line, plan, write_end, theirs.fileno())
         os.close(write_end)
         with ours, os.fdopen(output, "rb", buffering=0) as ended:
             return self._attend(ours, ended, word)
@@ -139,7 +139,7 @@ class Scene:
                     heard += data
                     if data and heard.count(b"\n") == 1:
                         with contextlib.suppress(BrokenPipeError):  # killed right behind its first word
-                            ours.sendall(keeper.GO)
+                            ours.sendall(supervisor.GO)
                     if not data or b"+" in heard:  # it runs: the end that it takes is the usual one from here on
                         _close(ours, events)
                 elif not output.read(4096):
@@ -180,12 +180,12 @@ async def test_a_command_does_not_run_before_the_server_has_heard_of_it(tmp_path
     """D5: else a server that starts it again, or does not know of it, would run it twice or leave it alone."""
     line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        process = await asyncio.create_subprocess_exec(*keeping._PROGRAM, stdin=theirs.fileno(), env={})
+        process = await asyncio.create_subprocess_exec(*supervisor_client._PROGRAM, stdin=theirs.fileno(), env={})
     ours, theirs = socket.socketpair()
     output, write_end = os.pipe()
     with theirs:
         plan = json.dumps([["/bin/sh", "-c", "touch ran"], str(tmp_path), {}, "", 0]).encode()
-        keeping._send(line, plan, write_end, theirs.fileno())
+        supervisor_client._send(line, plan, write_end, theirs.fileno())
     os.close(write_end)
     ours.settimeout(BOUND_S)
     assert ours.recv(100).endswith(b"\n"), "its process is there"
@@ -198,13 +198,13 @@ async def test_a_command_does_not_run_before_the_server_has_heard_of_it(tmp_path
 
 
 async def test_signals_that_can_be_caught_do_not_end_a_guard_or_keeper(tmp_path: Path) -> None:
-    jobs, kit = Jobs(tmp_path / "scratch"), OpenKit(tmp_path)
+    jobs, context = Jobs(tmp_path / "scratch"), OpenToolContext(tmp_path)
     polite = (
         "for name in TERM INT HUP QUIT USR1 USR2 ALRM PIPE CHLD RTMIN; do kill -$name $guard $keeper; done; echo on"
     )
-    told = await kit.use(BashTool(jobs), command=ANCESTORS + polite)
+    told = await context.use(BashTool(jobs), command=ANCESTORS + polite)
     assert told.content.startswith("on\n[exit code 0")
-    plain = await kit.use(BashTool(jobs), command="grep -E 'Sig(Ign|Blk)' /proc/self/status")
+    plain = await context.use(BashTool(jobs), command="grep -E 'Sig(Ign|Blk)' /proc/self/status")
     await jobs.aclose()
     masks = [int(line.split()[1], 16) for line in plain.content.splitlines()[:2]]
     own = 1 << 31 | 1 << 32  # 32 and 33 are the C library's, and whoever started us may have them ignored
@@ -213,43 +213,43 @@ async def test_signals_that_can_be_caught_do_not_end_a_guard_or_keeper(tmp_path:
 
 @pytest.mark.parametrize("when", ["while it starts", "later", "before"])
 async def test_a_stopped_guard_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
-    monkeypatch.setattr(keeping, "_ANSWER_S", 2.0)
-    jobs, kit = Jobs(tmp_path / "scratch"), OpenKit(tmp_path)
+    monkeypatch.setattr(supervisor_client, "_ANSWER_S", 2.0)
+    jobs, context = Jobs(tmp_path / "scratch"), OpenToolContext(tmp_path)
     wait = {"while it starts": "", "later": "sleep 0.5;", "before": ""}[when]
     if when == "before":
         others = "for pid in $(cat /proc/$keeper/task/$keeper/children); do [ $pid = $guard ] || kill -STOP $pid; done"
-        await kit.use(BashTool(jobs), command=ANCESTORS + others)
-    await asyncio.wait_for(kit.use(BashTool(jobs), command=f"{wait} kill -STOP $PPID; {LONG}", wait_s=1), BOUND_S)
+        await context.use(BashTool(jobs), command=ANCESTORS + others)
+    await asyncio.wait_for(context.use(BashTool(jobs), command=f"{wait} kill -STOP $PPID; {LONG}", wait_s=1), BOUND_S)
     for job in jobs.list():
         assert await asyncio.wait_for(jobs.kill(job, by=None), BOUND_S)
     await asyncio.wait_for(jobs.aclose(), BOUND_S)
-    assert family.find(None, f"{jobs.token}/") == set()
+    assert process_tree.find(None, f"{jobs.token}/") == set()
 
 
 async def test_with_keeper_and_waiting_guard_killed_the_next_command_is_guarded_all_the_same(tmp_path: Path) -> None:
     """D9: nobody gets rid of the guard of the next command."""
-    jobs, kit = Jobs(tmp_path / "scratch"), OpenKit(tmp_path)
+    jobs, context = Jobs(tmp_path / "scratch"), OpenToolContext(tmp_path)
     for _ in range(3):
-        await kit.use(BashTool(jobs), command="true")
-        process = jobs._keeper._process
+        await context.use(BashTool(jobs), command="true")
+        process = jobs._supervisor._process
         assert process is not None
         for victim in (psutil.Process(process.pid), *psutil.Process(process.pid).children()):
             with contextlib.suppress(psutil.NoSuchProcess):  # the guard of `true` may have ended by itself
                 victim.kill()
-        told = await kit.use(BashTool(jobs), command="cat /proc/$PPID/cmdline")
-        assert "keeper.py" in told.content
+        told = await context.use(BashTool(jobs), command="cat /proc/$PPID/cmdline")
+        assert "supervisor.py" in told.content
     await jobs.aclose()
 
 
 def test_the_mark_in_the_limits_tells_server_workspace_and_job_apart() -> None:
-    token = family.mark_of(Path("/data/scratch/one"))
-    other = family.mark_of(Path("/data/scratch/two"))
+    token = process_tree.mark_of(Path("/data/scratch/one"))
+    other = process_tree.mark_of(Path("/data/scratch/two"))
     environ = {"PATH": os.environ["PATH"]}
-    limit = keeper.limits_of(f"{token}/job-00ff01")
+    limit = supervisor.limits_of(f"{token}/job-00ff01")
     with subprocess.Popen(["sleep", "60"], env=environ) as child:
         resource.prlimit(child.pid, resource.RLIMIT_RTTIME, limit)
         found = {
-            mark: child.pid in family.find(None, mark)
+            mark: child.pid in process_tree.find(None, mark)
             for mark in (
                 f"{token.partition('-')[0]}-",
                 f"{token}/",
@@ -257,7 +257,7 @@ def test_the_mark_in_the_limits_tells_server_workspace_and_job_apart() -> None:
                 f"{token}/job-00ff02",
                 f"{other}/",
                 f"{other}/job-00ff01",
-                family.mark_of(Path("/other/scratch/one")).partition("-")[0] + "-",
+                process_tree.mark_of(Path("/other/scratch/one")).partition("-")[0] + "-",
             )
         }
         child.kill()

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from trees import grow
 
-from longboat.testing.kit import OpenKit
-from longboat.tools.kit import ToolError
-from longboat.tools.ls import MAX_ENTRIES, LsTool
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.context import ToolError
+from longboat.tools.files.ls import MAX_ENTRIES, LsTool
 
 
 async def ls(directory: Path, **arguments: object) -> str:
-    return (await OpenKit(directory).use(LsTool(), **arguments)).content
+    return (await OpenToolContext(directory).use(LsTool(), **arguments)).content
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ async def test_an_empty_directory_is_said_to_be_empty(tree: Path) -> None:
 
 async def test_a_refused_directory_is_not_listed(tree: Path) -> None:
     """A2: a symlink is asked for by where it leads."""
-    kit = OpenKit(tree, refuse=lambda need: need.paths == ("/usr/share/doc",))
+    context = OpenToolContext(tree, refuse=lambda need: need.paths == ("/usr/share/doc",))
     with pytest.raises(ToolError, match="Not allowed: List /usr/share/doc"):
-        await kit.use(LsTool(), path="docs")
-    assert kit.needs[0].action == "read"
+        await context.use(LsTool(), path="docs")
+    assert context.needs[0].action == "read"

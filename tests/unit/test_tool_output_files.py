@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from longboat.testing.kit import OpenKit
-from longboat.tools.bash import BashTool
-from longboat.tools.job_output import JobOutputTool
-from longboat.tools.jobs import Jobs
-from longboat.tools.output_files import NOTE, OutputFiles
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.job_output import JobOutputTool
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.process.output_files import NOTE, OutputFiles
 
 LIMIT, WORKSPACE_LIMIT = 1_000_000, 600_000
 LONG = "yes 'a line of {0} bytes' | head -c 200000"
@@ -44,24 +44,28 @@ def files(scratch: Path) -> OutputFiles:
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> OpenKit:
-    return OpenKit(tmp_path)
+def context(tmp_path: Path) -> OpenToolContext:
+    return OpenToolContext(tmp_path)
 
 
-async def test_the_output_of_a_workspace_is_bounded_on_disk(scratch: Path, files: OutputFiles, kit: OpenKit) -> None:
+async def test_the_output_of_a_workspace_is_bounded_on_disk(
+    scratch: Path, files: OutputFiles, context: OpenToolContext
+) -> None:
     async with open_jobs(scratch, files, "one") as (jobs,):
         for number in range(6):
-            told = await kit.use(BashTool(jobs), command=LONG.format(number))
+            told = await context.use(BashTool(jobs), command=LONG.format(number))
             assert "the full output is in" in told.content
             assert on_disk(scratch) <= WORKSPACE_LIMIT
     assert not (scratch / "one").exists(), "closing removes them all"
 
 
-async def test_a_removed_output_leaves_a_note_where_it_was(scratch: Path, files: OutputFiles, kit: OpenKit) -> None:
+async def test_a_removed_output_leaves_a_note_where_it_was(
+    scratch: Path, files: OutputFiles, context: OpenToolContext
+) -> None:
     async with open_jobs(scratch, files, "one") as (jobs,):
         paths: list[Path] = []
         for number in range(4):
-            await kit.use(BashTool(jobs), command=LONG.format(number))
+            await context.use(BashTool(jobs), command=LONG.format(number))
             (new,) = set((scratch / "one").iterdir()) - set(paths)
             paths.append(new)
         assert paths[0].read_text() == NOTE
@@ -69,24 +73,26 @@ async def test_a_removed_output_leaves_a_note_where_it_was(scratch: Path, files:
         assert [path.stat().st_size for path in paths[2:]] == [200_000, 200_000]
 
 
-async def test_a_job_whose_file_was_removed_says_so(scratch: Path, files: OutputFiles, kit: OpenKit) -> None:
+async def test_a_job_whose_file_was_removed_says_so(
+    scratch: Path, files: OutputFiles, context: OpenToolContext
+) -> None:
     async with open_jobs(scratch, files, "one") as (jobs,):
-        await kit.use(BashTool(jobs), command=f"{LONG.format(0)}; sleep 0.7", run_in_background=True)
+        await context.use(BashTool(jobs), command=f"{LONG.format(0)}; sleep 0.7", run_in_background=True)
         (job,) = jobs.list()
         await job.wait_ended()
         for number in range(1, 4):
-            await kit.use(BashTool(jobs), command=LONG.format(number))
-        told = await kit.use(JobOutputTool(jobs), job_id=job.job_id)
-        other = job.tape.read()
+            await context.use(BashTool(jobs), command=LONG.format(number))
+        told = await context.use(JobOutputTool(jobs), job_id=job.job_id)
+        other = job.buffer.read()
         assert told.content.startswith("[no new output")
         assert "deleted to make room; if you need it, run the command again and redirect its output" in other
 
 
 async def test_a_command_that_still_runs_keeps_its_file_which_gets_no_longer(
-    scratch: Path, files: OutputFiles, kit: OpenKit
+    scratch: Path, files: OutputFiles, context: OpenToolContext
 ) -> None:
     async with open_jobs(scratch, files, "one") as (jobs,):
-        told = await kit.use(BashTool(jobs), command="yes ä | head -c 3000000; echo the end")
+        told = await context.use(BashTool(jobs), command="yes ä | head -c 3000000; echo the end")
         (path,) = (scratch / "one").iterdir()
         size = path.stat().st_size
         assert not told.is_error
@@ -98,50 +104,54 @@ async def test_a_command_that_still_runs_keeps_its_file_which_gets_no_longer(
 
 
 async def test_the_limit_of_the_server_holds_for_its_workspaces_together(
-    scratch: Path, files: OutputFiles, kit: OpenKit
+    scratch: Path, files: OutputFiles, context: OpenToolContext
 ) -> None:
     async with open_jobs(scratch, files, "one", "two", "three") as workspaces:
         for number in range(3):
             for jobs in workspaces:
-                told = await kit.use(BashTool(jobs), command=LONG.format(number))
+                told = await context.use(BashTool(jobs), command=LONG.format(number))
                 assert "the full output is in" in told.content
                 assert on_disk(scratch) <= LIMIT
         assert on_disk(scratch) > LIMIT // 2, "no more than needed makes way"
     assert on_disk(scratch) == 0
 
 
-async def test_many_commands_at_once_stay_below_the_limit(scratch: Path, files: OutputFiles, kit: OpenKit) -> None:
+async def test_many_commands_at_once_stay_below_the_limit(
+    scratch: Path, files: OutputFiles, context: OpenToolContext
+) -> None:
     async with open_jobs(scratch, files, "one", "two") as workspaces:
-        calls = [kit.use(BashTool(jobs), command=LONG.format(jobs.token)) for jobs in workspaces for _ in range(5)]
+        calls = [context.use(BashTool(jobs), command=LONG.format(jobs.token)) for jobs in workspaces for _ in range(5)]
         told = await asyncio.gather(*calls)
         assert [each.is_error for each in told] == [False] * 10
         assert on_disk(scratch) <= LIMIT
 
 
 async def test_what_a_crashed_server_left_counts_and_goes_first(
-    scratch: Path, files: OutputFiles, kit: OpenKit
+    scratch: Path, files: OutputFiles, context: OpenToolContext
 ) -> None:
     left = scratch / "gone" / "job-123456.txt"
     left.parent.mkdir(parents=True)
     left.write_bytes(b"x" * 500_000)
     os.utime(left, (0, 0))
     async with open_jobs(scratch, files, "one") as (jobs,):
-        await kit.use(BashTool(jobs), command=LONG.format(1))
+        await context.use(BashTool(jobs), command=LONG.format(1))
         assert left.stat().st_size == 500_000
         for number in range(3):
-            await kit.use(BashTool(jobs), command=LONG.format(number))
+            await context.use(BashTool(jobs), command=LONG.format(number))
         assert on_disk(scratch) <= LIMIT
     async with open_jobs(scratch, files, "one", "two") as workspaces:
         for jobs in workspaces:
             for number in range(2):
-                await kit.use(BashTool(jobs), command=LONG.format(number))
+                await context.use(BashTool(jobs), command=LONG.format(number))
         assert on_disk(scratch) <= LIMIT
         assert left.read_text() == NOTE
 
 
-async def test_a_file_that_somebody_removed_holds_nobody_up(scratch: Path, files: OutputFiles, kit: OpenKit) -> None:
+async def test_a_file_that_somebody_removed_holds_nobody_up(
+    scratch: Path, files: OutputFiles, context: OpenToolContext
+) -> None:
     async with open_jobs(scratch, files, "one") as (jobs,):
         for number in range(6):
-            await kit.use(BashTool(jobs), command=LONG.format(number))
+            await context.use(BashTool(jobs), command=LONG.format(number))
             for path in (scratch / "one").iterdir():
                 path.unlink()

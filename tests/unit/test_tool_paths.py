@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from longboat.testing.kit import OpenKit
-from longboat.tools.edit import EditTool
-from longboat.tools.kit import ToolError
-from longboat.tools.paths import resolve
-from longboat.tools.view import ViewTool
-from longboat.tools.write import WriteTool
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.context import ToolError
+from longboat.tools.files.edit import EditTool
+from longboat.tools.files.paths import resolve
+from longboat.tools.files.view import ViewTool
+from longboat.tools.files.write import WriteTool
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_what_is_no_path_is_refused(workspace: Path, given: str, said: str) -> N
 async def test_a_path_that_cannot_be_opened_is_told(workspace: Path, given: str) -> None:
     (workspace / "loop").symlink_to("loop")
     with pytest.raises(ToolError, match=r"cannot be opened|does not exist|is not a valid file name"):
-        await OpenKit(workspace).use(ViewTool(), path=given)
+        await OpenToolContext(workspace).use(ViewTool(), path=given)
 
 
 async def test_a_symlink_out_of_the_workspace_is_asked_for_by_where_it_leads(workspace: Path) -> None:
@@ -77,8 +77,8 @@ async def test_a_symlink_out_of_the_workspace_is_asked_for_by_where_it_leads(wor
     outside = workspace.parent / "outside.txt"
     outside.write_text("kept\n")
     (workspace / "inside.txt").symlink_to(outside)
-    kit = OpenKit(workspace, refuse=lambda need: str(outside) in need.paths)
-    kit.saw(outside)
+    context = OpenToolContext(workspace, refuse=lambda need: str(outside) in need.paths)
+    context.saw(outside)
     calls = [
         (ViewTool(), {}),
         (WriteTool(), {"content": "new\n"}),
@@ -86,16 +86,16 @@ async def test_a_symlink_out_of_the_workspace_is_asked_for_by_where_it_leads(wor
     ]
     for tool, arguments in calls:
         with pytest.raises(ToolError, match="Not allowed"):
-            await kit.use(tool, path="inside.txt", **arguments)
-    assert {(need.argument, need.paths) for need in kit.needs} == {(str(outside), (str(outside),))}
+            await context.use(tool, path="inside.txt", **arguments)
+    assert {(need.argument, need.paths) for need in context.needs} == {(str(outside), (str(outside),))}
     assert outside.read_text() == "kept\n"
 
 
 async def test_a_dangling_symlink_out_of_the_workspace_is_outside_too(workspace: Path) -> None:
     (workspace / "link").symlink_to(workspace.parent / "new.txt")
-    kit = OpenKit(workspace)
-    await kit.use(WriteTool(), path="link", content="x")
-    assert kit.needs[0].paths == (str(workspace.parent / "new.txt"),)
+    context = OpenToolContext(workspace)
+    await context.use(WriteTool(), path="link", content="x")
+    assert context.needs[0].paths == (str(workspace.parent / "new.txt"),)
     assert (workspace.parent / "new.txt").read_text() == "x"
     assert (workspace / "link").is_symlink()
 
@@ -104,12 +104,12 @@ async def test_a_missing_file_is_answered_with_the_nearest_names(workspace: Path
     (workspace / "src").mkdir()
     (workspace / "src" / "Settings.py").write_text("")
     with pytest.raises(ToolError, match=r"src/setings.py does not exist. Did you mean src/Settings.py\?"):
-        await OpenKit(workspace).use(ViewTool(), path="src/setings.py")
+        await OpenToolContext(workspace).use(ViewTool(), path="src/setings.py")
     with pytest.raises(ToolError, match=r"scr/Settings.py does not exist. Did you mean src\?"):
-        await OpenKit(workspace).use(ViewTool(), path="scr/Settings.py")
+        await OpenToolContext(workspace).use(ViewTool(), path="scr/Settings.py")
 
 
 async def test_names_outside_the_workspace_are_not_given_away(workspace: Path) -> None:
     (workspace.parent / "secret.txt").write_text("")
     with pytest.raises(ToolError, match=r"does not exist\. Use ls or glob"):
-        await OpenKit(workspace).use(EditTool(), path="../secret.tx", old_text="a", new_text="b")
+        await OpenToolContext(workspace).use(EditTool(), path="../secret.tx", old_text="a", new_text="b")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from longboat.tools.repository import MAX_CONFIG, doubt_of
+from longboat.tools.process.git_config import MAX_CONFIG, doubt_of
 
 
 @pytest.fixture

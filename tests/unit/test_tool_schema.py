@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
+from longboat.tools.files import view
 from longboat.tools.schema import schema_of, spec_of
 
 
@@ -60,7 +61,7 @@ def test_a_shape_that_holds_itself_is_refused() -> None:
 
 
 def test_a_spec_takes_its_description_from_the_file_beside_the_tool() -> None:
-    spec = spec_of("view", Input)
+    spec = spec_of("view", view.Input)
     assert spec.name == "view"
     assert spec.description.startswith("Read a file")
-    assert spec.schema == schema_of(Input)
+    assert spec.schema == schema_of(view.Input)

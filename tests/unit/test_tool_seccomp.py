@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from walls import WALLS, needs, needs_landlock, policy
 
-from longboat.testing.kit import OpenKit
-from longboat.tools import landlock, seccomp
-from longboat.tools.bash import BashTool
-from longboat.tools.jobs import Jobs
-from longboat.tools.kit import ToolError
-from longboat.tools.sandbox import SandboxMode, described, warning
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.context import ToolError
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.sandbox import landlock, seccomp
+from longboat.tools.sandbox.sandbox import SandboxMode, described, warning
 
 pytest_plugins = ("walled",)
 pytestmark = pytest.mark.usefixtures("no_bwrap")
@@ -52,12 +52,12 @@ WAYS = ("unix", "abstract", "udp", "pair", "raw pair", "packets", "netlink", "vs
 @needs_landlock
 @pytest.mark.parametrize("kept", [True, False])
 async def test_no_sockets_of_any_kind_for_a_command_and_for_what_it_starts(
-    kit: OpenKit, jobs: Jobs, outside: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+    context: OpenToolContext, jobs: Jobs, outside: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
     """Whoever listens at a unix socket can be asked to act outside of the box: docker, and our own server. Half of a
     pair that is made for datagrams could be turned on others."""
     if not kept:
-        monkeypatch.setattr("longboat.tools.keeping._IS_POSSIBLE", False)
+        monkeypatch.setattr("longboat.tools.process.supervisor_client._IS_POSSIBLE", False)
     abstract = f"\0longboat-test-{os.getpid()}-{kept}"
     with (
         socket.socket(socket.AF_UNIX) as unix,
@@ -74,67 +74,67 @@ async def test_no_sockets_of_any_kind_for_a_command_and_for_what_it_starts(
         script = SOCKETS.format(
             unix=f"{outside}/sock", abstract=abstract, udp=udp.getsockname(), datagrams=f"{outside}/datagrams"
         )
-        (kit.directory / "reach.py").write_text(script)
+        (context.directory / "reach.py").write_text(script)
         for command in ("python3 reach.py", "sh -c '(setsid env -i /usr/bin/python3 reach.py) & wait $!'"):
-            result = await kit.use(BashTool(jobs, sandbox=policy(kit)), command=command)
+            result = await context.use(BashTool(jobs, sandbox=policy(context)), command=command)
             assert result.content.splitlines()[:-1] == [f"{name} refused" for name in WAYS]
-        free = await kit.use(BashTool(jobs), command="python3 reach.py")
+        free = await context.use(BashTool(jobs), command="python3 reach.py")
         for name in ("unix", "abstract", "udp", "pair", "raw pair"):
             assert f"{name} reached" in free.content, "which shows that the test can tell"
 
 
 @needs_landlock
-async def test_a_ring_and_calls_by_other_numbers_make_no_sockets_either(kit: OpenKit, jobs: Jobs) -> None:
+async def test_a_ring_and_calls_by_other_numbers_make_no_sockets_either(context: OpenToolContext, jobs: Jobs) -> None:
     number = {"x86_64": 41, "aarch64": 198}[os.uname().machine]
-    (kit.directory / "calls.py").write_text(
+    (context.directory / "calls.py").write_text(
         "import ctypes\n"
         "libc = ctypes.CDLL(None, use_errno=True)\n"
         f"for number in ({number}, 425, 0x40000000 + {number}):\n"
         "    print(libc.syscall(number, 1, 1, 0), ctypes.get_errno())\n"
     )
-    result = await kit.use(BashTool(jobs, sandbox=policy(kit)), command="python3 calls.py")
+    result = await context.use(BashTool(jobs, sandbox=policy(context)), command="python3 calls.py")
     assert result.content.startswith("-1 13\n" * 3), result.content
 
 
 @needs_landlock
 @pytest.mark.skipif(os.uname().machine != "x86_64" or not shutil.which("gcc"), reason="needs x86_64 and gcc")
-async def test_calls_of_another_architecture_end_the_command(kit: OpenKit, jobs: Jobs) -> None:
+async def test_calls_of_another_architecture_end_the_command(context: OpenToolContext, jobs: Jobs) -> None:
     """By their numbers alone they would be taken for others: 359 is socket there."""
     code = 'int main() { int r; __asm__ volatile("int $0x80" : "=a"(r) : "a"(359), "b"(1), "c"(1), "d"(0)); return 7; }'
-    (kit.directory / "old.c").write_text(code)
-    compiled = await kit.use(BashTool(jobs, sandbox=policy(kit)), command="gcc -o old old.c")
+    (context.directory / "old.c").write_text(code)
+    compiled = await context.use(BashTool(jobs, sandbox=policy(context)), command="gcc -o old old.c")
     assert not compiled.is_error, compiled.content
-    if "exit code 7 " not in (await kit.use(BashTool(jobs), command="./old")).content:
+    if "exit code 7 " not in (await context.use(BashTool(jobs), command="./old")).content:
         pytest.skip("this kernel has no calls of i386")
-    result = await kit.use(BashTool(jobs, sandbox=policy(kit)), command="./old; echo $?")
+    result = await context.use(BashTool(jobs, sandbox=policy(context)), command="./old; echo $?")
     assert f"{128 + signal.SIGSYS}\n" in result.content
 
 
 @needs_landlock
-async def test_nobodys_open_socket_can_be_taken_over(kit: OpenKit, jobs: Jobs) -> None:
+async def test_nobodys_open_socket_can_be_taken_over(context: OpenToolContext, jobs: Jobs) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        (kit.directory / "take.py").write_text(
+        (context.directory / "take.py").write_text(
             "import ctypes, os\n"
             "libc = ctypes.CDLL(None, use_errno=True)\n"
             f"pidfd = os.pidfd_open({os.getpid()})\n"
             f"print(libc.syscall(438, pidfd, {listener.fileno()}, 0), ctypes.get_errno())\n"
         )
-        result = await kit.use(BashTool(jobs, sandbox=policy(kit)), command="python3 take.py")
+        result = await context.use(BashTool(jobs, sandbox=policy(context)), command="python3 take.py")
     assert result.content.startswith("-1 1\n"), result.content
 
 
 @needs_landlock
 @pytest.mark.parametrize("kept", [True, False])
 async def test_a_filter_that_the_kernel_does_not_take_lets_no_command_start(
-    kit: OpenKit, jobs: Jobs, monkeypatch: pytest.MonkeyPatch, kept: bool
+    context: OpenToolContext, jobs: Jobs, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
     if not kept:
-        monkeypatch.setattr("longboat.tools.keeping._IS_POSSIBLE", False)
+        monkeypatch.setattr("longboat.tools.process.supervisor_client._IS_POSSIBLE", False)
     monkeypatch.setattr(seccomp, "without_sockets", lambda: b"\xff" * 8)
     with contextlib.nullcontext() if not kept else pytest.raises(ToolError, match="Invalid argument"):
-        result = await kit.use(BashTool(jobs, sandbox=policy(kit)), command="touch ran")
+        result = await context.use(BashTool(jobs, sandbox=policy(context)), command="touch ran")
         assert "Invalid argument\n[exit code 127 " in result.content
-    assert os.listdir(kit.directory) == []
+    assert os.listdir(context.directory) == []
 
 
 @pytest.mark.parametrize(
@@ -261,53 +261,53 @@ def no_filter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @needs_landlock
 @pytest.mark.usefixtures("files_alone")
 async def test_a_kernel_whose_landlock_knows_files_alone_is_enough_with_the_filter(
-    kit: OpenKit, jobs: Jobs, outside: Path
+    context: OpenToolContext, jobs: Jobs, outside: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        (kit.directory / "connect.py").write_text(CONNECT.format(listener.getsockname()[1]))
-        result = await kit.use(
-            BashTool(jobs, sandbox=policy(kit)), command=f"python3 connect.py; echo > {outside}/file"
+        (context.directory / "connect.py").write_text(CONNECT.format(listener.getsockname()[1]))
+        result = await context.use(
+            BashTool(jobs, sandbox=policy(context)), command=f"python3 connect.py; echo > {outside}/file"
         )
     assert "PermissionError" in result.content
     assert "file: Permission denied" in result.content
-    assert f"(in a {WALLS}, and it can send signals to other processes)" in kit.needs[-1].detail
+    assert f"(in a {WALLS}, and it can send signals to other processes)" in context.needs[-1].detail
 
 
 @needs_landlock
 @pytest.mark.usefixtures("files_alone", "no_filter")
 async def test_without_the_filter_the_network_is_open_and_that_is_enough_for_auto_alone(
-    kit: OpenKit, jobs: Jobs, outside: Path
+    context: OpenToolContext, jobs: Jobs, outside: Path
 ) -> None:
     told = r"; Landlock cannot block all sockets, and this system \(riscv64\) has no filter for them"
     with pytest.raises(ToolError, match=told):
-        await kit.use(BashTool(jobs, sandbox=policy(kit)), command="touch ran")
-    auto = policy(kit, SandboxMode.AUTO)
+        await context.use(BashTool(jobs, sandbox=policy(context)), command="touch ran")
+    auto = policy(context, SandboxMode.AUTO)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        (kit.directory / "connect.py").write_text(CONNECT.format(listener.getsockname()[1]))
-        result = await kit.use(BashTool(jobs, sandbox=auto), command=f"python3 connect.py; echo > {outside}/file")
+        (context.directory / "connect.py").write_text(CONNECT.format(listener.getsockname()[1]))
+        result = await context.use(BashTool(jobs, sandbox=auto), command=f"python3 connect.py; echo > {outside}/file")
     assert "reached" in result.content
     assert "Permission denied" in result.content
     walls = "Landlock sandbox: the network is open, and it can send signals to other processes"
-    assert f"(in a {walls})" in kit.needs[-1].detail
+    assert f"(in a {walls})" in context.needs[-1].detail
     assert f"{walls} (bubblewrap (`bwrap`) is not installed)" in await warning(auto)
 
 
 @needs_tcp_rules
 @pytest.mark.usefixtures("no_filter")
 async def test_without_the_filter_landlock_refuses_tcp_and_says_what_is_open(
-    kit: OpenKit, jobs: Jobs, outside: Path
+    context: OpenToolContext, jobs: Jobs, outside: Path
 ) -> None:
-    auto = policy(kit, SandboxMode.AUTO)
+    auto = policy(context, SandboxMode.AUTO)
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(socket.AF_UNIX) as unix:
         unix.bind(f"{outside}/sock")
         unix.listen()
-        (kit.directory / "connect.py").write_text(CONNECT.format(listener.getsockname()[1]))
-        (kit.directory / "unix.py").write_text(
+        (context.directory / "connect.py").write_text(CONNECT.format(listener.getsockname()[1]))
+        (context.directory / "unix.py").write_text(
             f"import socket; socket.socket(1).connect('{outside}/sock'); print('open')"
         )
-        result = await kit.use(BashTool(jobs, sandbox=auto), command="python3 connect.py; python3 unix.py")
+        result = await context.use(BashTool(jobs, sandbox=auto), command="python3 connect.py; python3 unix.py")
     assert "PermissionError" in result.content
     assert "open\n" in result.content
-    assert "(in a Landlock sandbox: no TCP, but UDP and unix sockets are open" in kit.needs[-1].detail
+    assert "(in a Landlock sandbox: no TCP, but UDP and unix sockets are open" in context.needs[-1].detail
     assert "there is none: " not in await described(auto)
-    assert (await described(policy(kit))).startswith("required; commands are refused: bubblewrap")
+    assert (await described(policy(context))).startswith("required; commands are refused: bubblewrap")

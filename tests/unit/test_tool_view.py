@@ -8,34 +8,34 @@ from pathlib import Path
 
 import pytest
 
-from longboat.testing.kit import OpenKit
-from longboat.tools.kit import ToolError
-from longboat.tools.view import MAX_LINE, MAX_SHOWN, ViewTool
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.context import ToolError
+from longboat.tools.files.view import MAX_LINE, MAX_SHOWN, ViewTool
 from longboat.wire.models import Image
 
 
 async def view(directory: Path, **arguments: object) -> str:
-    return (await OpenKit(directory).use(ViewTool(), **arguments)).content
+    return (await OpenToolContext(directory).use(ViewTool(), **arguments)).content
 
 
 async def test_a_file_is_shown_with_line_numbers_and_its_read_is_noted(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n\ntwo")
-    kit = OpenKit(tmp_path)
-    result = await kit.use(ViewTool(), path="a.txt")
+    context = OpenToolContext(tmp_path)
+    result = await context.use(ViewTool(), path="a.txt")
     assert result.content == "     1\tone\n     2\t\n     3\ttwo"
-    assert kit.reads == [tmp_path / "a.txt"]
-    await kit.check_read(tmp_path / "a.txt", b"one\n\ntwo")
-    (need,) = kit.needs
+    assert context.reads == [tmp_path / "a.txt"]
+    await context.check_read(tmp_path / "a.txt", b"one\n\ntwo")
+    (need,) = context.needs
     assert (need.tool, need.action, need.argument, need.paths) == ("view", "read", "a.txt", (str(tmp_path / "a.txt"),))
 
 
 async def test_a_range_says_how_to_go_on_and_the_whole_file_counts_as_read(tmp_path: Path) -> None:
     content = "".join(f"line {number}\n" for number in range(1, 11))
     (tmp_path / "a.txt").write_text(content)
-    kit = OpenKit(tmp_path)
-    result = await kit.use(ViewTool(), path="a.txt", offset=3, limit=2)
+    context = OpenToolContext(tmp_path)
+    result = await context.use(ViewTool(), path="a.txt", offset=3, limit=2)
     assert result.content == "     3\tline 3\n     4\tline 4\n\n(Lines 3–4 of 10. Continue with offset=5.)"
-    await kit.check_read(tmp_path / "a.txt", content.encode())
+    await context.check_read(tmp_path / "a.txt", content.encode())
     assert await view(tmp_path, path="a.txt", offset=10) == "    10\tline 10"
 
 
@@ -67,9 +67,9 @@ async def test_an_offset_past_the_end_is_told(tmp_path: Path, content: str, offs
 
 async def test_an_empty_file_is_said_to_be_empty_and_counts_as_read(tmp_path: Path) -> None:
     (tmp_path / "a.txt").touch()
-    kit = OpenKit(tmp_path)
-    assert (await kit.use(ViewTool(), path="a.txt")).content == "(a.txt is empty.)"
-    assert kit.reads == [tmp_path / "a.txt"]
+    context = OpenToolContext(tmp_path)
+    assert (await context.use(ViewTool(), path="a.txt")).content == "(a.txt is empty.)"
+    assert context.reads == [tmp_path / "a.txt"]
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ async def test_odd_encodings_are_read_and_named(tmp_path: Path, content: bytes, 
 )
 async def test_binary_files_are_refused_by_their_kind_and_not_noted(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "a.bin").write_bytes(content)
-    kit = OpenKit(tmp_path)
+    context = OpenToolContext(tmp_path)
     with pytest.raises(ToolError, match=f"a.bin is not a text file .{kind}"):
-        await kit.use(ViewTool(), path="a.bin")
-    assert kit.reads == []
+        await context.use(ViewTool(), path="a.bin")
+    assert context.reads == []
 
 
 PNG = base64.b64decode(
@@ -137,7 +137,7 @@ def jpeg(width: int, height: int) -> bytes:
 async def test_an_image_is_shown_as_what_its_content_says(tmp_path: Path, content: bytes, kind: str) -> None:
     """A1, A6"""
     (tmp_path / "picture").write_bytes(content)
-    result = await OpenKit(tmp_path).use(ViewTool(), path="picture")
+    result = await OpenToolContext(tmp_path).use(ViewTool(), path="picture")
     assert result.images == (Image(media_type=f"image/{kind}", data=base64.b64encode(content).decode()),)
     assert result.content.lower() == f"picture is a {kind} image of {len(content)} bytes."
 
@@ -171,7 +171,7 @@ async def test_an_image_that_would_spoil_every_later_request_is_not_shown(
 ) -> None:
     """A6: providers refuse a request with a broken or huge image, and the transcript keeps it."""
     (tmp_path / "picture").write_bytes(content)
-    result = await OpenKit(tmp_path).use(ViewTool(), path="picture")
+    result = await OpenToolContext(tmp_path).use(ViewTool(), path="picture")
     assert (result.images, result.content.endswith(f"bytes: {why}.")) == ((), True)
 
 
@@ -184,13 +184,13 @@ def huge(path: Path) -> int:
 
 async def test_a_huge_file_is_read_by_range_and_cannot_be_edited(tmp_path: Path) -> None:
     count = huge(tmp_path / "a.log")
-    kit = OpenKit(tmp_path)
-    result = await kit.use(ViewTool(), path="a.log", offset=1_500_000, limit=2)
+    context = OpenToolContext(tmp_path)
+    result = await context.use(ViewTool(), path="a.log", offset=1_500_000, limit=2)
     lines = result.content.split("\n")
     assert lines[:2] == ["1500000\t001500000", "1500001\t001500001"]
     assert "too large to edit here" in lines[-1]
     assert "Continue with offset=1500002" in lines[-1]
-    assert kit.reads == []
+    assert context.reads == []
     assert (await view(tmp_path, path="a.log", offset=1)).startswith("     1\t000000001\n")
     last = await view(tmp_path, path="a.log", offset=count)
     assert last.startswith(f"{count}\tthe end\n")
@@ -221,10 +221,10 @@ async def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
 
 async def test_a_refused_read_shows_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
-    kit = OpenKit(tmp_path, refuse=lambda need: need.action == "read")
+    context = OpenToolContext(tmp_path, refuse=lambda need: need.action == "read")
     with pytest.raises(ToolError, match=r"Not allowed: Read a\.txt"):
-        await kit.use(ViewTool(), path="a.txt")
-    assert kit.reads == []
+        await context.use(ViewTool(), path="a.txt")
+    assert context.reads == []
 
 
 @pytest.mark.parametrize("arguments", [{}, {"path": "a", "offset": 0}, {"path": "a", "limit": 5_000}, {"file": "a"}])

@@ -1,6 +1,6 @@
 """The wall (A2): a command that runs because it is harmless can do no harm, even if it is not harmless at all.
 
-`OpenKit(harmless=True)` is a check of commands that is wrong about all of them.
+`OpenToolContext(harmless=True)` is a check of commands that is wrong about all of them.
 """
 
 import asyncio
@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 from walls import needs_landlock
 
-from longboat.core.permissions import parse_rules
-from longboat.testing.kit import OpenKit
-from longboat.tools import denied, family, landlock, wall
-from longboat.tools.bash import QUIET, BashTool
-from longboat.tools.denied import find_denied
-from longboat.tools.jobs import Jobs
-from longboat.tools.sandbox import SandboxMode, SandboxPolicy, bubblewrap_lacks
+from longboat.permissions.verdict import parse_rules
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.process import process_tree
+from longboat.tools.process.bash import QUIET, BashTool
+from longboat.tools.process.jobs import Jobs
+from longboat.tools.sandbox import denied_files, landlock, wall
+from longboat.tools.sandbox.denied_files import find_denied
+from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy, bubblewrap_lacks
 from parts import how
 
 pytest_plugins = ("walled",)
@@ -38,11 +39,11 @@ def git(directory: Path, *words: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    kit: OpenKit
+    context: OpenToolContext
     bash: BashTool
 
     async def run(self, command: str, **more: object) -> str:
-        return (await self.kit.use(self.bash, command=command, **more)).content
+        return (await self.context.use(self.bash, command=command, **more)).content
 
 
 @pytest.fixture(
@@ -75,7 +76,7 @@ async def place(held_by: str, tmp_path: Path) -> AsyncIterator[Place]:
     hidden.mkdir()
     (hidden / "token").write_text("secret\n")
     policy = SandboxPolicy(mode=SandboxMode.OFF, workspace=work, temp=tmp_path / "temp", hidden=(hidden,))
-    yield Place(OpenKit(work, harmless=True), BashTool(jobs, sandbox=policy))
+    yield Place(OpenToolContext(work, harmless=True), BashTool(jobs, sandbox=policy))
     await jobs.aclose()
 
 
@@ -128,9 +129,9 @@ def picture(directory: Path) -> dict[str, tuple[object, ...]]:
     ],
 )
 async def test_nothing_can_be_changed(place: Place, tmp_path: Path, command: str) -> None:
-    before = picture(place.kit.directory)
+    before = picture(place.context.directory)
     await place.run(command)
-    assert picture(place.kit.directory) == before
+    assert picture(place.context.directory) == before
     assert not (tmp_path / "beside").exists()
     places = (Path("/var/tmp"), Path.home())
     assert [place for place in places if (place / "longboat-wall-test").exists()] == []
@@ -139,7 +140,7 @@ async def test_nothing_can_be_changed(place: Place, tmp_path: Path, command: str
 async def test_a_harmless_command_does_what_it_should_and_says_that_it_ran_read_only(
     held_by: str, place: Place
 ) -> None:
-    git(place.kit.directory, "init", ".")
+    git(place.context.directory, "init", ".")
     assert (await place.run("cat file; git status --short; ls | wc -l")).startswith("ours\n?? file\n1\n[exit code 0 ")
     assert (await place.run("ls")).endswith(" s, read-only]")
     assert (await place.run("cat <(echo a) <<< b; head -c 3 /dev/zero | wc -c; echo no > /dev/null")).startswith(
@@ -187,7 +188,7 @@ async def test_no_file_named_git_opens_what_is_closed(place: Place, tmp_path: Pa
     """It can name any directory, and may come with an archive."""
     (tmp_path / "beside").write_text("secret\n")
     for target in (tmp_path / "own", Path("/tmp"), Path("/"), tmp_path / "missing"):
-        (place.kit.directory / ".git").write_text(f"gitdir: {target}\n")
+        (place.context.directory / ".git").write_text(f"gitdir: {target}\n")
         told = await place.run(f"cat {tmp_path}/own/token {tmp_path}/beside; cat file")
         assert "secret" not in told, target
         assert "ours" in told
@@ -201,7 +202,7 @@ async def test_the_kernel_cannot_be_told_what_to_run(place: Place) -> None:
 
 async def test_no_network_and_no_sockets(place: Place, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
-        unix.bind(str(place.kit.directory / "sock"))
+        unix.bind(str(place.context.directory / "sock"))
         unix.listen()
         port = tcp.getsockname()[1]
         for connect in (
@@ -236,15 +237,17 @@ async def test_other_processes_are_out_of_reach(place: Place) -> None:
 async def test_longboats_own_files_and_what_rules_deny_cannot_be_read(
     held_by: str, tmp_path: Path, place: Place
 ) -> None:
-    work = place.kit.directory
+    work = place.context.directory
     (work / "secrets" / "deep").mkdir(parents=True)
     (work / "secrets" / "deep" / "key").write_text("hidden\n")
     (work / "src").mkdir()
     for name in (".env", "src/a.pem", "src/b.py", "odd [x]"):
         (work / name).write_text("hidden\n" if name != "src/b.py" else "shown\n")
     (work / "link").symlink_to(".env")
-    kit = OpenKit(work, harmless=True, deny=["view(.env)", "view(secrets/**)", "view(**/*.pem)", "view(odd [x])"])
-    held = Place(kit, place.bash)
+    context = OpenToolContext(
+        work, harmless=True, deny=["view(.env)", "view(secrets/**)", "view(**/*.pem)", "view(odd [x])"]
+    )
+    held = Place(context, place.bash)
     for path in (".env", "link", "secrets/deep/key", "src/a.pem", "'odd [x]'", "../own/token"):
         told = await held.run(f"cat {path}")
         assert "hidden" not in told, path
@@ -258,14 +261,14 @@ async def test_longboats_own_files_and_what_rules_deny_cannot_be_read(
 
 
 async def test_a_denied_view_of_everything_leaves_names_and_git(place: Place) -> None:
-    git(place.kit.directory, "init", ".")
-    held = Place(OpenKit(place.kit.directory, harmless=True, deny=["view"]), place.bash)
+    git(place.context.directory, "init", ".")
+    held = Place(OpenToolContext(place.context.directory, harmless=True, deny=["view"]), place.bash)
     assert "ours" not in await held.run("cat file")
     assert (await held.run("ls; git status --short")).startswith("file\n?? file\n")
 
 
 async def test_its_environment_is_a_short_list(place: Place) -> None:
-    work = place.kit.directory
+    work = place.context.directory
     (work / "bin").mkdir()
     (work / "bin" / "ls").write_text("#!/bin/sh\necho theirs\n")
     (work / "bin" / "ls").chmod(0o755)
@@ -284,7 +287,7 @@ async def test_its_environment_is_a_short_list(place: Place) -> None:
         "LANG": "C.UTF-8",
         "LC_TIME": "C",
     }
-    held = Place(OpenKit(work, environ=environ, harmless=True), place.bash)
+    held = Place(OpenToolContext(work, environ=environ, harmless=True), place.bash)
     told = await held.run("ls; env")
     assert told.startswith("bin\nfile\n")
     assert "started" not in told
@@ -317,11 +320,11 @@ async def test_a_canceled_command_behind_the_wall_is_gone_with_all_that_it_start
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert family.find(None, f"{place.bash._jobs.token}/") == set()
+    assert process_tree.find(None, f"{place.bash._jobs.token}/") == set()
 
 
 async def test_a_workspace_that_is_replaced_by_another_directory_can_be_read(place: Place) -> None:
-    work = place.kit.directory
+    work = place.context.directory
     assert (await place.run("cat file")).startswith("ours\n")
     work.rename(work.with_name("old"))
     work.mkdir()
@@ -337,7 +340,7 @@ async def test_a_worktree_of_git_can_be_looked_at(place: Place, tmp_path: Path) 
     git(main, "worktree", "add", str(tmp_path / "tree"))
     jobs = Jobs(tmp_path / "scratch2")
     try:
-        held = Place(OpenKit(tmp_path / "tree", harmless=True), BashTool(jobs))
+        held = Place(OpenToolContext(tmp_path / "tree", harmless=True), BashTool(jobs))
         assert (await held.run("git log --format=%s")).startswith("first\n")
     finally:
         await jobs.aclose()
@@ -357,9 +360,9 @@ def no_wall(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_wall")
-async def test_where_there_is_no_wall_the_rules_are_told_so(kit: OpenKit, jobs: Jobs) -> None:
-    await kit.use(BashTool(jobs), command="git status")
-    assert not kit.needs[0].has_wall
+async def test_where_there_is_no_wall_the_rules_are_told_so(context: OpenToolContext, jobs: Jobs) -> None:
+    await context.use(BashTool(jobs), command="git status")
+    assert not context.needs[0].has_wall
     assert await wall.describe_wall() == (
         "only a few, because there is no wall: the system has no Landlock, and bubblewrap is not installed"
     )
@@ -385,7 +388,7 @@ def test_denied_files_are_found_by_their_patterns(tmp_path: Path, monkeypatch: p
     assert found("view(missing)", "edit(f1)", "bash(cat *)") == []
     assert found("view(alias)") == ["a/d.txt"], "what a link leads to"
     assert found(f"view({tmp_path.resolve()}/g/**)") == ["g"]
-    monkeypatch.setattr(denied, "MAX_ENTRIES", 8)
+    monkeypatch.setattr(denied_files, "MAX_ENTRIES", 8)
     assert "f2" in found("view(**/nothing)", "view(f2)"), "no rule takes another one's share"
     assert [path.name for path in find_denied(parse_rules(["edit(f1)"]), tmp_path.resolve()).unwritable] == ["f1"]
 
@@ -402,9 +405,9 @@ async def test_in_bubblewraps_sandbox_an_allowed_command_cannot_open_what_rules_
         (work / name).write_text("hidden\n")
     jobs = Jobs(tmp_path / "scratch")
     policy = SandboxPolicy(mode=SandboxMode.REQUIRED, workspace=work, temp=tmp_path / "temp")
-    kit = OpenKit(work, deny=["view(.env)", "view(keys/**)", "edit(kept/**)"])
+    context = OpenToolContext(work, deny=["view(.env)", "view(keys/**)", "edit(kept/**)"])
     try:
-        held = Place(kit, BashTool(jobs, sandbox=policy))
+        held = Place(context, BashTool(jobs, sandbox=policy))
         for command in ("cat .env", "cat keys/a", "cp .env copy && cat copy"):
             assert "hidden" not in await held.run(command)
         told = await held.run("cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern && echo written")

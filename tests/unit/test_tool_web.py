@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from website import Site, open_site, page, redirect
 
-from longboat.testing.kit import Change, OpenKit
-from longboat.tools.download import DownloadTool
-from longboat.tools.fetch import MAX_BYTES, PART, FetchTool
-from longboat.tools.files import MAX_BYTES as MAX_FILE
-from longboat.tools.kit import ToolError
-from longboat.tools.web import Web
+from longboat.testing.tool_context import Change, OpenToolContext
+from longboat.tools.context import ToolError
+from longboat.tools.files.file_io import MAX_BYTES as MAX_FILE
+from longboat.tools.web.download import DownloadTool
+from longboat.tools.web.fetch import MAX_BYTES, PART, FetchTool
+from longboat.tools.web.http import Web
 
 PUBLIC = ("127.0.0.2/32", "127.0.0.3/32")
 """Allowed, so that a site on loopback can stand for a public one; 127.0.0.1 stays what it is."""
@@ -30,8 +30,8 @@ async def site() -> AsyncIterator[Site]:
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> OpenKit:
-    return OpenKit(tmp_path)
+def context(tmp_path: Path) -> OpenToolContext:
+    return OpenToolContext(tmp_path)
 
 
 @pytest.fixture
@@ -50,24 +50,28 @@ HTML = """<html><head><title>T</title><style>x{}</style><script>evil()</script><
 <img src="data:image/png;base64,AAAA" alt="pic"></body></html>"""
 
 
-async def test_a_page_comes_as_markdown_with_whole_links(site: Site, kit: OpenKit, fetch: FetchTool) -> None:
+async def test_a_page_comes_as_markdown_with_whole_links(
+    site: Site, context: OpenToolContext, fetch: FetchTool
+) -> None:
     site.replies["/docs/page"] = page(HTML, kind="text/html; charset=utf-8")
     url = f"{site.url}/docs/page"
-    result = await kit.use(fetch, url=f"{url}#part")
+    result = await context.use(fetch, url=f"{url}#part")
     assert result.content.startswith(f"[{url}]\n\n# Title\n")
     assert f"[this]({site.url}/other) `x_y`" in result.content
     assert "a < b" in result.content
     for noise in ("evil", "x{}", "base64", "Menu"):
         assert noise not in result.content
-    (need,) = kit.needs
+    (need,) = context.needs
     assert (need.tool, need.action, need.argument) == ("fetch", "fetch", url)
     assert [(hit.target, hit.headers["host"]) for hit in site.hits] == [("/docs/page", f"127.0.0.2:{site.port}")]
 
 
-async def test_a_page_comes_as_text_or_as_html_on_request(site: Site, kit: OpenKit, fetch: FetchTool) -> None:
+async def test_a_page_comes_as_text_or_as_html_on_request(
+    site: Site, context: OpenToolContext, fetch: FetchTool
+) -> None:
     site.replies["/"] = page(HTML, kind="text/html")
-    assert "See this x_y" in (await kit.use(fetch, url=site.url, format="text")).content
-    assert HTML in (await kit.use(fetch, url=site.url, format="html")).content
+    assert "See this x_y" in (await context.use(fetch, url=site.url, format="text")).content
+    assert HTML in (await context.use(fetch, url=site.url, format="html")).content
 
 
 @pytest.mark.parametrize(
@@ -83,27 +87,27 @@ async def test_a_page_comes_as_text_or_as_html_on_request(site: Site, kit: OpenK
     ],
 )
 async def test_text_is_decoded_as_its_server_or_its_page_says(
-    site: Site, kit: OpenKit, fetch: FetchTool, reply: bytes, text: str
+    site: Site, context: OpenToolContext, fetch: FetchTool, reply: bytes, text: str
 ) -> None:
     site.replies["/"] = reply
-    assert (await kit.use(fetch, url=site.url)).content.partition("\n\n")[2] == text
+    assert (await context.use(fetch, url=site.url)).content.partition("\n\n")[2] == text
 
 
 @pytest.mark.parametrize(("body", "kind"), [(b"\x89PNG", "image/png"), (b"a\0b", "text/plain")])
 async def test_what_is_no_text_is_left_to_download(
-    site: Site, kit: OpenKit, fetch: FetchTool, body: bytes, kind: str
+    site: Site, context: OpenToolContext, fetch: FetchTool, body: bytes, kind: str
 ) -> None:
     site.replies["/"] = page(body, kind=kind)
     with pytest.raises(ToolError, match="Use download"):
-        await kit.use(fetch, url=site.url)
+        await context.use(fetch, url=site.url)
 
 
-async def test_a_long_page_is_read_in_parts(site: Site, kit: OpenKit, fetch: FetchTool) -> None:
+async def test_a_long_page_is_read_in_parts(site: Site, context: OpenToolContext, fetch: FetchTool) -> None:
     whole = "".join(f"{number}\n" for number in range(8_000))
     site.replies["/"] = page(whole)
     parts, start = [], 0
     while start < len(whole):
-        head, _, part = (await kit.use(fetch, url=site.url, start=start)).content.partition("\n\n")
+        head, _, part = (await context.use(fetch, url=site.url, start=start)).content.partition("\n\n")
         end = min(len(whole), start + PART)
         assert f"characters {start}–{end} of {len(whole)}" in head
         assert (f"continue with start={end}" in head) == (end < len(whole))
@@ -111,16 +115,18 @@ async def test_a_long_page_is_read_in_parts(site: Site, kit: OpenKit, fetch: Fet
         start = end
     assert "".join(parts) == whole
     with pytest.raises(ToolError, match="past the end"):
-        await kit.use(fetch, url=site.url, start=len(whole))
+        await context.use(fetch, url=site.url, start=len(whole))
 
 
-async def test_an_error_of_the_server_is_an_error_with_what_it_said(site: Site, kit: OpenKit, fetch: FetchTool) -> None:
-    result = await kit.use(fetch, url=f"{site.url}/none")
+async def test_an_error_of_the_server_is_an_error_with_what_it_said(
+    site: Site, context: OpenToolContext, fetch: FetchTool
+) -> None:
+    result = await context.use(fetch, url=f"{site.url}/none")
     assert result.is_error
     assert result.content == f"{site.url}/none answered 404 Not Found.\n\nnot here"
 
 
-async def test_an_endless_answer_is_cut_off(site: Site, kit: OpenKit, fetch: FetchTool) -> None:
+async def test_an_endless_answer_is_cut_off(site: Site, context: OpenToolContext, fetch: FetchTool) -> None:
     async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
         while True:
@@ -128,37 +134,37 @@ async def test_an_endless_answer_is_cut_off(site: Site, kit: OpenKit, fetch: Fet
             await writer.drain()
 
     site.replies["/"] = endless
-    result = await kit.use(fetch, url=site.url)
+    result = await context.use(fetch, url=site.url)
     assert "only the first 5 MB were fetched" in result.content
     assert f"of {MAX_BYTES};" in result.content
 
 
 async def test_a_packed_answer_is_unpacked_no_further_than_the_bound(
-    site: Site, kit: OpenKit, fetch: FetchTool
+    site: Site, context: OpenToolContext, fetch: FetchTool
 ) -> None:
     site.replies["/small"] = page(gzip.compress(b"hello"), content_encoding="gzip")
     site.replies["/bomb"] = page(gzip.compress(bytes(b" " * 200_000_000)), content_encoding="gzip")
     site.replies["/odd"] = page(b"?", content_encoding="br")
     site.replies["/broken"] = page(b"no gzip", content_encoding="gzip")
-    assert (await kit.use(fetch, url=f"{site.url}/small")).content.endswith("\n\nhello")
-    assert "only the first 5 MB" in (await kit.use(fetch, url=f"{site.url}/bomb")).content
+    assert (await context.use(fetch, url=f"{site.url}/small")).content.endswith("\n\nhello")
+    assert "only the first 5 MB" in (await context.use(fetch, url=f"{site.url}/bomb")).content
     with pytest.raises(ToolError, match="encoding 'br'"):
-        await kit.use(fetch, url=f"{site.url}/odd")
+        await context.use(fetch, url=f"{site.url}/odd")
     with pytest.raises(ToolError, match="could not be fetched"):
-        await kit.use(fetch, url=f"{site.url}/broken")
+        await context.use(fetch, url=f"{site.url}/broken")
 
 
-async def test_a_server_that_does_not_answer_is_not_waited_for(site: Site, kit: OpenKit) -> None:
+async def test_a_server_that_does_not_answer_is_not_waited_for(site: Site, context: OpenToolContext) -> None:
     async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         await reader.read()
 
     site.replies["/"] = silent
     fetch = FetchTool(Web(allowed_networks=PUBLIC, timeout_s=0.2))
     with pytest.raises(ToolError, match=r"did not answer within 0.2 s"):
-        await kit.use(fetch, url=site.url)
+        await context.use(fetch, url=site.url)
 
 
-async def test_a_canceled_fetch_hangs_up(site: Site, kit: OpenKit, fetch: FetchTool) -> None:
+async def test_a_canceled_fetch_hangs_up(site: Site, context: OpenToolContext, fetch: FetchTool) -> None:
     asked, hung_up = asyncio.Event(), asyncio.Event()
 
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -168,7 +174,7 @@ async def test_a_canceled_fetch_hangs_up(site: Site, kit: OpenKit, fetch: FetchT
         hung_up.set()
 
     site.replies["/"] = slow
-    fetching = asyncio.create_task(kit.use(fetch, url=site.url))
+    fetching = asyncio.create_task(context.use(fetch, url=site.url))
     await asked.wait()
     fetching.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -178,9 +184,9 @@ async def test_a_canceled_fetch_hangs_up(site: Site, kit: OpenKit, fetch: FetchT
 
 
 async def test_nothing_is_asked_of_the_net_before_the_permission(site: Site, tmp_path: Path, fetch: FetchTool) -> None:
-    kit = OpenKit(tmp_path, refuse=lambda _: True)
+    context = OpenToolContext(tmp_path, refuse=lambda _: True)
     with pytest.raises(ToolError, match="Not allowed"):
-        await kit.use(fetch, url=site.url)
+        await context.use(fetch, url=site.url)
     assert site.hits == []
 
 
@@ -195,10 +201,12 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize("host", SPELLINGS)
-async def test_a_private_address_is_refused_however_it_is_spelled(host: str, kit: OpenKit, fetch: FetchTool) -> None:
+async def test_a_private_address_is_refused_however_it_is_spelled(
+    host: str, context: OpenToolContext, fetch: FetchTool
+) -> None:
     async with open_site("127.0.0.1") as own:
         with pytest.raises(ToolError, match=r"private or local address|was not found|is not a URL"):
-            await kit.use(fetch, url=f"http://{host}:{own.port}/")
+            await context.use(fetch, url=f"http://{host}:{own.port}/")
         assert own.hits == []
 
 
@@ -210,44 +218,44 @@ async def test_a_private_address_is_refused_however_it_is_spelled(host: str, kit
         "http://example.com\\@127.0.0.2/", "http://[::1/", "http://\ud800/",
     ],
 )  # fmt: skip
-async def test_only_plain_http_urls_are_fetched(url: str, kit: OpenKit, fetch: FetchTool) -> None:
+async def test_only_plain_http_urls_are_fetched(url: str, context: OpenToolContext, fetch: FetchTool) -> None:
     with pytest.raises(ToolError, match=r"is not a URL|not an http or https URL|user name or password|was not found"):
-        await kit.use(fetch, url=url)
+        await context.use(fetch, url=url)
 
 
 async def test_a_redirect_is_followed_and_every_other_host_is_asked_for(
-    site: Site, kit: OpenKit, fetch: FetchTool
+    site: Site, context: OpenToolContext, fetch: FetchTool
 ) -> None:
     async with open_site("127.0.0.3") as other:
         other.replies["/end"] = page("arrived")
         site.replies["/a"] = redirect("b?x=1")
         site.replies["/b"] = redirect(f"{other.url}/end")
-        result = await kit.use(fetch, url=f"{site.url}/a")
+        result = await context.use(fetch, url=f"{site.url}/a")
         assert result.content == f"[{other.url}/end]\n\narrived"
-        assert [need.argument for need in kit.needs] == [f"{site.url}/a", f"{other.url}/end"]
+        assert [need.argument for need in context.needs] == [f"{site.url}/a", f"{other.url}/end"]
 
 
 @pytest.mark.parametrize("location", ["http://127.0.0.1:{port}/", "//localhost:{port}/", "file:///etc/passwd"])
 async def test_a_redirect_leads_to_no_private_address_and_no_other_scheme(
-    site: Site, kit: OpenKit, fetch: FetchTool, location: str
+    site: Site, context: OpenToolContext, fetch: FetchTool, location: str
 ) -> None:
     async with open_site("127.0.0.1") as own:
         site.replies["/"] = redirect(location.format(port=own.port))
         with pytest.raises(ToolError, match=r"private or local address|not an http or https URL"):
-            await kit.use(fetch, url=site.url)
+            await context.use(fetch, url=site.url)
         assert own.hits == []
 
 
-async def test_redirects_in_a_circle_come_to_an_end(site: Site, kit: OpenKit, fetch: FetchTool) -> None:
+async def test_redirects_in_a_circle_come_to_an_end(site: Site, context: OpenToolContext, fetch: FetchTool) -> None:
     site.replies["/"] = redirect("/")
     with pytest.raises(ToolError, match="more than 10 times"):
-        await kit.use(fetch, url=site.url)
+        await context.use(fetch, url=site.url)
     assert len(site.hits) == 10
-    assert len(kit.needs) == 1
+    assert len(context.needs) == 1
 
 
 async def test_a_name_that_resolves_differently_later_changes_nothing(
-    site: Site, kit: OpenKit, fetch: FetchTool, monkeypatch: pytest.MonkeyPatch
+    site: Site, context: OpenToolContext, fetch: FetchTool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DNS rebinding: the address that was checked is the one that is connected to."""
     loop = asyncio.get_running_loop()
@@ -262,7 +270,7 @@ async def test_a_name_that_resolves_differently_later_changes_nothing(
     monkeypatch.setattr(loop, "getaddrinfo", turning)
     site.replies["/"] = page("public")
     async with open_site("127.0.0.1") as own:
-        result = await kit.use(fetch, url=f"http://rebind.test:{site.port}/")
+        result = await context.use(fetch, url=f"http://rebind.test:{site.port}/")
         assert result.content.endswith("\n\npublic")
         assert own.hits == []
     assert asked == ["rebind.test"]
@@ -270,7 +278,7 @@ async def test_a_name_that_resolves_differently_later_changes_nothing(
 
 
 async def test_of_several_addresses_the_private_are_passed_over_and_a_dead_one_is_survived(
-    site: Site, kit: OpenKit, fetch: FetchTool, monkeypatch: pytest.MonkeyPatch
+    site: Site, context: OpenToolContext, fetch: FetchTool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = asyncio.get_running_loop()
     real = loop.getaddrinfo
@@ -283,10 +291,12 @@ async def test_of_several_addresses_the_private_are_passed_over_and_a_dead_one_i
 
     monkeypatch.setattr(loop, "getaddrinfo", several)
     site.replies["/"] = page("found")
-    assert (await kit.use(fetch, url=f"http://many.test:{site.port}/")).content.endswith("found")
+    assert (await context.use(fetch, url=f"http://many.test:{site.port}/")).content.endswith("found")
 
 
-async def test_the_certificate_must_be_the_hosts(tmp_path: Path, kit: OpenKit, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_certificate_must_be_the_hosts(
+    tmp_path: Path, context: OpenToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
     command = [
         "openssl",
@@ -316,23 +326,23 @@ async def test_the_certificate_must_be_the_hosts(tmp_path: Path, kit: OpenKit, m
     fetch = FetchTool(Web(allowed_networks=PUBLIC, verify=ssl.create_default_context(cafile=str(certificate))))
     async with open_site(tls=tls) as site:
         site.replies["/"] = page("secret")
-        assert (await kit.use(fetch, url=f"https://safe.test:{site.port}/")).content.endswith("secret")
+        assert (await context.use(fetch, url=f"https://safe.test:{site.port}/")).content.endswith("secret")
         for other in (f"https://else.test:{site.port}/", f"https://127.0.0.2:{site.port}/"):
             with pytest.raises(ToolError, match=r"could not be fetched.*certificate"):
-                await kit.use(fetch, url=other)
+                await context.use(fetch, url=other)
 
 
 async def test_a_download_becomes_a_file_and_a_recorded_change(
-    site: Site, kit: OpenKit, download: DownloadTool
+    site: Site, context: OpenToolContext, download: DownloadTool
 ) -> None:
     """A4: undo knows of it."""
     site.replies["/a.bin"] = page(b"\0\1", kind="application/octet-stream")
-    path = kit.directory / "new" / "a.bin"
-    result = await kit.use(download, url=f"{site.url}/a.bin", path="new/a.bin")
+    path = context.directory / "new" / "a.bin"
+    result = await context.use(download, url=f"{site.url}/a.bin", path="new/a.bin")
     assert result.content == f"Wrote new/a.bin (2 bytes, application/octet-stream) from {site.url}/a.bin."
     assert path.read_bytes() == b"\0\1"
-    assert kit.changes == [Change(path=path, before=None, after=b"\0\1")]
-    (need,) = kit.needs
+    assert context.changes == [Change(path=path, before=None, after=b"\0\1")]
+    (need,) = context.needs
     assert (need.tool, need.action, need.argument, need.paths) == (
         "download",
         "download",
@@ -341,17 +351,19 @@ async def test_a_download_becomes_a_file_and_a_recorded_change(
     )
 
 
-async def test_a_download_replaces_only_a_file_that_was_read(site: Site, kit: OpenKit, download: DownloadTool) -> None:
+async def test_a_download_replaces_only_a_file_that_was_read(
+    site: Site, context: OpenToolContext, download: DownloadTool
+) -> None:
     """A3."""
     site.replies["/"] = page("new")
-    path = kit.directory / "f"
+    path = context.directory / "f"
     path.write_text("old")
     with pytest.raises(ToolError, match="has not been read"):
-        await kit.use(download, url=site.url, path="f")
+        await context.use(download, url=site.url, path="f")
     assert site.hits == []
-    await kit.note_read(path, b"old")
-    await kit.use(download, url=site.url, path="f")
-    assert kit.changes == [Change(path=path, before=b"old", after=b"new")]
+    await context.note_read(path, b"old")
+    await context.use(download, url=site.url, path="f")
+    assert context.changes == [Change(path=path, before=b"old", after=b"new")]
 
 
 async def test_a_download_outside_the_workspace_names_where_it_leads(
@@ -359,20 +371,20 @@ async def test_a_download_outside_the_workspace_names_where_it_leads(
 ) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "link").symlink_to(tmp_path)
-    kit = OpenKit(tmp_path / "work", refuse=lambda need: need.paths != ())
+    context = OpenToolContext(tmp_path / "work", refuse=lambda need: need.paths != ())
     with pytest.raises(ToolError, match="Not allowed"):
-        await kit.use(download, url=site.url, path="link/x")
-    assert kit.needs[0].paths == (str(tmp_path / "x"),)
+        await context.use(download, url=site.url, path="link/x")
+    assert context.needs[0].paths == (str(tmp_path / "x"),)
     assert site.hits == []
 
 
 async def test_a_download_that_fails_or_is_too_large_writes_nothing(
-    site: Site, kit: OpenKit, download: DownloadTool
+    site: Site, context: OpenToolContext, download: DownloadTool
 ) -> None:
     site.replies["/large"] = page(b"x" * (MAX_FILE + 1))
     site.replies["/cut"] = page("half").replace(b"length: 4", b"length: 8")
     for name, said in (("large", "larger than 20 MB"), ("none", "answered 404"), ("cut", "could not be fetched")):
         with pytest.raises(ToolError, match=said):
-            await kit.use(download, url=f"{site.url}/{name}", path="f")
-    assert list(kit.directory.iterdir()) == []
-    assert kit.changes == []
+            await context.use(download, url=f"{site.url}/{name}", path="f")
+    assert list(context.directory.iterdir()) == []
+    assert context.changes == []

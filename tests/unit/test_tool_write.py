@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from longboat.core.permissions import Need
-from longboat.testing.kit import Change, OpenKit
-from longboat.tools.kit import ToolError
-from longboat.tools.write import WriteTool
+from longboat.permissions.verdict import Need
+from longboat.testing.tool_context import Change, OpenToolContext
+from longboat.tools.context import ToolError
+from longboat.tools.files.write import WriteTool
 
 
 async def test_a_new_file_is_made_with_its_directories(tmp_path: Path) -> None:
-    kit = OpenKit(tmp_path, diagnostics="1 warning")
-    result = await kit.use(WriteTool(), path="src/new/a.py", content="x = 1\n")
+    context = OpenToolContext(tmp_path, diagnostics="1 warning")
+    result = await context.use(WriteTool(), path="src/new/a.py", content="x = 1\n")
     path = tmp_path / "src" / "new" / "a.py"
     assert path.read_text() == "x = 1\n"
     difference = "--- /dev/null\n+++ b/src/new/a.py\n@@ -0,0 +1 @@\n+x = 1\n"
     assert result.content == f"Created src/new/a.py (6 bytes).\n\n{difference}\n\n1 warning"
-    assert kit.changes == [Change(path=path, before=None, after=b"x = 1\n")]
-    assert kit.needs == [
+    assert context.changes == [Change(path=path, before=None, after=b"x = 1\n")]
+    assert context.needs == [
         Need(
             tool="write",
             action="edit",
@@ -36,7 +36,7 @@ async def test_a_new_file_is_made_with_its_directories(tmp_path: Path) -> None:
 async def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        await OpenKit(tmp_path).use(WriteTool(), path="a", content="x")
+        await OpenToolContext(tmp_path).use(WriteTool(), path="a", content="x")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
@@ -45,46 +45,46 @@ async def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path: Path) -> 
 async def test_an_existing_file_must_have_been_read_and_be_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one\n")
-    kit = OpenKit(tmp_path)
+    context = OpenToolContext(tmp_path)
     with pytest.raises(ToolError, match="has not been read"):
-        await kit.use(WriteTool(), path="a.txt", content="two\n")
-    kit.saw(path)
+        await context.use(WriteTool(), path="a.txt", content="two\n")
+    context.saw(path)
     path.write_text("someone else\n")
     with pytest.raises(ToolError, match="has changed since"):
-        await kit.use(WriteTool(), path="a.txt", content="two\n")
+        await context.use(WriteTool(), path="a.txt", content="two\n")
     assert path.read_text() == "someone else\n"
-    assert kit.needs == []
+    assert context.needs == []
 
 
 async def test_a_replacement_keeps_mode_and_leaves_no_other_file(tmp_path: Path) -> None:
     path = tmp_path / "run.sh"
     path.write_text("one\n")
     path.chmod(0o750)
-    kit = OpenKit(tmp_path)
-    kit.saw(path)
-    result = await kit.use(WriteTool(), path="run.sh", content="two\n")
+    context = OpenToolContext(tmp_path)
+    context.saw(path)
+    result = await context.use(WriteTool(), path="run.sh", content="two\n")
     assert "-one\n+two\n" in result.content
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("two\n", 0o750)
     assert os.listdir(tmp_path) == ["run.sh"]
-    assert kit.changes == [Change(path=path, before=b"one\n", after=b"two\n")]
+    assert context.changes == [Change(path=path, before=b"one\n", after=b"two\n")]
 
 
 async def test_two_writes_in_a_row_need_no_read_between_them(tmp_path: Path) -> None:
-    kit = OpenKit(tmp_path)
+    context = OpenToolContext(tmp_path)
     for content in ("one", "two"):
-        await kit.use(WriteTool(), path="a", content=content)
+        await context.use(WriteTool(), path="a", content=content)
     assert (tmp_path / "a").read_text() == "two"
 
 
 async def test_a_symlink_stays_and_its_target_is_written(tmp_path: Path) -> None:
     (tmp_path / "real.txt").write_text("one")
     (tmp_path / "link.txt").symlink_to("real.txt")
-    kit = OpenKit(tmp_path)
-    kit.saw(tmp_path / "real.txt")
-    await kit.use(WriteTool(), path="link.txt", content="two")
+    context = OpenToolContext(tmp_path)
+    context.saw(tmp_path / "real.txt")
+    await context.use(WriteTool(), path="link.txt", content="two")
     assert (tmp_path / "link.txt").is_symlink()
     assert (tmp_path / "real.txt").read_text() == "two"
-    assert kit.needs[0].argument == "real.txt"
+    assert context.needs[0].argument == "real.txt"
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ async def test_encoding_and_line_ends_of_a_file_are_kept(
 ) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(old)
-    kit = OpenKit(tmp_path)
-    kit.saw(path)
-    result = await kit.use(WriteTool(), path="a.txt", content=content)
+    context = OpenToolContext(tmp_path)
+    context.saw(path)
+    result = await context.use(WriteTool(), path="a.txt", content=content)
     assert path.read_bytes() == new
     assert remark in result.content
 
@@ -114,19 +114,19 @@ async def test_encoding_and_line_ends_of_a_file_are_kept(
 async def test_the_same_content_is_not_written_again(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one\n")
-    kit = OpenKit(tmp_path)
-    kit.saw(path)
-    result = await kit.use(WriteTool(), path="a.txt", content="one\n")
+    context = OpenToolContext(tmp_path)
+    context.saw(path)
+    result = await context.use(WriteTool(), path="a.txt", content="one\n")
     assert "already has exactly this content" in result.content
-    assert kit.changes == []
+    assert context.changes == []
 
 
 async def test_a_refusal_leaves_no_trace(tmp_path: Path) -> None:
-    kit = OpenKit(tmp_path, refuse=lambda _: True)
+    context = OpenToolContext(tmp_path, refuse=lambda _: True)
     with pytest.raises(ToolError, match="Not allowed"):
-        await kit.use(WriteTool(), path="new/a.txt", content="x")
+        await context.use(WriteTool(), path="new/a.txt", content="x")
     assert os.listdir(tmp_path) == []
-    assert kit.changes == []
+    assert context.changes == []
 
 
 @pytest.mark.parametrize("existing", [None, b"one"])
@@ -139,15 +139,15 @@ async def test_a_file_that_someone_changes_while_permission_is_asked_is_left_alo
     async def meanwhile(_: Need) -> None:
         path.write_bytes(b"someone else")
 
-    kit = OpenKit(tmp_path, on_permit=meanwhile)
+    context = OpenToolContext(tmp_path, on_permit=meanwhile)
     if existing is not None:
         path.write_bytes(existing)
-        kit.saw(path)
+        context.saw(path)
     with pytest.raises(ToolError, match="Someone else just changed"):
-        await kit.use(WriteTool(), path="a.txt", content="mine")
+        await context.use(WriteTool(), path="a.txt", content="mine")
     assert path.read_bytes() == b"someone else"
     assert os.listdir(tmp_path) == ["a.txt"]
-    assert kit.changes == []
+    assert context.changes == []
 
 
 async def test_a_directory_that_becomes_a_symlink_while_permission_is_asked_leads_nowhere(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ async def test_a_directory_that_becomes_a_symlink_while_permission_is_asked_lead
         (workspace / "src").symlink_to(outside)
 
     with pytest.raises(ToolError, match="Someone else just changed"):
-        await OpenKit(workspace, on_permit=meanwhile).use(WriteTool(), path="src/a.txt", content="x")
+        await OpenToolContext(workspace, on_permit=meanwhile).use(WriteTool(), path="src/a.txt", content="x")
     assert os.listdir(outside) == []
 
 
@@ -172,8 +172,8 @@ async def test_a_cancel_while_permission_is_asked_writes_nothing(tmp_path: Path)
         asked.set()
         await asyncio.Event().wait()
 
-    kit = OpenKit(tmp_path, on_permit=wait_for_ever)
-    task = asyncio.create_task(kit.use(WriteTool(), path="a.txt", content="x"))
+    context = OpenToolContext(tmp_path, on_permit=wait_for_ever)
+    task = asyncio.create_task(context.use(WriteTool(), path="a.txt", content="x"))
     await asked.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -181,7 +181,7 @@ async def test_a_cancel_while_permission_is_asked_writes_nothing(tmp_path: Path)
     assert os.listdir(tmp_path) == []
 
 
-class SlowKit(OpenKit):
+class SlowKit(OpenToolContext):
     """Takes its time to record a change, until it is let go on."""
 
     def __init__(self, directory: Path) -> None:
@@ -197,17 +197,17 @@ class SlowKit(OpenKit):
 
 async def test_a_cancel_after_the_write_lets_it_be_recorded(tmp_path: Path) -> None:
     """A4: what was written can be undone."""
-    kit = SlowKit(tmp_path)
-    task = asyncio.create_task(kit.use(WriteTool(), path="a.txt", content="x"))
-    await kit.recording.wait()
+    context = SlowKit(tmp_path)
+    task = asyncio.create_task(context.use(WriteTool(), path="a.txt", content="x"))
+    await context.recording.wait()
     for _ in range(3):
         task.cancel()
         await asyncio.sleep(0)
     assert not task.done()
-    kit.go_on.set()
+    context.go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert kit.changes == [Change(path=tmp_path / "a.txt", before=None, after=b"x")]
+    assert context.changes == [Change(path=tmp_path / "a.txt", before=None, after=b"x")]
 
 
 @pytest.mark.parametrize(
@@ -222,4 +222,4 @@ async def test_what_cannot_be_written_is_told(tmp_path: Path, path: str, content
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(ToolError, match=said):
-        await OpenKit(tmp_path).use(WriteTool(), path=path, content=content)
+        await OpenToolContext(tmp_path).use(WriteTool(), path=path, content=content)

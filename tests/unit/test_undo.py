@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from longboat.runtime.files import _counts
-from longboat.runtime.undo import _settled
-from longboat.store.rows import FileChangeRecord
+from longboat.runtime.session.file_history import _counts
+from longboat.runtime.session.undo import _settled
+from longboat.store.records import FileChangeRecord
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from longboat.testing.kit import OpenKit
+from longboat.testing.tool_context import OpenToolContext
 from parts import how, missing
 
 NO_RIPGREP = {"PATH": "/nonexistent"}
@@ -17,8 +17,8 @@ ENGINES = [
 ]
 
 
-def kit_of(directory: Path, engine: Mapping[str, str] | None) -> OpenKit:
-    return OpenKit(directory, environ=engine)
+def kit_of(directory: Path, engine: Mapping[str, str] | None) -> OpenToolContext:
+    return OpenToolContext(directory, environ=engine)
 
 
 def grow(directory: Path, files: Mapping[str, str | bytes]) -> None:

@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from longboat.testing.kit import OpenKit
-from longboat.tools.jobs import Jobs
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.process.jobs import Jobs
 
 
 @pytest.fixture
@@ -17,9 +17,9 @@ def no_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> OpenKit:
+def context(tmp_path: Path) -> OpenToolContext:
     (tmp_path / "work").mkdir()
-    return OpenKit(tmp_path / "work", environ={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)})
+    return OpenToolContext(tmp_path / "work", environ={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)})
 
 
 @pytest.fixture

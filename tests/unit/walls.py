@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from longboat.testing.kit import OpenKit
-from longboat.tools import landlock, seccomp
-from longboat.tools.sandbox import SandboxMode, SandboxPolicy
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools.sandbox import landlock, seccomp
+from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy
 
 VERSION = landlock.version()
 WALLS = "Landlock sandbox: no network and no sockets"
@@ -25,5 +25,5 @@ needs_landlock = pytest.mark.skipif(
 )
 
 
-def policy(kit: OpenKit, mode: SandboxMode = SandboxMode.REQUIRED, *hidden: Path) -> SandboxPolicy:
-    return SandboxPolicy(mode=mode, workspace=kit.directory, temp=kit.directory.parent / "temp", hidden=hidden)
+def policy(context: OpenToolContext, mode: SandboxMode = SandboxMode.REQUIRED, *hidden: Path) -> SandboxPolicy:
+    return SandboxPolicy(mode=mode, workspace=context.directory, temp=context.directory.parent / "temp", hidden=hidden)

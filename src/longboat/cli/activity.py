@@ -17,7 +17,7 @@ import click
 from longboat.cli.console import columns, one_line, safe, terminal_line
 from longboat.cli.sub_agents import SubAgents
 from longboat.client.subject import subject_of
-from longboat.tools.live import NOT_SHOWN
+from longboat.tools.process.live_output import NOT_SHOWN
 from longboat.wire.events import Event
 from longboat.wire.models import Message, MessageDelta, Role, ToolCallPart, ToolResultPart
 from longboat.wire.workshop import FileChange

@@ -110,7 +110,7 @@ def _data_directory(chosen: DataDir) -> Iterator[Finding]:
 
 
 def _database(file: Path, deep: bool) -> Iterator[Finding]:
-    from longboat.store.check import check_deeply, check_quickly
+    from longboat.store.sqlite.check import check_deeply, check_quickly
 
     if not file.exists():
         return
@@ -174,7 +174,7 @@ def _server() -> Iterator[Finding]:
 
 def _wall() -> Finding:
     """What holds commands that run unasked because they only look."""
-    from longboat.tools.wall import Wall, find_wall
+    from longboat.tools.sandbox.wall import Wall, find_wall
 
     wall = find_wall()
     if isinstance(wall, Wall):
@@ -185,7 +185,7 @@ def _wall() -> Finding:
 def _sandbox(cwd: Path, data: Path) -> Iterator[Finding]:
     """What a server of this user would put the commands of bash into."""
     from longboat.config.load import load_config, user_config_file
-    from longboat.tools.sandbox import SandboxMode, SandboxPolicy, examine
+    from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy, examine
 
     try:
         mode = SandboxMode(load_config(cwd, environ=os.environ, user_dir=Path.home()).sandbox)

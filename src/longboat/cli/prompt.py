@@ -63,8 +63,8 @@ def read_attachments(files: tuple[str, ...]) -> "tuple[Attachment, ...]":
 
 
 def _attachment(file: str, content: bytes) -> "Attachment":
-    from longboat.tools.pictures import picture
-    from longboat.tools.text import NotText, decode, image_kind
+    from longboat.tools.files.images import picture
+    from longboat.tools.files.text import NotText, decode, image_kind
     from longboat.wire.models import Attachment
 
     name = Path(file).name
@@ -91,7 +91,7 @@ def _text_type(name: str) -> str:
 
 
 def _unsuitable(file: str, why: str) -> click.UsageError:
-    from longboat.tools.pictures import MAX_IMAGE
+    from longboat.tools.files.images import MAX_IMAGE
 
     return click.UsageError(
         f"{file} cannot be attached: {why}. What can: text, pictures (PNG, JPEG, GIF, WebP; {MAX_IMAGE >> 20} MB each) "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from longboat.cli.console import notice
 from longboat.config.keys import PROVIDER_KEYS
 from longboat.errors import BadInput
-from longboat.runtime.environs import check_environ
+from longboat.runtime.workspace.client_environment import check_environ
 
 if TYPE_CHECKING:
     from longboat.client.address import Address

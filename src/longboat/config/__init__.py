@@ -1,1 +1,1 @@
-"""Configuration: loaded and checked once. An error names the file, the line and the expected value."""
+"""Configuration: settings of the process and `longboat.json`, loaded and checked; a mistake names its file and line."""

@@ -21,7 +21,7 @@ from longboat.errors import ModelError
 from longboat.models import weights
 from longboat.models.local_server import MAX_OUTPUT_TOKENS, Job, Ready
 from longboat.models.local_steps import Call, as_form, as_talk, offered, read_form
-from longboat.models.seam import (
+from longboat.models.protocol import (
     Abilities,
     Finished,
     ModelEvent,

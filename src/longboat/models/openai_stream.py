@@ -13,7 +13,7 @@ import msgspec
 from longboat.errors import ModelError
 from longboat.models.catalogue import Counted, Tariff
 from longboat.models.openai_refusal import Addressee, read_value, refusal, status_in_stream
-from longboat.models.seam import (
+from longboat.models.protocol import (
     Finished,
     ModelEvent,
     ReasoningDelta,

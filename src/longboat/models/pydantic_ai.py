@@ -1,4 +1,4 @@
-"""One model behind pydantic-ai: its connections and its settings. Import it through `general.py` only: it is heavy.
+"""One model behind pydantic-ai: connections and settings. Import it through `pydantic_adapter.py` only: it is heavy.
 
 `pydantic_request` builds requests, `pydantic_stream` reads answers, `pydantic_failure` explains errors. The library's
 objects never leave these modules: they change with its releases, while ours are stored. The SDKs' own retries are off,
@@ -15,11 +15,11 @@ from pydantic_ai.models import Model as LibraryModel
 from pydantic_ai.models import StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
-from longboat.models.general import Endpoint
+from longboat.models.protocol import Finished, ModelEvent, ModelRequest
+from longboat.models.pydantic_adapter import Endpoint
 from longboat.models.pydantic_failure import translated
 from longboat.models.pydantic_request import library_messages, parameters
 from longboat.models.pydantic_stream import Translation, stop_reason, usage
-from longboat.models.seam import Finished, ModelEvent, ModelRequest
 
 _TIMEOUT = httpx2.Timeout(300.0, connect=10.0)
 

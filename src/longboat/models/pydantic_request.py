@@ -1,4 +1,4 @@
-"""Our request in pydantic-ai's types. Import it through `general.py` only: the library is heavy.
+"""Our request in pydantic-ai's types. Import it through `pydantic_adapter.py` only: the library is heavy.
 
 Owns which parts of a transcript a provider is sent: not the reasoning of another provider, and with adapted call ids.
 """
@@ -13,10 +13,9 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
 from longboat.models.call_ids import nine, usual
-from longboat.models.general import Endpoint
-from longboat.models.pydantic_signature import unpack
-from longboat.models.seam import ModelRequest
-from longboat.models.sight import is_image
+from longboat.models.images import is_image
+from longboat.models.protocol import ModelRequest
+from longboat.models.pydantic_adapter import Endpoint
 from longboat.wire import models as wire
 
 Fit = Callable[[str], str]
@@ -114,3 +113,14 @@ def _arguments(text: str) -> str:
         return text if isinstance(json.loads(text), dict) else "{}"
     except (ValueError, RecursionError):
         return "{}"
+
+
+def pack(part_id: str | None, secret: str) -> str:
+    return secret if part_id is None else json.dumps({"id": part_id, "signature": secret})
+
+
+def unpack(packed: str) -> tuple[str | None, str]:
+    if not packed.startswith("{"):
+        return None, packed
+    fields = json.loads(packed)
+    return fields["id"], fields["signature"]

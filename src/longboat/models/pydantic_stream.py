@@ -1,12 +1,12 @@
-"""pydantic-ai's stream as our events. Import it through `general.py` only: the library is heavy."""
+"""pydantic-ai's stream as our events. Import it through `pydantic_adapter.py` only: the library is heavy."""
 
 from collections.abc import Iterator
 
 from pydantic_ai import exceptions as theirs
 from pydantic_ai import messages as pai
 
-from longboat.models.pydantic_signature import pack
-from longboat.models.seam import ModelEvent, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, ToolCallStart
+from longboat.models.protocol import ModelEvent, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, ToolCallStart
+from longboat.models.pydantic_request import pack
 from longboat.wire import models as wire
 
 

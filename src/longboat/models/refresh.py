@@ -1,7 +1,7 @@
 """Fetches the newest data about models: the price list, and each configured provider's own list.
 
 Owns the requests of `longboat models refresh`; nothing else fetches these. What cannot be fetched stays unchanged. Keys
-are sent only to the provider they belong to. `refreshed.py` stores the results.
+are sent only to the provider they belong to. `refreshed_catalogue.py` stores the results.
 """
 
 import json
@@ -13,11 +13,11 @@ from typing import Any
 import httpx2
 
 from longboat.config.settings import ProviderSection
-from longboat.models import refreshed
-from longboat.models.building import Access
+from longboat.models import refreshed_catalogue
+from longboat.models.adapters import Access
+from longboat.models.error_quotes import quote, secrets_of
 from longboat.models.providers import KNOWN
-from longboat.models.quotation import quote, secrets_of
-from longboat.models.refreshed import Listed
+from longboat.models.refreshed_catalogue import Listed
 
 TIMEOUT_S = 15.0
 MAX_BODY = 32 * 2**20
@@ -42,13 +42,13 @@ def refresh(
     """Fetch all there is, one report for each."""
     with httpx2.Client(timeout=TIMEOUT_S, follow_redirects=False) as client:
         yield _prices(client, data_dir, prices_url or _default_prices_url())
-        known = refreshed.listing(data_dir)
+        known = refreshed_catalogue.listing(data_dir)
         for name, (section, access) in providers.items():
             if (url := _models_url(section, access)) is not None:
                 report, models = _listed(client, name, url, section, access)
                 known |= {name: models} if models else {}
                 yield report
-        refreshed.save_listing(data_dir, known)
+        refreshed_catalogue.save_listing(data_dir, known)
 
 
 def _default_prices_url() -> str:
@@ -60,14 +60,14 @@ def _default_prices_url() -> str:
 def _prices(client: httpx2.Client, data_dir: Path, url: str) -> Report:
     try:
         raw = _get(client, url, {})
-        fits = refreshed.parse_prices(json.loads(raw))
+        fits = refreshed_catalogue.parse_prices(json.loads(raw))
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, RecursionError) as error:
         return Report(ok=False, text=f"The price list could not be fetched: {_reason(error)} The current one is kept.")
     if not fits:
         return Report(
             ok=False, text="The price list has a format that this version cannot read. The current one is kept."
         )
-    refreshed.save_prices(data_dir, raw)
+    refreshed_catalogue.save_prices(data_dir, raw)
     return Report(ok=True, text="The price list is up to date.")
 
 

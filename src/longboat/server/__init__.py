@@ -1,1 +1,1 @@
-"""The HTTP server: routes that parse, call and reply; authentication; listening. Decides nothing about runs."""
+"""HTTP: routes that parse, call and reply; who may call; where to listen. Decides nothing about runs."""

@@ -26,9 +26,9 @@ from longboat.errors import (
     TooManyAttempts,
     Unauthorized,
 )
-from longboat.server.attempts import WrongTokens
 from longboat.server.connection import VERDICT, Verdict
 from longboat.server.errors import JSON_HEADERS, refusal
+from longboat.server.wrong_tokens import WrongTokens
 
 PUBLIC_PATHS = frozenset({"/v1/health", "/login"})
 """What needs no token: one tells nothing, the other is where a browser brings it."""

@@ -1,1 +1,1 @@
-"""SQL: schema, migrations, named queries; one transaction for a state change and its events."""
+"""What survives the process: typed reads and changes, and the SQLite implementation."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from longboat.models.seam import StopReason
+from longboat.models.protocol import StopReason
 from longboat.testing.script import (
     Break,
     CallTool,

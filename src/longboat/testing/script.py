@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, assert_never
 import msgspec
 
 from longboat.errors import ModelError
-from longboat.models.seam import StopReason
+from longboat.models.protocol import StopReason
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
-from longboat.models.seam import (
+from longboat.models.protocol import (
     EVERYTHING,
     Abilities,
     Finished,
@@ -40,8 +40,8 @@ from longboat.testing.script import (
     wait_for,
     words,
 )
-from longboat.tools.kit import Kit
-from longboat.tools.seam import ToolCall, ToolResult
+from longboat.tools.context import ToolContext
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.wire.models import Role, TextPart, Usage
 
 
@@ -179,7 +179,7 @@ class ScriptedTool:
         """Wait until it was called so many times, all told."""
         await self.calls.wait(count)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         self.calls.note(call)
         if self._gate is not None:
             try:

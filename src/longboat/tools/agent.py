@@ -5,9 +5,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from longboat.tools.kit import Kit, parse
+from longboat.tools.context import ToolContext, parse
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
-from longboat.tools.seam import ToolCall, ToolResult
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -19,6 +19,6 @@ class AgentTool:
     def __init__(self) -> None:
         self.spec = spec_of("agent", Input)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("agent", call.arguments, Input)
-        return ToolResult(content=await kit.delegate(asked.prompt, agent=asked.agent))
+        return ToolResult(content=await context.delegate(asked.prompt, agent=asked.agent))

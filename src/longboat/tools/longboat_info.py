@@ -2,9 +2,9 @@
 
 import msgspec
 
-from longboat.tools.kit import Kit, parse
+from longboat.tools.context import ToolContext, parse
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
-from longboat.tools.seam import ToolCall, ToolResult
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -15,6 +15,6 @@ class LongboatInfoTool:
     def __init__(self) -> None:
         self.spec = spec_of("longboat_info", Input)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         parse("longboat_info", call.arguments, Input)
-        return ToolResult(content=await kit.facts())
+        return ToolResult(content=await context.facts())

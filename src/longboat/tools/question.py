@@ -5,9 +5,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from longboat.tools.kit import Kit, parse
+from longboat.tools.context import ToolContext, parse
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
-from longboat.tools.seam import ToolCall, ToolResult
 
 _Choice = Annotated[str, Meta(min_length=1, max_length=300)]
 
@@ -22,7 +22,7 @@ class QuestionTool:
     def __init__(self) -> None:
         self.spec = spec_of("question", Input)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("question", call.arguments, Input)
-        answer = await kit.ask(asked.text, choices=asked.choices, multiple=asked.multiple)
+        answer = await context.ask(asked.text, choices=asked.choices, multiple=asked.multiple)
         return ToolResult(content="\n".join(answer))

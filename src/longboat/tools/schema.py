@@ -6,7 +6,8 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 spec = spec_of("view", Input)        # with view.md
 """
 
-from importlib.resources import files
+from inspect import getfile
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,8 +18,8 @@ Schema = dict[str, Any]
 
 
 def spec_of(name: str, shape: type[msgspec.Struct]) -> ToolSpec:
-    """The description of the tool `name` for the model: NAME.md, and the schema of its input."""
-    description = files("longboat.tools").joinpath(f"{name}.md").read_text("utf-8").strip()
+    """What the model is told of the tool `name`: NAME.md, beside the module of its input, and the schema of that."""
+    description = Path(getfile(shape)).with_name(f"{name}.md").read_text("utf-8").strip()
     return ToolSpec(name=name, description=description, schema=schema_of(shape))
 
 

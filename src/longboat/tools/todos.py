@@ -5,9 +5,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from longboat.tools.kit import Kit, parse
+from longboat.tools.context import ToolContext, parse
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
-from longboat.tools.seam import ToolCall, ToolResult
 from longboat.wire.workshop import TodoItem, TodoState
 
 MAX_ITEMS = 100
@@ -28,8 +28,8 @@ class TodosTool:
     def __init__(self) -> None:
         self.spec = spec_of("todos", Input)
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("todos", call.arguments, Input)
-        await kit.put_todos([TodoItem(text=item.text, state=item.state) for item in asked.items])
+        await context.put_todos([TodoItem(text=item.text, state=item.state) for item in asked.items])
         left = sum(item.state is not TodoState.COMPLETED for item in asked.items)
         return ToolResult(content=f"The plan has {len(asked.items)} items; {left} left.")

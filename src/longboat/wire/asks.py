@@ -113,7 +113,7 @@ class Permission(Shape, frozen=True, kw_only=True):
         return detail
 
     @property
-    def told_parts(self) -> tuple[CommandPart, ...]:
+    def describe_parts(self) -> tuple[CommandPart, ...]:
         """The parts, if they say more than `why`."""
         return self.parts if len(self.parts) > 1 else ()
 

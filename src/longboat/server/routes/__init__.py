@@ -8,13 +8,13 @@ from litestar.handlers import HTTPRouteHandler
 from longboat.server.routes import (
     archive,
     asks,
+    browse,
     jobs,
     page,
     prompts,
     runs,
     service,
     sessions,
-    sights,
     stats,
     workspaces,
 )
@@ -40,7 +40,7 @@ _ROUTES: list[HTTPRouteHandler] = [
     *runs.HANDLERS,
     *asks.HANDLERS,
     *jobs.HANDLERS,
-    *sights.HANDLERS,
+    *browse.HANDLERS,
     *stats.HANDLERS,
     *page.HANDLERS,
 ]

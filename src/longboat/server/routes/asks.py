@@ -39,7 +39,7 @@ async def answer_question(request: HttpRequest, question_id: FromPath[str]) -> Q
 @get(W + "/mcp")
 async def list_mcp(request: HttpRequest) -> McpPage:
     """The MCP servers of a workspace and their state."""
-    return McpPage(items=await (await workspace_of(request)).bench.mcp_shown())
+    return McpPage(items=await (await workspace_of(request)).tools.mcp_shown())
 
 
 @post(W + "/mcp/{name:str}/login", status_code=200, opt=takes(McpLogin, also=(409,)))
@@ -54,14 +54,14 @@ async def login_mcp(request: HttpRequest, name: FromPath[str]) -> McpEvent:
 @get(W + "/lsp")
 async def list_lsp(request: HttpRequest) -> LspPage:
     """The language servers that were needed so far, and their state."""
-    return LspPage(items=await (await workspace_of(request)).bench.lsp_shown())
+    return LspPage(items=await (await workspace_of(request)).tools.lsp_shown())
 
 
 @get(W + "/skills")
 async def list_skills(request: HttpRequest) -> SkillPage:
     """The skills, commands and sub-agents of the project and the user, and problems with their files. The commands
     include the prompts of connected MCP servers."""
-    return await (await workspace_of(request)).bench.offered()
+    return await (await workspace_of(request)).tools.offered()
 
 
 HANDLERS = [

@@ -22,20 +22,20 @@ Wait = Annotated[
 @get(W + "/jobs")
 async def list_jobs(request: HttpRequest) -> JobPage:
     """The background jobs of a workspace, oldest first."""
-    return JobPage(items=(await workspace_of(request)).bench.jobs_shown())
+    return JobPage(items=(await workspace_of(request)).tools.jobs_shown())
 
 
 @get(ONE)
 async def read_job(request: HttpRequest, job_id: FromPath[str], offset: From = None, wait: Wait = 0.0) -> JobOutput:
     """One job and its output, about 60,000 characters at a time. The middle of a long output is only in the file that
     was named to the agent; `start` is where the text begins."""
-    return await (await workspace_of(request)).bench.read_job(job_id, offset, wait_s=wait)
+    return await (await workspace_of(request)).tools.read_job(job_id, offset, wait_s=wait)
 
 
 @post(ONE + "/kill", status_code=200)
 async def kill_job(request: HttpRequest, job_id: FromPath[str], client_id: ClientId = None) -> Job:
     """End a job and everything it started. A job that has ended does not change."""
-    return await (await workspace_of(request)).bench.kill_job(job_id, name_of(client_id))
+    return await (await workspace_of(request)).tools.kill_job(job_id, name_of(client_id))
 
 
 HANDLERS = [list_jobs, read_job, kill_job]

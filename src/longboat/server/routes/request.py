@@ -12,7 +12,7 @@ from longboat.wire.models import Accepted
 
 if TYPE_CHECKING:
     from longboat.runtime.app import App
-    from longboat.runtime.workspace import Workspace
+    from longboat.runtime.workspace.workspace import Workspace
 
 HttpRequest: TypeAlias = Request[Any, Any, Any]
 

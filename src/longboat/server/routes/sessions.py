@@ -5,7 +5,6 @@ from typing import Annotated
 from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath, QueryParameter
 
-from longboat.runtime.founding import found
 from longboat.server.bodies import read_body
 from longboat.server.routes.request import After, HttpRequest, Limit, W, accepted, takes, workspace_of
 from longboat.wire.models import Accepted, MessagePage, Session, SessionPage
@@ -39,7 +38,7 @@ async def create_session(request: HttpRequest) -> Response[Session]:
     """Create a session. No body means no title. With your own `session_id` it is safe to repeat: 201 if the session is
     new, 200 with its current state if it already exists, whatever its title is now."""
     wanted = await read_body(request, CreateSession)
-    session, new = await found(await workspace_of(request), wanted)
+    session, new = await (await workspace_of(request)).open_session(wanted)
     return Response(session, status_code=201 if new else 200)
 
 

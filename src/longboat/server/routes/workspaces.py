@@ -4,7 +4,7 @@ from litestar import Response, delete, get, post
 from litestar.params import FromPath, FromQuery
 from litestar.types import ASGIApp
 
-from longboat.runtime.environs import check_environ
+from longboat.runtime.workspace.client_environment import check_environ
 from longboat.server.bodies import read_body
 from longboat.server.events import EventStream
 from longboat.server.routes.request import ClientId, HttpRequest, W, app_of, client_id_of, needs, takes, workspace_of
@@ -43,7 +43,7 @@ async def release_workspace(request: HttpRequest, client_id: ClientId = None) ->
     """Release this client's claim. The workspace closes when no claim and no unfinished run is left."""
     name = client_id_of(client_id)
     workspace = await workspace_of(request)
-    await workspace.audience.release(name)
+    await workspace.presence.release(name)
     return await workspace.describe()
 
 

@@ -7,13 +7,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from longboat.core.permissions import Need
 from longboat.core.tool import ToolSpec
-from longboat.tools.kit import Kit, ToolError, parse
+from longboat.permissions.verdict import Need
+from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.mcp.server import Server
 from longboat.tools.mcp.state import McpResource
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import schema_of
-from longboat.tools.seam import ToolCall, ToolResult
 
 NAME = "mcp_resource"
 _SHOWN = 200
@@ -32,7 +32,7 @@ class ResourceTool:
         self.spec = ToolSpec(name=NAME, description=description, schema=schema_of(Input))
         self._servers = servers
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse(NAME, call.arguments, Input)
         servers = self._servers()
         if asked.server is not None and asked.server not in servers:
@@ -43,7 +43,7 @@ class ResourceTool:
             )
         server = _owner(servers, asked)
         title = f"Read {asked.uri} from the MCP server {server.name}"
-        await kit.permit(Need(tool=NAME, action="read", argument=f"{server.name} {asked.uri}", title=title))
+        await context.permit(Need(tool=NAME, action="read", argument=f"{server.name} {asked.uri}", title=title))
         return ToolResult(content=await server.read(asked.uri))
 
 

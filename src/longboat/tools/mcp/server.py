@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from longboat.errors import ConfigInvalid
-from longboat.tools import family
-from longboat.tools.kit import ToolError
+from longboat.tools.context import ToolError
 from longboat.tools.mcp.logins import Logins, query_of
 from longboat.tools.mcp.settings import McpServer, Target, kind_of, resolve
 from longboat.tools.mcp.state import Answer, Catalog, McpPrompt, Phase, ServerState
+from longboat.tools.process import process_tree
 
 if TYPE_CHECKING:
     from longboat.tools.mcp.connection import Connection, Surroundings
@@ -224,7 +224,7 @@ class Server:
 
     async def _end_children(self) -> None:
         """Whatever the server left behind, in its process group or not."""
-        await family.end(None, self._mark)
+        await process_tree.end(None, self._mark)
 
     async def _ask(self, request: Callable[["Connection"], Coroutine[Any, Any, T]], advice: str = FOR_MODEL) -> T:
         """Send a request to the server. If who asks is canceled, so is the request: the server is told at once, and

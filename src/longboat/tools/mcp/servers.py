@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from longboat.errors import BadInput, ConfigInvalid, McpServerNotFound, NoLoginPending
-from longboat.tools.kit import ToolError
+from longboat.tools.context import ToolError
 from longboat.tools.mcp.logins import Logins, query_of
-from longboat.tools.mcp.names import tool_names
 from longboat.tools.mcp.resource import ResourceTool
 from longboat.tools.mcp.server import OnChange, Patience, Server, Workplace
 from longboat.tools.mcp.settings import read
 from longboat.tools.mcp.state import McpPrompt, McpResource, Phase, ServerState
-from longboat.tools.mcp.tool import McpTool
+from longboat.tools.mcp.tool import McpTool, tool_names
 
 WAIT_S = 5.0
 """How long the first turn waits for servers that are slow to start: their tools come with a later one."""

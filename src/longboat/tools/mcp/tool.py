@@ -1,13 +1,16 @@
 """A tool of an MCP server, with the interface of the agent's own tools."""
 
+import hashlib
 import json
+import re
+from collections.abc import Iterable
 
-from longboat.core.permissions import Need
 from longboat.core.tool import ToolSpec
-from longboat.tools.kit import Kit, ToolError
+from longboat.permissions.verdict import Need
+from longboat.tools.context import ToolContext, ToolError
 from longboat.tools.mcp.server import Server
 from longboat.tools.mcp.state import OfferedTool
-from longboat.tools.seam import ToolCall, ToolResult
+from longboat.tools.protocol import ToolCall, ToolResult
 
 _DETAIL_LIMIT = 20_000
 
@@ -18,9 +21,9 @@ class McpTool:
         self._server = server
         self._tool = offered.name
 
-    async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
-        await kit.permit(self._need(call))
-        answer = await self._server.call(self._tool, call.arguments, kit.output)
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        await context.permit(self._need(call))
+        answer = await self._server.call(self._tool, call.arguments, context.output)
         if answer.is_error:
             raise ToolError(answer.text)
         return ToolResult(content=answer.text)
@@ -36,3 +39,23 @@ class McpTool:
             if len(detail) <= _DETAIL_LIMIT
             else f"{detail[:_DETAIL_LIMIT]}\n… ({len(detail):,} characters)",
         )
+
+
+LIMIT = 64
+"""What the strictest provider takes."""
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
+    """Each tool's full name. Tools whose own name fits as it is have the first claim to it, so that a tool with an odd
+    name that appears later takes no other's."""
+    given: dict[str, str] = {}
+    taken: set[str] = set()
+    for tool in sorted(tools, key=lambda tool: bool(_UNFIT.search(tool))):
+        name = f"mcp__{server}__{_UNFIT.sub('_', tool)}"
+        if name in taken or len(name) > LIMIT or not tool:
+            digest = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+            name = f"{name[: LIMIT - 9]}_{digest}"
+        given[tool] = name
+        taken.add(name)
+    return given

@@ -18,10 +18,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from longboat.errors import ConfigInvalid
-from longboat.tools import family
 from longboat.tools.mcp.settings import Target
-from longboat.tools.pipe import Pipe
-from longboat.tools.plain import Plain
+from longboat.tools.process import process_tree
+from longboat.tools.process.pipe import Pipe
+from longboat.tools.process.terminal_text import Plain
 
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream, TransportStreams
@@ -54,7 +54,7 @@ async def open_stdio(
     target: Target, *, directory: Path, environ: Mapping[str, str], mark: str, witness: Witness
 ) -> AsyncIterator["TransportStreams"]:
     """The server as a child process with `mark` in its environment, which identifies everything it starts."""
-    env = {**environ, **target.env, family.MARK: mark}
+    env = {**environ, **target.env, process_tree.MARK: mark}
     command = _executable(target, directory, env)
     parameters = StdioServerParameters(command=command, args=list(target.args), env=env, cwd=directory)
     pipe = Pipe(witness.take)

@@ -1,0 +1,185 @@
+"""Builds the adapter for a chosen model: which wire format, which address, what is known about it.
+
+Must not know how the choice was made. Adapters are imported here, on the thread that builds them, because they are
+heavy.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longboat.config.settings import ModelEntry, ProviderSection
+from longboat.models import catalogue, local, refreshed_catalogue
+from longboat.models.protocol import Abilities
+from longboat.models.providers import KNOWN, LOCAL_TYPE
+from longboat.models.retirable import Closable
+
+if TYPE_CHECKING:
+    from longboat.models.pydantic_adapter import Wire
+
+_WIRES: dict[str, "Wire"] = {
+    "anthropic": "anthropic",
+    "anthropic-compatible": "anthropic",
+    "openai": "openai",
+    "azure": "openai",
+    "google": "google",
+    "mistral": "mistral",
+    "bedrock": "anthropic",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    provider: str
+    section: ProviderSection
+    model: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.provider}/{self.model}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """A provider's address and credentials, with all references replaced."""
+
+    key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def defaults_of(section: ProviderSection) -> tuple[ModelEntry, ModelEntry] | None:
+    """The large and the small model of a provider whose models are not listed."""
+    if section.type == LOCAL_TYPE:
+        entry = ModelEntry(id=local.NAME, context_window=local.CONTEXT_WINDOW)
+        return entry, entry
+    known = KNOWN.get(section.type)
+    return (known.large, known.small) if known else None
+
+
+def entry_of(choice: Choice) -> ModelEntry:
+    """What the configuration or our table says of the model."""
+    listed: tuple[ModelEntry, ...] = (*choice.section.models, *(defaults_of(choice.section) or ()))
+    return next((entry for entry in listed if entry.id == choice.model), ModelEntry(id=choice.model))
+
+
+def window_of(choice: Choice, data_dir: Path) -> int | None:
+    """The context window, None if nobody knows it."""
+    entry = entry_of(choice)
+    return entry.context_window or _facts(choice, choice.section.base_url, data_dir).context_window
+
+
+def build(choice: Choice, access: Access, data_dir: Path) -> Closable:
+    section, entry = choice.section, entry_of(choice)
+    known = KNOWN.get(section.type)
+    if section.type == "azure":
+        return _general(choice, entry, _azure(access), data_dir)
+    if section.type == "bedrock":
+        return _bedrock(choice, entry, access, data_dir)
+    chat_url = (known.chat_url if known else None) or (access.base_url if "openai" in section.type else None)
+    if chat_url:
+        return _chat(choice, entry, access, access.base_url or chat_url, data_dir)
+    return _general(choice, entry, access, data_dir)
+
+
+def _azure(access: Access) -> Access:
+    """Azure's OpenAI models on its OpenAI-compatible path. It wants the key in a header of its own."""
+    address = (access.base_url or "").rstrip("/")
+    url = address if "/openai" in address else f"{address}/openai/v1"
+    own = {"api-key": access.key} if access.key else {}
+    return Access(key=access.key, base_url=url, headers={**own, **access.headers})
+
+
+def _bedrock(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) -> Closable:
+    """Claude speaks its own wire there, all others OpenAI's chat wire."""
+    origin = (access.base_url or "").rstrip("/").removesuffix("/v1")
+    if "anthropic." in choice.model:
+        there = Access(key=access.key, base_url=f"{origin}/anthropic", headers=access.headers)
+        return _general(choice, entry, there, data_dir)
+    return _chat(choice, entry, access, f"{origin}/v1", data_dir)
+
+
+def _chat(choice: Choice, entry: ModelEntry, access: Access, url: str, data_dir: Path) -> Closable:
+    from longboat.models.openai_chat import OpenAIChatModel
+    from longboat.models.openai_request import Dialect
+
+    facts = _facts(choice, access.base_url, data_dir)
+    dialect = Dialect(
+        max_output_tokens=_limit(entry, facts),
+        effort=entry.effort,
+        nested_effort=choice.section.type == "openrouter",
+        json_schema=bool(entry.json_schema),
+    )
+    return OpenAIChatModel(
+        provider=choice.provider,
+        name=choice.model,
+        base_url=url,
+        api_key=access.key,
+        headers=access.headers,
+        context_window=_window(entry, facts),
+        abilities=_abilities(entry, facts),
+        dialect=dialect,
+        tariff=catalogue.tariff_of(choice.section.type, choice.model, base_url=_priced_at(choice, access)),
+    )
+
+
+def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) -> Closable:
+    from longboat.models.pydantic_adapter import Endpoint, PydanticModel
+
+    facts = _facts(choice, access.base_url, data_dir)
+    endpoint = Endpoint(
+        provider=choice.provider,
+        name=choice.model,
+        wire=_WIRES[choice.section.type],
+        api_key=access.key,
+        base_url=access.base_url,
+        headers=access.headers,
+        max_output_tokens=_limit(entry, facts),
+        effort=entry.effort,
+        json_schema=entry.json_schema,
+    )
+    return PydanticModel(endpoint, context_window=_window(entry, facts), abilities=_abilities(entry, facts))
+
+
+def abilities_of(choice: Choice, data_dir: Path) -> Abilities:
+    """What is known of a model, without making it."""
+    return _abilities(entry_of(choice), _facts(choice, choice.section.base_url, data_dir))
+
+
+def _priced_at(choice: Choice, access: Access) -> str | None:
+    """The address that tells whose prices count; the clouds' own addresses are as good as their names."""
+    return None if choice.section.type == "bedrock" else access.base_url
+
+
+def _facts(choice: Choice, base_url: str | None, data_dir: Path) -> catalogue.Facts:
+    entry = entry_of(choice)
+    family = catalogue.family_of(choice.model)
+    listed = refreshed_catalogue.listing(data_dir).get(choice.provider, {})
+    if entry.context_window is not None and choice.model not in listed:
+        # The price list would only be asked for the window: spare its import.
+        return catalogue.of_family(family)
+    url = None if choice.section.type in ("azure", "bedrock") else base_url
+    return catalogue.facts_of(choice.section.type, choice.model, base_url=url, listed=listed)
+
+
+def _window(entry: ModelEntry, facts: catalogue.Facts) -> int:
+    return entry.context_window or facts.context_window or catalogue.DEFAULT_WINDOW
+
+
+def _limit(entry: ModelEntry, facts: catalogue.Facts) -> int | None:
+    """What the configuration wants, as far as the model can. Without a wish the provider's own default holds."""
+    if entry.max_output_tokens is None or facts.max_output_tokens is None:
+        return entry.max_output_tokens
+    return min(entry.max_output_tokens, facts.max_output_tokens)
+
+
+def _abilities(entry: ModelEntry, facts: catalogue.Facts) -> Abilities:
+    def told(configured: bool | None, known: bool | None) -> bool:
+        return configured if configured is not None else known is not False
+
+    return Abilities(
+        images=told(entry.images, facts.images),
+        tools=told(entry.tools, facts.tools),
+        effort=told(entry.reasoning, facts.effort),
+    )

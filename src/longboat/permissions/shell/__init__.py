@@ -1,0 +1,1 @@
+"""Reads bash commands and says what they would do."""

@@ -1,0 +1,1 @@
+"""Sessions forked, exported and imported."""

@@ -1,0 +1,1 @@
+"""One session: its commands, decided one at a time and recorded."""

@@ -1,0 +1,328 @@
+"""One command of a session at a time: the core decides, the store commits, then the decision is acted upon.
+
+Owns the mailbox and the running turn. Must not know which commands people may give, nor HTTP, SQL or providers.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import msgspec
+
+from longboat.core.commands import (
+    CancelRun,
+    CancelSession,
+    ClearQueue,
+    Command,
+    DrainStep,
+    EndTurn,
+    FailRun,
+    FinishCovered,
+    SendStep,
+)
+from longboat.core.effects import (
+    CancelRequested,
+    CoverSettled,
+    Effect,
+    PromptWithdrawn,
+    QueueCovered,
+    RunFinished,
+    RunFolded,
+    RunResumed,
+    RunStarted,
+)
+from longboat.core.lifecycle import decide
+from longboat.core.state import SessionState
+from longboat.errors import CancelNotDurable, StoreUnavailable
+from longboat.runtime import store_retry
+from longboat.runtime.protocols import WorkspaceServices
+from longboat.runtime.session.live_session import Cover, LiveSession
+from longboat.runtime.session.mailbox import Mailbox
+from longboat.runtime.session.titles import write_title
+from longboat.runtime.session.unit_builder import NO_TURN, Ending, UnitBuilder, record_effects
+from longboat.runtime.session.usage import NOTHING
+from longboat.runtime.store_retry import retry_store
+from longboat.runtime.turn.outcome import Stop
+from longboat.runtime.turn.turn import Turn
+from longboat.store.changes import retitle_session
+from longboat.store.records import RunRecord
+from longboat.wire.events import Change
+from longboat.wire.models import Outcome, RunState, Session, Usage
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cancel:
+    """A cancel to be saved, and who requested it."""
+
+    command: CancelSession | CancelRun | ClearQueue
+    by: str | None
+
+
+class CommandLoop:
+    """Also what the session's turns may ask of it (longboat.runtime.protocols.TurnOwner)."""
+
+    def __init__(self, services: WorkspaceServices, live: LiveSession) -> None:
+        self.live = live
+        self.mailbox = Mailbox(services.tasks, name=f"session {live.row.id}", on_idle=services.host.settled)
+        self.turn: Turn | None = None
+        self._services = services
+        self._finishing = False
+        """Runs that a cancel covers are being finished, batch after batch."""
+        self._unsaved: list[_Cancel] = []
+        """Cancels that the store could not take. No other decision is written before them."""
+        self._saving = False
+        """They are to be tried again soon."""
+
+    # What a turn may ask
+
+    @property
+    def session(self) -> Session:
+        return self.live.session
+
+    @property
+    def summary_seq(self) -> int:
+        return self.live.summary_seq
+
+    @summary_seq.setter
+    def summary_seq(self, seq: int) -> None:
+        self.live.summary_seq = seq
+
+    async def drain_step(self, run_id: str) -> None:
+        """A turn outlives a store that fails for a while."""
+        step = DrainStep(run_id=run_id)
+        if not self._changes_nothing(step):
+            await retry_store(lambda: self.mailbox.do(lambda: self.apply(step)))
+
+    async def send_step(self, run_id: str) -> None:
+        step = SendStep(run_id=run_id)
+        if not self._changes_nothing(step):
+            await self.mailbox.do(lambda: self.apply(step))
+
+    def _changes_nothing(self, step: DrainStep | SendStep) -> bool:
+        """Nobody else asks for anything and the step changes nothing: most steps need not wait for the mailbox."""
+        idle = not self.mailbox.working and not self.live.has_unsaved_usage
+        return idle and decide(self.live.state, step) == (self.live.state, ())
+
+    def next_message_seq(self) -> int:
+        return self.live.next_message_seq()
+
+    def add_usage(self, run_id: str, model: str, usage: Usage, *, context: int | None = None) -> None:
+        """Goes to disk with the next decision: all that is told of a session is told in one order."""
+        self.live.add_usage(run_id, model, usage, context=context)
+
+    def add_call(self, tool: str, *, failed: bool) -> None:
+        self.live.add_call(tool, failed=failed)
+
+    async def settle_usage(self) -> None:
+        """What was used goes to disk now: nothing else may be decided for long."""
+        await self.mailbox.do(self._settle_usage)
+
+    async def rename(self, title: str, *, only_from: str | None = None) -> Session:
+        """`only_from`: leave the title alone if somebody changed it meanwhile."""
+        return await self.mailbox.do(lambda: self._rename(title, only_from))
+
+    # One command: decide, commit, act
+
+    async def apply(
+        self,
+        command: Command,
+        *,
+        records: Sequence[RunRecord] = (),
+        ending: Ending = NO_TURN,
+        prompt: str | None = None,
+        by: str | None = None,
+    ) -> None:
+        """Decide and commit a command, then act on it. Cancels that could not be written go first: their place in the
+        order of decisions is that of their request (L15)."""
+        after, effects = decide(self.live.state, command)
+        if effects and self._unsaved:
+            await self._save_cancels()
+            after, effects = decide(self.live.state, command)
+        changed = {record.run.run_id: record for record in records}
+        if effects or (self.live.has_unsaved_usage and isinstance(command, DrainStep)):
+            builder = UnitBuilder(
+                self.live.row,
+                self.live.records,
+                after,
+                self.next_message_seq,
+                new=records,
+                ending=ending,
+                prompt=prompt,
+                by=by,
+            )
+            session = await self._commit(builder, effects, after)
+            changed = builder.changed
+            self.live.folded |= {e.run_id: builder.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
+            self._put_session(session, builder)
+        self.live.advance(after, changed)
+        for effect in effects:
+            self._act(effect, by)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """After a decision: finish what a cancel covers, and wake those who wait for a state of the session."""
+        if self.live.state.covered and not self._finishing:
+            self._finishing = True
+            self._finish_next_batch()
+        self.live.wake_waiters()
+
+    async def _commit(self, builder: UnitBuilder, effects: tuple[Effect, ...], after: SessionState) -> Session:
+        """Write the builder with what was used since; returns the session as it is then."""
+        used, self.live.used = self.live.used, NOTHING
+        try:
+            busy = self.live.state.busy, after.busy
+            session = record_effects(builder, self.live.row, effects, used, busy=busy, folded=self.live.folded)
+            await self._services.store.submit(builder.unit())
+        except BaseException:
+            self.live.used = used + self.live.used
+            raise
+        return session
+
+    def _put_session(self, session: Session, builder: UnitBuilder) -> None:
+        retitled = session.title != self.live.row.title
+        self.live.row = session
+        if retitled:
+            first = builder.record(next(iter(builder.prompts)))
+            if first.options.shell is None:  # no model has a part in a person's command
+                title = write_title(self._services, self, session.title, first.run)
+                self._services.tasks.spawn(title, name=f"title {session.id}")
+
+    def _act(self, effect: Effect, by: str | None) -> None:
+        match effect:
+            case QueueCovered():
+                self.live.covers.append(Cover(first=effect.first, last=effect.last, by=by))
+            case CoverSettled():
+                self.live.covers.clear()
+            case RunStarted() | RunResumed():
+                # Registered before anything else can run, so a cancel that comes now finds it.
+                self.turn = Turn(self._services, self, self.live.records[effect.run_id])
+                self._services.tasks.spawn(self._drive(self.turn), name=f"turn {effect.run_id}")
+            case CancelRequested() if self.turn is not None and self.turn.run_id == effect.run_id:
+                self.turn.stop(Stop.CANCEL, by=self.live.records[effect.run_id].run.canceled_by)
+            case RunFolded() if self.turn is not None:
+                self.turn.fold(self.live.folded[effect.run_id])
+            case PromptWithdrawn() if self.turn is not None:
+                self.turn.withdraw(self.live.folded.pop(effect.run_id))
+            case RunFinished():
+                self.live.folded.pop(effect.run_id, None)
+                self._services.host.run_finished(self.live.records.pop(effect.run_id).run)
+
+    # Cancels: of a long queue, and those that cannot be written
+
+    def _finish_next_batch(self) -> None:
+        self.mailbox.post(self._finish_batch)
+
+    async def _finish_batch(self) -> None:
+        """Finish some of the runs that a cancel covers; whatever else was asked of the session goes before the rest."""
+        command = FinishCovered()
+        covered = [self.live.records[view.run_id] for view in self.live.state.covered[: command.at_once]]
+        try:
+            await self.apply(command, records=[replace(rec, run=self.live.as_canceled(rec.run)) for rec in covered])
+        except StoreUnavailable:
+            asyncio.get_running_loop().call_later(store_retry.RETRY_S, self._finish_next_batch)
+            return
+        except Exception:
+            logger.exception("canceled runs could not be finished", extra={"session_id": self.live.row.id})
+            self._finishing = False
+            return
+        self._finishing = bool(self.live.state.covered)
+        if self._finishing:
+            self._finish_next_batch()
+
+    async def cancel(self, command: CancelSession | CancelRun | ClearQueue, by: str | None) -> None:
+        """If the cancel cannot be written, what it covers is stopped all the same, and it is written later (L15)."""
+        try:
+            await self.apply(command, by=by)
+        except StoreUnavailable as error:
+            if isinstance(command, CancelRun) and self._is_folded(command.run_id):
+                raise  # nothing runs for it alone, and once its step is sent it would be too late
+            self._stop_without_saving(command, by)
+            raise CancelNotDurable from error
+
+    def _is_folded(self, run_id: str) -> bool:
+        view = self.live.state.find(run_id)
+        return view is not None and view.state is RunState.FOLDED
+
+    def _stop_without_saving(self, command: CancelSession | CancelRun | ClearQueue, by: str | None) -> None:
+        active = self.live.state.active
+        _, effects = decide(self.live.state, command)
+        if active is not None and self.turn is not None and CancelRequested(run_id=active.run_id) in effects:
+            self.turn.stop(Stop.CANCEL, by=by)
+        if all(cancel.command != command for cancel in self._unsaved):
+            self._unsaved.append(_Cancel(command=command, by=by))
+        self._save_later()
+
+    def _save_later(self) -> None:
+        if not self._saving:
+            self._saving = True
+            asyncio.get_running_loop().call_later(store_retry.RETRY_S, lambda: self.mailbox.post(self._try_to_save))
+
+    async def _try_to_save(self) -> None:
+        self._saving = False
+        try:
+            await self._save_cancels()
+        except StoreUnavailable:
+            self._save_later()
+
+    async def _save_cancels(self) -> None:
+        unsaved, self._unsaved = self._unsaved, []
+        while unsaved:
+            try:
+                await self.apply(unsaved[0].command, by=unsaved[0].by)
+            except StoreUnavailable:
+                self._unsaved = unsaved
+                raise
+            except Exception:
+                logger.exception("a cancel could not be saved", extra={"session_id": self.live.row.id})
+            unsaved.pop(0)
+
+    # The turn
+
+    async def _drive(self, turn: Turn) -> None:
+        """See a turn to its end. Only the turn's own task is ever canceled; this one reports what happened (T4)."""
+        outcome, ending = await turn.unwind()
+        while True:
+            try:
+                await self._end(turn.run_id, outcome, ending)
+                break
+            except Exception:
+                # A defect of ours in what goes with the end, and the end matters more (E1): first without the turn's
+                # last words, then without taking back what it asked, then without the runs that it would start.
+                logger.exception("the end of a turn was refused", extra={"run_id": turn.run_id})
+                if ending.writes or ending.entries:
+                    ending, self.live.used = replace(ending, writes=(), entries=()), NOTHING
+                elif ending.withdrawn:
+                    ending = replace(ending, withdrawn=())
+                elif queued := self.live.state.waiting:
+                    fail = partial(self.apply, FailRun(run_id=queued[0].run_id))
+                    await retry_store(partial(self.mailbox.do, fail))
+                else:
+                    raise
+        if self.turn is turn:  # else the next one has started already
+            self.turn = None  # an idle session keeps no transcript in memory
+
+    async def _end(self, run_id: str, outcome: Outcome, ending: Ending) -> None:
+        """While the store fails the run stays active, and health says why (E2)."""
+        command = EndTurn(run_id=run_id, outcome=outcome)
+        await retry_store(lambda: self.mailbox.do(lambda: self.apply(command, ending=ending)))
+
+    async def _settle_usage(self) -> None:
+        if not self.live.is_deleted and self.live.has_unsaved_usage:
+            builder = UnitBuilder(self.live.row, self.live.records, self.live.state, self.next_message_seq)
+            self.live.row = await self._commit(builder, (), self.live.state)
+
+    async def _rename(self, title: str, only_from: str | None) -> Session:
+        self.live.check_exists()
+        if only_from is not None and self.live.row.title != only_from:
+            return self.live.session
+        session = msgspec.structs.replace(self.live.row, title=title)  # no use of it: what was used last stays first
+        builder = UnitBuilder(session, self.live.records, self.live.state, self.next_message_seq)
+        builder.add(retitle_session(session))
+        builder.tell(Change.UPDATED, msgspec.structs.replace(session, busy=self.live.state.busy))
+        await self._services.store.submit(builder.unit())
+        self.live.row = session
+        return self.live.session

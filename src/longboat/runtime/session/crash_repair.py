@@ -1,0 +1,105 @@
+"""Repairs a transcript that a crash interrupted (B6, T3).
+
+Owns what happens to the messages of the run that was active. Must not decide the run's outcome: the core has.
+"""
+
+from collections.abc import Callable, Iterable, Sequence, Set
+
+from longboat.core.effects import Effect, RunFinished
+from longboat.core.history import close_turn, missing_results, not_begun, text_of, with_results
+from longboat.core.state import RunView
+from longboat.runtime.clock import now
+from longboat.runtime.session.unit_builder import Ending
+from longboat.runtime.turn.asks import Asks
+from longboat.runtime.turn.notices import blank
+from longboat.runtime.turn.outcome import LOST, Stop, sentence, stopped
+from longboat.store.changes import delete_message, put_message
+from longboat.store.protocol import Entry, Write
+from longboat.store.records import RunRecord
+from longboat.wire.events import Change, encode_body
+from longboat.wire.models import Message, Outcome, Role, Run, RunState
+
+
+def mend(
+    messages: Sequence[Message],
+    run: Run,
+    effects: Iterable[Effect],
+    next_seq: Callable[[], int],
+    *,
+    asks: Asks,
+) -> Ending:
+    """Close the messages of `run` if the effects end it, and take back what it asked; else it is resumed, and its half
+    answer is withdrawn. Calls that somebody has yet to allow or answer have done nothing: a resumed run makes them.
+    """
+    outcome = next((e.outcome for e in effects if isinstance(e, RunFinished) and e.run_id == run.run_id), None)
+    waiting = asks.calls(run.run_id)
+    own: Sequence[Message] = [m for m in messages if m.run_id == run.run_id and m.role is not Role.USER]
+
+    def fresh(role: Role) -> Message:
+        return blank(run, role, next_seq())
+
+    if outcome is None:
+        return _ready_to_resume(own, run, fresh, waiting)
+    # Half a summary is nobody's answer.
+    own, writes, told = _without_half(own) if own and own[-1].summary else (own, [], [])
+    _, finish = stopped(Stop.CANCEL if outcome is Outcome.CANCELED else Stop.INTERRUPT)
+    not_run = not_begun(own, waiting) if outcome is Outcome.INTERRUPTED else frozenset()
+    closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=fresh, not_run=not_run)
+    writes += [put_message(message) for message, _ in closing.changes]
+    told += [(Change.CREATED if new else Change.UPDATED, message) for message, new in closing.changes]
+    ending = Ending(
+        message_id=closing.answer.id,
+        text=text_of(closing.answer),
+        error="" if outcome is Outcome.CANCELED else sentence(finish),
+        writes=writes,
+        entries=_entries(run, told),
+    )
+    return asks.withdraw(run.run_id).joined(ending)
+
+
+def seen(record: RunRecord) -> RunView:
+    """A run as the core is told of it after a start."""
+    orphan = record.run.parent_run_id is not None
+    waiting = record.run.state is RunState.QUEUED and not record.run.cancel_requested
+    return RunView(
+        run_id=record.run.run_id,
+        seq=record.run.seq,
+        delivery=record.run.delivery,
+        # A sub-agent's run is nobody's any more: the call that waited for it is gone.
+        state=RunState.ACCEPTED if orphan and waiting else record.run.state,
+        cancel_requested=record.run.cancel_requested or orphan,
+        # Whether its step was sent is not on disk: better too late than a prompt the model may have seen.
+        sent=record.run.state is RunState.FOLDED,
+        tries=record.tries,
+    )
+
+
+def _ready_to_resume(own: Sequence[Message], run: Run, fresh: Callable[[Role], Message], waiting: Set[str]) -> Ending:
+    own, writes, told = _without_half(own)
+    due = not_begun(own, waiting)
+    missing = [result for result in missing_results(own, LOST[Outcome.INTERRUPTED]) if result.tool_call_id not in due]
+    if missing or (own and own[-1].finished_at is None):
+        results = own[-1] if own[-1].role is Role.TOOL else fresh(Role.TOOL)
+        change = Change.UPDATED if own[-1].role is Role.TOOL else Change.CREATED
+        results = with_results(results, missing, None if waiting else now())
+        writes.append(put_message(results))
+        told.append((change, results))
+    return Ending(message_id=None, text="", error="", writes=writes, entries=_entries(run, told))
+
+
+def _entries(run: Run, told: Sequence[tuple[Change, Message]]) -> list[Entry]:
+    parent = run.parent_session_id
+    bodies = tuple(encode_body(change, message, parent=parent) for change, message in told)
+    return [Entry(bodies=bodies, session_id=run.session_id, parent_session_id=parent)] if bodies else []
+
+
+def _without_half(own: Sequence[Message]) -> tuple[Sequence[Message], list[Write], list[tuple[Change, Message]]]:
+    """The messages without an answer that broke off, and what withdraws it."""
+    if not own or own[-1].role is not Role.ASSISTANT or own[-1].finished_at is not None:
+        return own, [], []
+    half = own[-1]
+    return (
+        own[:-1],
+        [delete_message(half.id)],
+        [(Change.DELETED, half)],
+    )

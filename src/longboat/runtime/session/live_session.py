@@ -1,0 +1,112 @@
+"""A session in memory: its row, its state, its unfinished runs, and what the store does not have yet.
+
+Owns what others may look at. Changed by `CommandLoop` alone, after each commit. Must not decide or write anything.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from longboat.core.state import SessionState, is_covered, place_of
+from longboat.errors import SessionNotFound
+from longboat.runtime.session.usage import NOTHING, ModelUsage, UsageTally
+from longboat.store.records import RunRecord, SessionRecord
+from longboat.wire.models import Message, Run, Session, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cover:
+    """The client whose cancel covers the queued runs with a seq from `first` to `last`."""
+
+    first: int
+    last: int
+    by: str | None
+
+
+class LiveSession:
+    def __init__(self, known: SessionRecord, *, leaving: bool) -> None:
+        self.row = known.session
+        self.state = SessionState(leaving=leaving)
+        self.records: dict[str, RunRecord] = {}
+        """The unfinished runs."""
+        self.folded: dict[str, Message] = {}
+        """The messages of prompts that were folded, which may be withdrawn."""
+        self.used = NOTHING
+        """What steps have used and tools they called, and the store does not say yet."""
+        self.covers: list[Cover] = []
+        self.summary_seq = known.summary_seq
+        self.is_deleted = False
+        self._last_message = known.last_message
+        self._changed: asyncio.Future[None] | None = None
+
+    @property
+    def session(self) -> Session:
+        return msgspec.structs.replace(self.row, busy=self.state.busy)
+
+    @property
+    def has_unsaved_usage(self) -> bool:
+        return self.used.usage != Usage()
+
+    def run(self, run_id: str) -> Run | None:
+        """An unfinished run, with its present place in the queue."""
+        record = self.records.get(run_id)
+        return self.with_position(record.run) if record is not None else None
+
+    def with_position(self, run: Run) -> Run:
+        """A run of this session with its present place in the queue; one that a cancel has taken out of it says so."""
+        view = self.state.find(run.run_id)
+        if view is not None and is_covered(view):
+            run = self.as_canceled(run)
+        return msgspec.structs.replace(run, position=self.state.position(run.run_id))
+
+    def as_canceled(self, run: Run) -> Run:
+        by = next((cover.by for cover in self.covers if cover.first <= run.seq <= cover.last), run.canceled_by)
+        return msgspec.structs.replace(run, cancel_requested=True, canceled_by=by)
+
+    def queued(self) -> list[Run]:
+        """The runs that wait, first one first."""
+        state = self.state
+        return [
+            msgspec.structs.replace(
+                self.records[view.run_id].run,
+                position=state.busy + place + place_of(state.accepted, view.seq),
+            )
+            for place, view in enumerate(state.waiting)
+        ]
+
+    def check_exists(self) -> None:
+        """Somebody may have come with a session that another client has deleted since."""
+        if self.is_deleted:
+            raise SessionNotFound(self.row.id)
+
+    def next_message_seq(self) -> int:
+        self._last_message += 1
+        return self._last_message
+
+    def add_usage(self, run_id: str, model: str, usage: Usage, *, context: int | None) -> None:
+        used = ModelUsage(run_id=run_id, model=model, usage=usage)
+        self.used += UsageTally(spendings=(used,), context=context)
+
+    def add_call(self, tool: str, *, failed: bool) -> None:
+        self.used += UsageTally(calls=((tool, failed),))
+
+    # Committed states
+
+    def advance(self, state: SessionState, changed: Mapping[str, RunRecord]) -> None:
+        """A decision is committed: this is the state from now on."""
+        self.state = state
+        self.records |= changed
+
+    def wake_waiters(self) -> None:
+        if self._changed is not None:
+            self._changed.set_result(None)
+            self._changed = None
+
+    async def wait_until(self, holds: Callable[[SessionState], bool]) -> None:
+        """Until a committed state of the session is so."""
+        while not holds(self.state):
+            if self._changed is None:
+                self._changed = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._changed)

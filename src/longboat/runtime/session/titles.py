@@ -1,0 +1,66 @@
+"""Session titles, written by the small model apart from the run (A9). Nothing waits for a title or fails with it."""
+
+import logging
+from collections.abc import AsyncIterator
+
+from longboat.core.prompts import TITLE_SYSTEM
+from longboat.core.turn import plausible
+from longboat.errors import LongboatError
+from longboat.models.protocol import Finished, ModelEvent, ModelRequest, ReasoningDelta, TextDelta
+from longboat.runtime.clock import now
+from longboat.runtime.protocols import TurnOwner, WorkspaceServices
+from longboat.wire.ids import new_id
+from longboat.wire.models import Message, Role, Run, TextPart, Usage
+
+logger = logging.getLogger(__name__)
+
+MAX_LENGTH = 80
+MAX_PROMPT = 2_000
+MAX_ANSWER = 1_000
+"""How many characters are listened to: a model that says more is not naming anything."""
+MAX_THOUGHT = 50_000
+"""The same for its reasoning, which comes before the title."""
+
+
+async def write_title(services: WorkspaceServices, session: TurnOwner, provisional: str, first: Run) -> None:
+    """Replace the provisional title, which is the first prompt's first line, unless a person has changed it."""
+    try:
+        if not services.config().titles:
+            return
+        model = await services.model(None, "small")
+        if model.provider == "local":
+            return  # its titles are poor, and it answers one request at a time
+        async with model.stream(ModelRequest(system=TITLE_SYSTEM, messages=(_ask(first.prompt),))) as events:
+            said, usage = await _heard(events)
+        session.add_usage(first.run_id, f"{model.provider}/{model.name}", plausible(usage))
+        if title := _tidy(said):
+            await session.rename(title, only_from=provisional)
+        await session.settle_usage()
+    except LongboatError as error:
+        logger.info("no title: %s", error.message)
+
+
+async def _heard(events: AsyncIterator[ModelEvent]) -> tuple[str, Usage]:
+    """What the model says, up to where it is no title any more, and what that used, which it tells at its end."""
+    said, thought, usage = "", 0, Usage()
+    async for event in events:
+        match event:
+            case TextDelta():
+                said += event.text
+            case ReasoningDelta():
+                thought += len(event.text)
+            case Finished():
+                usage = event.usage
+        if len(said) > MAX_ANSWER or thought > MAX_THOUGHT:
+            break
+    return said, usage
+
+
+def _ask(prompt: str) -> Message:
+    text = TextPart(text=f"Name a conversation that begins with this request:\n\n{prompt[:MAX_PROMPT]}")
+    return Message(id=new_id(), session_id="", run_id="", seq=1, role=Role.USER, parts=(text,), created_at=now())
+
+
+def _tidy(answer: str) -> str:
+    lines = answer.strip().splitlines()
+    return lines[0].strip().strip("\"'“”*#. ")[:MAX_LENGTH].rstrip() if lines else ""

@@ -1,0 +1,150 @@
+"""Undo and redo (A4): a turn's own file changes are reverted, and its messages leave the transcript or return.
+
+Owns which files and messages these are. A file that someone else has changed since is a conflict: then nothing is
+changed, and the error names the file. Must not be called while the session is busy.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from longboat.errors import NothingToUndo, SessionNotFound, UndoConflict
+from longboat.runtime.archive.net_changes import drawn
+from longboat.runtime.session.file_history import FileHistory
+from longboat.store.changes import change_made, find_summary, forget_change, redo_messages, undo_messages
+from longboat.store.protocol import Entry, Store, Unit, Write
+from longboat.store.records import FileChangeRecord, SessionRecord, TurnRecord
+from longboat.tools.files.restore import Foreign, Restore, content_of, put_back, tidy
+from longboat.wire.events import Change, encode_body
+from longboat.wire.models import Message, Role
+from longboat.wire.workshop import FileFate, Undone, UndoneFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turnabout:
+    """A turn that can be undone or redone: its messages, and each file's content before and after."""
+
+    messages: tuple[Message, ...]
+    files: tuple[Restore, ...]
+    broken: tuple[Path, ...]
+    """Files that somebody else changed in the midst of the turn: what was theirs cannot be told from ours."""
+
+    @property
+    def run_id(self) -> str:
+        return next(message.run_id for message in self.messages if message.role is not Role.USER)
+
+
+class UndoHistory:
+    def __init__(self, store: Store, workspace_id: str, files: FileHistory) -> None:
+        self._store = store
+        self._workspace_id = workspace_id
+        self._files = files
+
+    async def undo(self, session_id: str) -> tuple[Undone, int]:
+        """Undo the newest turn. Returns what was done and where the model's view now begins."""
+        await self._settle(session_id)
+        found = await self._store.reads.newest_turn(session_id)
+        if found is None:
+            raise NothingToUndo("There is no turn to undo in this session.")
+        turn = _turnabout(found, back=True)
+        await self._put(turn)
+        write = undo_messages(session_id, found.first_seq, count=len(turn.messages))
+        return await self._record(session_id, turn, write, Change.DELETED)
+
+    async def redo(self, session_id: str) -> tuple[Undone, int]:
+        """Redo what was undone last. Returns the same."""
+        found = await self._store.reads.undone_turn(session_id)
+        if found is None:
+            raise NothingToUndo("There is no turn to redo in this session.")
+        turn = _turnabout(found, back=False)
+        await self._put(turn)
+        write = redo_messages(session_id, found.first_seq, count=len(turn.messages))
+        return await self._record(session_id, turn, write, Change.CREATED)
+
+    async def _settle(self, session_id: str) -> None:
+        """A crash can happen between the record of a change and the change itself: find out whether it was made."""
+        changes = await self._store.reads.unsettled_changes(session_id)
+        if changes:
+            writes = await asyncio.to_thread(_settled, changes)
+            await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes))
+
+    async def _put(self, turn: Turnabout) -> None:
+        """All or nothing."""
+        if turn.broken:
+            raise self._conflict("Someone else changed files during the turn", turn.broken)
+        try:
+            await asyncio.to_thread(put_back, turn.files)
+            await asyncio.to_thread(tidy, turn.files, self._files.directory)
+        except Foreign as error:
+            raise self._conflict("Someone else has changed files since", error.paths) from None
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise UndoConflict(f"The files cannot be written, so nothing was changed: {why}.") from None
+
+    def _conflict(self, what: str, paths: Sequence[Path]) -> UndoConflict:
+        return UndoConflict(f"{what}, so nothing was changed: {', '.join(map(self._files.shown, paths))}.")
+
+    async def _record(self, session_id: str, turn: Turnabout, write: Write, change: Change) -> tuple[Undone, int]:
+        parent = (await self._session(session_id)).session.parent_id
+        messages = Entry.of(change, *turn.messages, session_id=session_id, parent=parent)
+        files = await asyncio.to_thread(self._told, session_id, turn, parent)
+        entry = replace(messages, bodies=(*messages.bodies, *files))
+        writes = [write, find_summary(session_id)]
+        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes, entries=[entry]))
+        fates = tuple(UndoneFile(path=self._files.shown(file.path), fate=_fate(file)) for file in turn.files)
+        undone = Undone(run_id=turn.run_id, files=tuple(each.path for each in fates), fates=fates)
+        return undone, (await self._session(session_id)).summary_seq
+
+    async def _session(self, session_id: str) -> SessionRecord:
+        found = await self._store.reads.listed_session(self._workspace_id, session_id)
+        if found is None:
+            raise SessionNotFound(session_id)
+        return found
+
+    async def undone(self, session_id: str) -> int:
+        """How many turns can be redone."""
+        return await self._store.reads.undone_turns(session_id)
+
+    def _told(self, session_id: str, turn: Turnabout, parent: str | None) -> list[bytes]:
+        events = (self._files.event(session_id, turn.run_id, file.path, file.now, file.then) for file in turn.files)
+        return [encode_body(*event, parent=parent) for event in events]
+
+
+def _fate(file: Restore) -> FileFate:
+    if file.then is None:
+        return FileFate.REMOVED
+    return FileFate.RECREATED if file.now is None else FileFate.RESTORED
+
+
+def _settled(changes: Sequence[FileChangeRecord]) -> list[Write]:
+    """The next change of the file tells what became of one, or else the file itself. One that was not made is
+    forgotten; in doubt it was made, and undo will refuse."""
+    writes = []
+    for place, change in enumerate(changes):
+        if change.pending is None:
+            continue
+        later = next((each for each in changes[place + 1 :] if each.path == change.path), None)
+        made = _is_made(change) if later is None else later.before != change.before
+        writes.append(change_made(change.pending) if made else forget_change(change.pending))
+    return writes
+
+
+def _is_made(change: FileChangeRecord) -> bool:
+    try:
+        found = content_of(Path(change.path), limit=len(change.before or b""))
+    except Foreign:
+        return True
+    return found != change.before
+
+
+def _turnabout(turn: TurnRecord, *, back: bool) -> Turnabout:
+    """The net change of each file in the turn; one whose changes do not follow on each other is broken."""
+    stretches = drawn((change.path, change.before, change.after) for change in turn.changes)
+    files = [
+        Restore(path=Path(path), now=each.after if back else each.before, then=each.before if back else each.after)
+        for path, (each, *more) in stretches.items()
+        if not more and each.before != each.after
+    ]
+    broken = tuple(Path(path) for path, found in stretches.items() if len(found) > 1)
+    return Turnabout(messages=turn.messages, files=tuple(files), broken=broken)

@@ -1,0 +1,1 @@
+"""One turn: model steps, tool calls and questions."""

@@ -1,0 +1,279 @@
+"""Permissions and questions: durable, shown to every client; the first answer counts.
+
+Owns the pending asks of a workspace. An ask is committed before anyone sees it; an answer is committed before the turn
+gets it; asks that are pending when a run ends are withdrawn in the transaction that ends the run (A2). Must not know
+rules.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Generic, TypeVar
+
+import msgspec
+
+from longboat.errors import AlreadyAnswered, BadInput, PermissionNotFound, QuestionNotFound, StoreUnavailable
+from longboat.runtime.clock import now
+from longboat.runtime.session.unit_builder import Ending
+from longboat.runtime.store_retry import retry_store
+from longboat.store.changes import add_grant, put_ask
+from longboat.store.protocol import Entry, Store, Unit, Write, WriteMissed
+from longboat.wire.asks import (
+    AskState,
+    Permission,
+    PermissionAnswer,
+    PermissionNotification,
+    Question,
+    QuestionNotification,
+)
+from longboat.wire.events import Change
+from longboat.wire.ids import check_own_id
+from longboat.wire.requests import AnswerPermission, AnswerQuestion
+
+Ask = TypeVar("Ask", Permission, Question)
+
+
+@dataclass(slots=True)
+class Closing:
+    """Events that withdraw a run's pending asks, for the unit that ends it."""
+
+    entries: list[Entry] = field(default_factory=list)
+    again: list[Callable[[], object]] = field(default_factory=list)
+    """To be called should it not be written: then it is still asked, and the end of the run withdraws it."""
+
+    def joined(self, ending: Ending) -> Ending:
+        """The end of a run, with this in its transaction."""
+        return replace(ending, withdrawn=self.entries)
+
+
+class _AskTable(Generic[Ask]):
+    """The asks of one kind, and the turns that are waiting for an answer."""
+
+    def __init__(self, store: Store, workspace_id: str, shape: type[Ask]) -> None:
+        self._store = store
+        self._workspace_id = workspace_id
+        self._shape: type[Ask] = shape
+        self._waiting: dict[str, tuple[Ask, asyncio.Future[Ask]]] = {}
+
+    async def ask(self, ask: Ask) -> Ask:
+        """Put it to the people attached and wait for the first answer. What was asked before a restart is not asked
+        again: whoever answers that answers this."""
+        for known, future in self._waiting.values():
+            if msgspec.structs.replace(known, id=ask.id, asked_at=ask.asked_at) == ask:
+                return await self._heard(known, future)
+        future = self._wait_for(ask)  # before the commit: an answer may be as fast as the event
+        await self._commit(ask, Change.CREATED, ask)
+        return await self._heard(ask, future)
+
+    async def _heard(self, ask: Ask, future: "asyncio.Future[Ask]") -> Ask:
+        answered = await asyncio.shield(future)
+        self._waiting.pop(ask.id, None)
+        return answered
+
+    def _wait_for(self, ask: Ask) -> "asyncio.Future[Ask]":
+        future: asyncio.Future[Ask] = asyncio.get_running_loop().create_future()
+        self._waiting[ask.id] = (ask, future)
+        return future
+
+    async def load(self) -> None:
+        """After a restart: what was asked is still asked, until its run goes on or ends."""
+        for ask in await self.pending():
+            if ask.id not in self._waiting:
+                self._wait_for(ask)
+
+    def calls(self, run_id: str) -> set[str]:
+        """The calls of a run that are waiting for an answer."""
+        return {ask.tool_call_id for ask, _ in self._waiting.values() if ask.run_id == run_id}
+
+    async def answer(self, ask: Ask, *more: Write) -> Ask:
+        """Commit the answer, then let the turn continue. A second answer finds that the ask is no longer pending."""
+        try:
+            await self._commit(ask, Change.UPDATED, _notification(ask), *more)
+        except WriteMissed:
+            known = await self.find(ask.id)
+            who = known.answered_by if known is not None else None
+            raise AlreadyAnswered(who, _told(known)) from None
+        self._wake(ask)
+        return ask
+
+    async def pending(self) -> tuple[Ask, ...]:
+        return await self._store.reads.pending_asks(self._workspace_id, self._shape)
+
+    async def find(self, ask_id: str) -> Ask | None:
+        return await self._store.reads.ask(self._workspace_id, ask_id, self._shape)
+
+    def withdraw(self, about: Callable[[Ask], bool], closing: Closing) -> None:
+        for ask, future in list(self._waiting.values()):
+            if about(ask) and future.done():
+                del self._waiting[ask.id]  # answered, and nobody will hear it
+            elif about(ask):
+                gone = msgspec.structs.replace(ask, state=AskState.WITHDRAWN)
+                # It may be answered in this very moment, and then stays so: the row decides, and one end is told.
+                told = _entry(gone, Change.UPDATED, _notification(gone))
+                closing.entries.append(replace(told, only_with=put_ask(self._workspace_id, gone)))
+                closing.again.append(partial(self._wait_for, ask))
+                del self._waiting[ask.id]
+                future.cancel()
+
+    def _wake(self, ask: Ask) -> None:
+        # Kept until it is heard: after a restart the answer may be there before the call asks again.
+        waiting = self._waiting.get(ask.id)
+        if waiting is not None and not waiting[1].done():
+            waiting[1].set_result(ask)
+
+    async def _commit(self, ask: Ask, change: Change, payload: msgspec.Struct, *more: Write) -> None:
+        writes = [put_ask(self._workspace_id, ask, rows=1), *more]
+        unit = Unit(workspace_id=self._workspace_id, writes=writes, entries=[_entry(ask, change, payload)])
+        await self._store.submit(unit)
+
+
+class Asks:
+    """Both kinds, for one workspace."""
+
+    def __init__(self, store: Store, workspace_id: str) -> None:
+        self._store = store
+        self._workspace_id = workspace_id
+        self._permissions = _AskTable(store, workspace_id, Permission)
+        self._questions = _AskTable(store, workspace_id, Question)
+
+    async def permission(self, ask: Permission) -> Permission:
+        return await self._permissions.ask(ask)
+
+    async def question(self, ask: Question) -> Question:
+        return await self._questions.ask(ask)
+
+    async def permissions(self) -> tuple[Permission, ...]:
+        return await self._permissions.pending()
+
+    async def questions(self) -> tuple[Question, ...]:
+        return await self._questions.pending()
+
+    async def answer_permission(self, permission_id: str, request: AnswerPermission) -> Permission:
+        _check(request)
+        ask = await self._permissions.find(permission_id)
+        if ask is None:
+            raise PermissionNotFound(permission_id)
+        if ask.state is not AskState.PENDING:
+            raise AlreadyAnswered(ask.answered_by, _told(ask))
+        granted = _granted(ask, request)
+        answered = msgspec.structs.replace(
+            ask,
+            state=AskState.ANSWERED,
+            answer=request.answer,
+            granted=granted,
+            reason=request.reason,
+            answered_by=request.client_id,
+            answered_at=now(),
+        )
+        # What a sub-agent is granted for the session, its parent is: that is the session people know.
+        session_id = ask.parent_session_id or ask.session_id
+        grants = [add_grant(session_id, rule) for rule in granted]
+        return await self._permissions.answer(answered, *grants)
+
+    async def answer_question(self, question_id: str, request: AnswerQuestion) -> Question:
+        _check(request)
+        ask = await self._questions.find(question_id)
+        if ask is None:
+            raise QuestionNotFound(question_id)
+        if ask.state is not AskState.PENDING:
+            raise AlreadyAnswered(ask.answered_by, _told(ask))
+        if not any(text.strip() for text in request.answer):
+            raise BadInput("The answer is empty. Send at least one text.", code="empty_answer")
+        if len(request.answer) > 1 and not ask.multiple:
+            raise BadInput("This question accepts only one answer.", code="one_answer")
+        answered = msgspec.structs.replace(
+            ask,
+            state=AskState.ANSWERED,
+            answer=request.answer,
+            answered_by=request.client_id,
+            answered_at=now(),
+        )
+        return await self._questions.answer(answered)
+
+    def withdraw(self, run_id: str) -> Closing:
+        """What a run still asks goes with it."""
+        return self._withdraw(lambda ask: ask.run_id == run_id)
+
+    async def drop(self, run_id: str, call_id: str) -> None:
+        """What a call that is over still asks is withdrawn: a tool may have given up waiting. Providers number calls
+        as they like: the id alone may be that of another run's call."""
+        await retry_store(partial(self._drop, run_id, call_id))
+
+    async def _drop(self, run_id: str, call_id: str) -> None:
+        closing = self._withdraw(lambda ask: (ask.run_id, ask.tool_call_id) == (run_id, call_id))
+        if not closing.entries:
+            return
+        try:
+            await self._store.submit(Unit(workspace_id=self._workspace_id, entries=closing.entries))
+        except StoreUnavailable:
+            for wait in closing.again:
+                wait()
+            raise
+
+    async def load(self) -> None:
+        await self._permissions.load()
+        await self._questions.load()
+
+    def calls(self, run_id: str) -> set[str]:
+        """The calls of a run that wait for somebody's answer, and so have done nothing yet."""
+        return self._permissions.calls(run_id) | self._questions.calls(run_id)
+
+    def _withdraw(self, about: Callable[[Permission | Question], bool]) -> Closing:
+        closing = Closing()
+        self._permissions.withdraw(about, closing)
+        self._questions.withdraw(about, closing)
+        return closing
+
+
+def _check(request: AnswerPermission | AnswerQuestion) -> None:
+    if request.client_id is not None:
+        check_own_id(request.client_id, field="client_id")
+
+
+def _granted(ask: Permission, request: AnswerPermission) -> tuple[str, ...]:
+    """The rules that the answer adds."""
+    if request.answer not in (PermissionAnswer.SESSION, PermissionAnswer.ALWAYS):
+        return ()
+    rules = ask.wide if request.wide and ask.wide else ask.grant
+    if not rules:
+        raise BadInput("This call can only be allowed once or denied.", code="no_grant")
+    return rules
+
+
+def _entry(ask: Permission | Question, change: Change, payload: msgspec.Struct) -> Entry:
+    return Entry.of(change, payload, session_id=ask.session_id, parent=ask.parent_session_id)
+
+
+def _notification(ask: Permission | Question) -> PermissionNotification | QuestionNotification:
+    if isinstance(ask, Permission):
+        return PermissionNotification(
+            id=ask.id,
+            session_id=ask.session_id,
+            run_id=ask.run_id,
+            state=ask.state,
+            answer=ask.answer,
+            reason=ask.reason,
+            answered_by=ask.answered_by,
+            parent_run_id=ask.parent_run_id,
+            parent_session_id=ask.parent_session_id,
+        )
+    return QuestionNotification(
+        id=ask.id,
+        session_id=ask.session_id,
+        run_id=ask.run_id,
+        state=ask.state,
+        answer=ask.answer,
+        answered_by=ask.answered_by,
+        parent_run_id=ask.parent_run_id,
+        parent_session_id=ask.parent_session_id,
+    )
+
+
+def _told(ask: Permission | Question | None) -> str:
+    """How an ask ended, as text."""
+    if ask is None or ask.state is AskState.WITHDRAWN:
+        return "it was withdrawn with its run"
+    if isinstance(ask, Permission):
+        return f"the answer was {ask.answer}"
+    return f"the answer was {', '.join(ask.answer)}"

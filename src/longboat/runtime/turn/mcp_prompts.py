@@ -1,0 +1,125 @@
+"""`/server:prompt arguments`: when the turn starts, the text of an MCP server's prompt replaces the call.
+
+Owns the syntax of such a call and its arguments. Must not know connections, sessions or the store.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from longboat.context.commands import words_in
+from longboat.core.history import text_of
+from longboat.core.stream import sayable
+from longboat.errors import ModelError
+from longboat.tools.context import ToolError
+from longboat.wire.models import Message, Run, TextPart
+from longboat.wire.workshop import CommandArgument, CommandInfo
+
+if TYPE_CHECKING:
+    from longboat.runtime.workspace.tools import WorkspaceTools
+    from longboat.tools.mcp import McpArgument, McpPrompt, McpServers
+
+_CALL = re.compile(r"/([A-Za-z0-9_-]+):(\S+)(?:\s+(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptCall:
+    server: str
+    name: str
+    arguments: str
+
+    def __str__(self) -> str:
+        return f"/{self.server}:{self.name}"
+
+
+def call_in(prompt: str) -> PromptCall | None:
+    """What the prompt would call, if there is a server of that name."""
+    call = _CALL.fullmatch(prompt)
+    return PromptCall(server=call[1], name=call[2], arguments=call[3] or "") if call is not None else None
+
+
+def listed(prompt: "McpPrompt") -> CommandInfo:
+    """The prompt as faces list it, beside the commands."""
+    return CommandInfo(
+        name=f"{prompt.server}:{_spelled(prompt.name)}",
+        description=prompt.description,
+        argument_hint=_hint(prompt.arguments),
+        server=prompt.server,
+        arguments=tuple(
+            CommandArgument(name=each.name, description=each.description, required=each.required)
+            for each in prompt.arguments
+        ),
+    )
+
+
+async def fetched(servers: "McpServers", call: PromptCall) -> str:
+    """The text that the call stands for; ToolError says why it cannot be had."""
+    offered = await servers.offered(call.server)
+    prompt = next((each for each in offered if _spelled(each.name) == call.name), None)
+    if prompt is None:
+        names = ", ".join(_spelled(each.name) for each in offered) or "none"
+        raise ToolError(f"The MCP server {call.server} has no prompt {call.name!r}. Its prompts: {names}.")
+    text = await servers.prompt(call.server, prompt.name, paired(prompt, call.arguments))
+    if not text.strip():
+        raise ToolError(f"The MCP server {call.server} answered {call} with an empty prompt.")
+    return sayable(text)
+
+
+async def filled_in(tools: "WorkspaceTools", run: Run, message: Message, notice: Callable[[str], None]) -> Message:
+    """The user message of a run, with the text in place of the call. A message that is filled in already, as after a
+    restart, stays as it is; so does what a sub-agent is told, which no person has said."""
+    call = call_in(run.prompt)
+    if call is None or run.parent_run_id is not None or text_of(message) != run.prompt:
+        return message
+    try:
+        text = await tools.mcp_prompt(call)
+    except ToolError as error:
+        reason = str(error)
+        raise ModelError(reason, title="The MCP prompt cannot be used", code="mcp_prompt") from None
+    if text is None:
+        notice(f"{call} was sent as plain text: there is no MCP server {call.server!r}.")
+        return message
+    files = [part for part in message.parts if not isinstance(part, TextPart)]
+    return msgspec.structs.replace(message, parts=(TextPart(text=text), *files))
+
+
+def paired(prompt: "McpPrompt", text: str) -> dict[str, str]:
+    """`name=value` words go where they say, the others to the arguments that are left, in order; the last of these
+    takes all words that are left. ToolError names what is missing or too much."""
+    names = [each.name for each in prompt.arguments]
+    given: dict[str, str] = {}
+    words: list[str] = []
+    for word in words_in(text):
+        name, equals, value = word.partition("=")
+        if equals and name in names and name not in given:
+            given[name] = value
+        else:
+            words.append(word)
+    free = [name for name in names if name not in given]
+    given |= _in_order(free, words)
+    usage = f"/{prompt.server}:{_spelled(prompt.name)} {_hint(prompt.arguments)}".rstrip()
+    if words and not free:
+        raise ToolError(f"Too many arguments: {' '.join(words)!r}. Usage: {usage}")
+    missing = [each.name for each in prompt.arguments if each.required and each.name not in given]
+    if missing:
+        raise ToolError(f"Missing: {', '.join(missing)}. Usage: {usage}")
+    return given
+
+
+def _in_order(names: Sequence[str], words: Sequence[str]) -> dict[str, str]:
+    given = dict(zip(names, words, strict=False))
+    if len(words) > len(names) > 0:
+        given[names[-1]] = " ".join(words[len(names) - 1 :])
+    return given
+
+
+def _spelled(name: str) -> str:
+    """A prompt's name as one word."""
+    return re.sub(r"\s", "_", name)
+
+
+def _hint(arguments: "Sequence[McpArgument]") -> str:
+    return " ".join(each.name if each.required else f"[{each.name}]" for each in arguments)

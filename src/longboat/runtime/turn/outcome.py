@@ -1,0 +1,84 @@
+"""How turns end: the messages for a cancel, an interruption, an answer and a failure.
+
+Owns these messages and the outcome (L13). Must not know what a turn does.
+"""
+
+import asyncio
+import logging
+from enum import Enum
+from typing import assert_never
+
+from longboat.core.stream import sayable
+from longboat.errors import ConfigInvalid, LongboatError, ModelError
+from longboat.models.protocol import StopReason
+from longboat.wire.models import FinishPart, FinishReason, Outcome, Run
+
+logger = logging.getLogger(__name__)
+
+FAILED = "Longboat failed"
+
+LOST = {
+    Outcome.CANCELED: "The run was canceled before this call had a result.",
+    Outcome.INTERRUPTED: "The server stopped before this call had a result. It may have had effects.",
+    Outcome.ERROR: "The run failed before this call had a result.",
+    Outcome.END_TURN: "This call was not made.",
+}
+
+
+class Stop(Enum):
+    """Who ended a turn early."""
+
+    CANCEL = "cancel"
+    INTERRUPT = "interrupt"
+
+
+_FINISH = {
+    StopReason.END_TURN: FinishReason.END_TURN,
+    StopReason.TOOL_USE: FinishReason.END_TURN,
+    StopReason.MAX_TOKENS: FinishReason.MAX_TOKENS,
+    StopReason.CONTENT_FILTER: FinishReason.CONTENT_FILTER,
+}
+
+
+def stopped(why: Stop | None) -> tuple[Outcome, FinishPart]:
+    """The outcome of a turn that did not complete."""
+    match why:
+        case Stop.CANCEL:
+            return Outcome.CANCELED, FinishPart(reason=FinishReason.CANCELED)
+        case Stop.INTERRUPT | None:
+            detail = "The server stopped while this run was active. Send the prompt again to continue."
+            finish = FinishPart(reason=FinishReason.INTERRUPTED, title="Interrupted", detail=detail)
+            return Outcome.INTERRUPTED, finish
+        case _:
+            assert_never(why)
+
+
+def sentence(finish: FinishPart) -> str:
+    """A finish as one line for people."""
+    return f"{finish.title}: {finish.detail}" if finish.detail else finish.title
+
+
+def judge(task: "asyncio.Task[StopReason]", stop: Stop | None, run: Run) -> tuple[Outcome, FinishPart]:
+    """The outcome: a turn that completed has completed, even if a cancel was requested (L13)."""
+    if task.cancelled():
+        return stopped(stop)
+    error = task.exception()
+    if error is None:
+        return Outcome.END_TURN, FinishPart(reason=_FINISH[task.result()])
+    if stop is not None:
+        return stopped(stop)
+    match error:
+        case ModelError():
+            title, detail = error.title, error.message
+        case ConfigInvalid():
+            title, detail = "Invalid configuration", error.message
+        case LongboatError():
+            title, detail = "The turn could not continue", error.message
+        case _:
+            log_failure("turn failed", run, error)
+            title, detail = FAILED, f"{type(error).__name__}. See the server's log for details."
+    return Outcome.ERROR, FinishPart(reason=FinishReason.ERROR, title=sayable(title), detail=sayable(detail))
+
+
+def log_failure(what: str, run: Run, error: BaseException | None = None) -> None:
+    logger.error(what, exc_info=error or True, extra={"run_id": run.run_id, "session_id": run.session_id})

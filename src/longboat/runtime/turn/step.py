@@ -1,0 +1,97 @@
+"""One model request, streamed into a draft and retried if that may help (T7).
+
+Owns retries and what clients see of a stream. Must not know what the turn does with the answer.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from longboat.config.settings import RetrySection
+from longboat.core.stream import Draft
+from longboat.errors import ModelError
+from longboat.models.protocol import (
+    Finished,
+    Model,
+    ModelEvent,
+    ModelRequest,
+    Progress,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+from longboat.runtime.turn.outbox import Outbox
+from longboat.wire.models import AgentEventType, Message, MessageDelta
+
+Notice = Callable[[AgentEventType, str, str], None]
+
+
+class Step:
+    def __init__(self, model: Model, draft: Draft, outbox: Outbox, retry: RetrySection, notice: Notice) -> None:
+        self._model = model
+        self._draft = draft
+        self._outbox = outbox
+        self._retry = retry
+        self._notice = notice
+
+    async def take(self, request: ModelRequest) -> Finished:
+        """The end of the answer; its text is in the draft. Raises ModelError once trying again is no use."""
+        for attempt in range(1, self._retry.attempts + 1):
+            try:
+                return await self._try(request)
+            except ModelError as error:
+                if not error.retryable or attempt == self._retry.attempts:
+                    raise
+                self._withdraw()
+                wait_s = self._wait_s(attempt, error)
+                self._notice(
+                    AgentEventType.RETRYING,
+                    f"{error.title}. Retrying in {wait_s:.1f} s ({attempt + 1} of {self._retry.attempts}).",
+                    error.message,
+                )
+                await asyncio.sleep(wait_s)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _wait_s(self, attempt: int, error: ModelError) -> float:
+        wait_s: float = self._retry.base_s * 2.0 ** (attempt - 1) * random.uniform(0.8, 1.2)
+        return min(max(wait_s, error.retry_after_s or 0), self._retry.max_s)
+
+    def _withdraw(self) -> None:
+        if not self._draft.empty:
+            self._draft.withdraw()
+            self._outbox.whole(self._draft.message())
+
+    async def _try(self, request: ModelRequest) -> Finished:
+        async with self._model.stream(request) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    return event
+                self._hear(event)
+                if self._outbox.crowded:
+                    await self._outbox.room()
+        raise ModelError(
+            "The stream ended before the answer was complete.",
+            title="The model's answer was cut off",
+            code="stream_broken",
+            retryable=True,
+        )
+
+    def _hear(self, event: ModelEvent) -> None:
+        match event:
+            case TextDelta() if event.text:
+                self._say(*self._draft.add_text(event.text))
+            case ReasoningDelta() if event.text or event.signature:
+                self._say(*self._draft.add_reasoning(event.text, event.signature))
+            case ToolCallStart():
+                self._outbox.whole(self._draft.start_call(event.index, event.call_id, event.name))
+            case ToolCallDelta() if event.text:
+                self._say(None, self._draft.add_input(event.index, event.text))
+            case Progress():
+                self._notice(AgentEventType.LOADING, event.message, "")
+
+    def _say(self, shape: Message | None, delta: MessageDelta) -> None:
+        if shape is not None:
+            self._outbox.whole(shape)
+        if delta.text:
+            self._outbox.delta(delta)

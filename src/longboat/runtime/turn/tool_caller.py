@@ -1,0 +1,136 @@
+"""Calls a tool: any failure becomes a result that the model can read. Hooks run before and after."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from longboat.context.hooks import HookEvent, Verdict
+from longboat.core.stream import sayable
+from longboat.runtime.protocols import WorkspaceServices
+from longboat.runtime.turn.hooks import ask_hooks
+from longboat.runtime.turn.setup import TurnSetup
+from longboat.runtime.turn.tool_context import CallContext
+from longboat.store.records import RunRecord
+from longboat.tools.context import ToolError
+from longboat.tools.protocol import Tool, ToolCall, ToolResult
+from longboat.wire.asks import CallAnswer
+from longboat.wire.models import ToolCallPart, ToolResultPart
+
+logger = logging.getLogger(__name__)
+
+
+class News(Protocol):
+    """Is notified of what a call does before it has a result."""
+
+    def show(self, text: str) -> None:
+        """Live output."""
+
+    def note(self, answer: CallAnswer) -> None:
+        """Someone answered a permission or question of the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCaller:
+    """The tools of one turn."""
+
+    services: WorkspaceServices
+    record: RunRecord
+    setup: TurnSetup
+    problem: Callable[[str], None]
+    """Told of hooks that fail."""
+    told: set[Path] = field(default_factory=set)
+
+    async def call(self, part: ToolCallPart, news: News) -> ToolResultPart:
+        try:
+            result = await self._call(part, news)
+        except ToolError as error:
+            result = _failed(str(error))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody canceled the run: something inside the tool was, and the tool let it out.
+            result = _failed(f"{part.name} canceled itself.")
+        except Exception as error:
+            run = self.record.run
+            extra = {"run_id": run.run_id, "session_id": run.session_id}
+            logger.exception("tool %s failed", part.name, extra=extra)
+            result = _failed(f"{part.name} failed: {error}")
+        await self.services.asks.drop(self.record.run.run_id, part.id)
+        content = sayable(result.content)
+        return ToolResultPart(
+            tool_call_id=part.id,
+            name=part.name,
+            content=content,
+            is_error=result.is_error,
+            images=result.images,
+        )
+
+    async def _call(self, part: ToolCallPart, news: News) -> ToolResult:
+        tool = self._find(part.name)
+        arguments = _arguments(part)
+        before = await self._ask_hooks(HookEvent.BEFORE_TOOL, part, arguments)
+        if before.decision == "deny":
+            raise ToolError(f"Denied by a hook: {before.reason}")
+        arguments = arguments if before.input is None else before.input
+        context = CallContext(
+            self.services,
+            self.record,
+            part.id,
+            output=news.show,
+            answered=news.note,
+            told=self.told,
+            approved=before.decision == "allow",
+        )
+        run = self.record.run
+        call = ToolCall(
+            call_id=part.id, name=part.name, arguments=arguments, session_id=run.session_id, run_id=run.run_id
+        )
+        try:
+            result = await tool.run(call, context)
+        except ToolError as error:
+            result = _failed(str(error))
+        told = {"result": result.content, "is_error": result.is_error}
+        after = await self._ask_hooks(HookEvent.AFTER_TOOL, part, arguments, **told)
+        objection = [f"A hook rejected the result: {after.reason}"] if after.decision == "deny" else []
+        more = (*context.instructions, *before.context, *objection, *after.context)
+        return replace(result, content="\n\n".join((result.content, *more)))
+
+    def _find(self, name: str) -> Tool:
+        tool = self.setup.tools.get(name)
+        if tool is None:
+            known = ", ".join(sorted(self.setup.tools)) or "none"
+            raise ToolError(f"There is no tool {name!r}. Available tools: {known}.")
+        return tool
+
+    async def _ask_hooks(self, event: HookEvent, part: ToolCallPart, arguments: dict[str, Any], **more: Any) -> Verdict:
+        asking = ask_hooks(
+            self.services,
+            self.setup.hooks,
+            event,
+            self.record.run,
+            tool=part.name,
+            call_id=part.id,
+            input=arguments,
+            **more,
+        )
+        verdict = await asking
+        for problem in verdict.problems:
+            self.problem(problem)
+        return verdict
+
+
+def _failed(why: str) -> ToolResult:
+    return ToolResult(content=why, is_error=True)
+
+
+def _arguments(part: ToolCallPart) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(part.input or "{}", type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ToolError(f"The input of {part.name} is not a JSON object: {error}.") from None

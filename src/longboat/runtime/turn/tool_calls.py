@@ -1,0 +1,173 @@
+"""The tool calls of a turn, round by round.
+
+Owns the current round, and notices when the same call is repeated over and over. Must not know models or the rest of
+the turn.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from longboat.core.stream import sayable
+from longboat.core.turn import LoopGuard
+from longboat.errors import ModelError
+from longboat.runtime.clock import now
+from longboat.runtime.protocols import TurnOwner, WorkspaceServices
+from longboat.runtime.tasks import together
+from longboat.runtime.turn.outbox import Outbox
+from longboat.runtime.turn.setup import TurnSetup
+from longboat.runtime.turn.tool_caller import ToolCaller
+from longboat.store.records import RunRecord
+from longboat.wire.asks import CallAnswer
+from longboat.wire.events import Change
+from longboat.wire.models import Message, MessageDelta, ToolCallPart, ToolResultPart
+
+
+class ToolCalls:
+    def __init__(
+        self,
+        services: WorkspaceServices,
+        owner: TurnOwner,
+        record: RunRecord,
+        outbox: Outbox,
+        *,
+        heed_stop: Callable[[], None],
+        problem: Callable[[str], None],
+    ) -> None:
+        """`heed_stop` raises where the turn is to do nothing new; `problem` tells people of what goes wrong."""
+        self._services = services
+        self._owner = owner
+        self._record = record
+        self._outbox = outbox
+        self._heed_stop = heed_stop
+        self._problem = problem
+        self._loop_guard = LoopGuard()
+        self.round: Round | None = None
+        self.told: set[Path] = set()
+        """Instructions of files below the workspace that the model has read in this turn."""
+
+    async def make(self, calls: list[ToolCallPart], message: Message, setup: TurnSetup, *, new: bool) -> Message:
+        """The message of the results, finished. `new`: nobody has seen it yet; else a restart came in between."""
+        made = self.round = Round(message, self._outbox, new=new)
+        caller = ToolCaller(
+            services=self._services, record=self._record, setup=setup, told=self.told, problem=self._problem
+        )
+        for group in groups(calls):
+            self._heed_stop()
+            pairs = zip(made.begin(*group), group, strict=True)
+            await together([self._see_call(caller, slot, call) for slot, call in pairs])
+        results = made.finish(now())
+        self.round = None
+        return results
+
+    async def _see_call(self, caller: ToolCaller, slot: "Slot", call: ToolCallPart) -> None:
+        result = await caller.call(call, slot)
+        slot.put(result)
+        self._owner.add_call(call.name, failed=result.is_error)
+        if self._loop_guard.is_loop(call, result):
+            raise ModelError(
+                f"The agent repeated the same {call.name} call with the same result. Tell it what to do differently.",
+                title="Stopped: the agent was looping",
+                code="loop_detected",
+            )
+
+
+AGENT = "agent"
+"""The tool that sends sub-agents."""
+MAX_SHOWN = 1_000_000
+"""Characters of one call's live output. The tool's own file has all of it."""
+
+
+class Slot:
+    """One call's result: the tool's output so far and people's answers, then the result itself."""
+
+    def __init__(self, around: "Round", place: int, call_id: str, name: str) -> None:
+        self._round = around
+        self._place = place
+        self._shown: list[str] = []
+        self._length = 0
+        self._answers: list[CallAnswer] = []
+        self._open = ToolResultPart(tool_call_id=call_id, name=name, content="", finished=False)
+        self._result: ToolResultPart | None = None
+
+    def part(self) -> ToolResultPart:
+        if self._result is not None:
+            return self._result
+        return msgspec.structs.replace(self._open, content="".join(self._shown), answers=tuple(self._answers))
+
+    def show(self, text: str) -> None:
+        """A tool that is done may still have something in the pipe: it is too late for that."""
+        text = sayable(text)[: max(0, MAX_SHOWN - self._length)]
+        if self._result is not None or not text:
+            return
+        at = self._length
+        self._shown.append(text)
+        self._length += len(text)
+        self._round.grow(self._place, at, text)
+
+    def note(self, answer: CallAnswer) -> None:
+        """On record at once: who let a call run is known even if it never comes to a result."""
+        if self._result is None:
+            self._answers.append(answer)
+            self._round.tell()
+
+    def put(self, result: ToolResultPart) -> None:
+        self._result = msgspec.structs.replace(result, answers=tuple(self._answers))
+        self._round.tell()
+
+    def keep(self, result: ToolResultPart) -> "Slot":
+        """One from before a restart."""
+        self._result = result
+        return self
+
+
+class Round:
+    def __init__(self, message: Message, outbox: Outbox, *, new: bool) -> None:
+        self._base = message
+        self._outbox = outbox
+        done = [part for part in message.parts if isinstance(part, ToolResultPart) and part.finished]
+        self._slots = [Slot(self, at, part.tool_call_id, part.name).keep(part) for at, part in enumerate(done)]
+        outbox.whole(self.message(), Change.CREATED if new else Change.UPDATED)
+
+    def message(self) -> Message:
+        return msgspec.structs.replace(self._base, parts=tuple(slot.part() for slot in self._slots))
+
+    def begin(self, *calls: ToolCallPart) -> list[Slot]:
+        """These calls run now. Returns where the news of each go."""
+        first = len(self._slots)
+        begun = [Slot(self, place, call.id, call.name) for place, call in enumerate(calls, first)]
+        self._slots += begun
+        self.tell()
+        return begun
+
+    def grow(self, place: int, offset: int, text: str) -> None:
+        delta = MessageDelta(
+            message_id=self._base.id,
+            session_id=self._base.session_id,
+            run_id=self._base.run_id,
+            part=place,
+            offset=offset,
+            text=text,
+        )
+        self._outbox.delta(delta)
+
+    def tell(self) -> None:
+        self._outbox.whole(self.message())
+
+    def finish(self, at: str) -> Message:
+        self._base = msgspec.structs.replace(self._base, finished_at=at)
+        message = self.message()
+        self._outbox.whole(message)
+        return message
+
+
+def groups(calls: list[ToolCallPart]) -> list[list[ToolCallPart]]:
+    """Calls in the order they are made; those of a group at once. Only sub-agents work side by side."""
+    found: list[list[ToolCallPart]] = []
+    for call in calls:
+        if found and call.name == AGENT == found[-1][0].name:
+            found[-1].append(call)
+        else:
+            found.append([call])
+    return found

@@ -1,0 +1,244 @@
+"""The services of a workspace that a tool uses during one call: permissions, files, questions, live output.
+
+Implements longboat.tools.context.ToolContext.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from longboat.errors import ConfigInvalid
+from longboat.permissions.verdict import (
+    Allow,
+    Deny,
+    Need,
+    Rule,
+    Rules,
+    grant_for,
+    hidden_by,
+    judge,
+    may_be_denied,
+    parts_of,
+)
+from longboat.runtime.clock import now
+from longboat.runtime.protocols import WorkspaceServices
+from longboat.runtime.turn.sub_agents import delegate
+from longboat.runtime.workspace.info import facts
+from longboat.store.changes import put_todos
+from longboat.store.protocol import Entry, Unit
+from longboat.store.records import RunRecord
+from longboat.tools.context import ToolError
+from longboat.tools.process.shell_paths import guarded_links, guarded_name
+from longboat.wire.asks import CallAnswer, Permission, PermissionAnswer, Question
+from longboat.wire.events import Change
+from longboat.wire.ids import new_id
+from longboat.wire.requests import Approve
+from longboat.wire.workshop import TodoItem, Todos
+
+NO_WAY_AROUND = "Do not look for a way around it: continue without it, or say that you cannot."
+
+
+def _with_guarded_names(need: Need, workspace: Path) -> Need:
+    """A file that a guarded name leads to, such as a linked `longboat.json`, is guarded under its own name too."""
+    if need.tool == "bash" or need.action == "read" or not need.paths:
+        return need
+    links = guarded_links(workspace)
+    names = filter(None, (guarded_name(path, links) for path in need.paths))
+    return replace(need, paths=(*need.paths, *names))
+
+
+def _lead_elsewhere(paths: Sequence[str]) -> bool:
+    """Whether any path, which was resolved before, has become a link."""
+    return any(os.path.realpath(path) != os.path.normpath(path) for path in paths)
+
+
+class CallContext:
+    def __init__(
+        self,
+        services: WorkspaceServices,
+        record: RunRecord,
+        call_id: str,
+        *,
+        output: Callable[[str], None],
+        answered: Callable[[CallAnswer], None],
+        told: set[Path],
+        approved: bool,
+    ) -> None:
+        """`answered` hears who allowed what. `told`: instructions that this turn's model has read. `approved`: a hook
+        lets the call through."""
+        self._services = services
+        self._record = record
+        self._call_id = call_id
+        self._told = told
+        self._by_hook = approved
+        self._approved = approved or record.approve is Approve.ALL
+        self._judged: Rules | None = None
+        self._answered = answered
+        self.output = output
+        self.instructions: list[str] = []
+        """What files below the workspace say of what the call has read."""
+
+    @property
+    def directory(self) -> Path:
+        return self._services.directory
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return self._services.tools.environ_of(self._record.run)
+
+    async def permit(self, need: Need) -> Allow:
+        """Deny rules, allow rules, session grants; then ask, unless this run was approved beforehand (A2)."""
+        run, resolved = self._record.run, need.paths
+        need = await asyncio.to_thread(_with_guarded_names, need, self.directory)
+        rules = self._judged = self._rules()
+        grants = await self._grants()
+        verdict = judge(need, rules=rules, grants=grants, directory=str(self.directory))
+        match verdict:
+            case Allow():
+                return Allow() if self._by_hook else verdict
+            case Deny():
+                raise ToolError(f"A rule denies this ({verdict.rule}). {NO_WAY_AROUND}")
+        if self._approved:
+            self._check_denials(need, rules)
+        if self._approved or self._is_readable(need):
+            return Allow()
+        offer = grant_for(need, rules=rules, grants=grants, directory=str(self.directory))
+        parts, more_parts = parts_of(need, rules=rules, grants=grants, directory=str(self.directory))
+        ask = Permission(
+            id=new_id(),
+            session_id=run.session_id,
+            run_id=run.run_id,
+            tool_call_id=self._call_id,
+            tool=need.tool,
+            action=need.action,
+            argument=need.argument,
+            title=need.title or f"{need.tool} {need.argument}",
+            detail=need.detail,
+            why=verdict.why,
+            grant=offer.narrow,
+            wide=offer.wide,
+            parts=parts,
+            more_parts=more_parts,
+            asked_at=now(),
+            parent_run_id=run.parent_run_id,
+            parent_session_id=run.parent_session_id,
+        )
+        await self._heed(await self._services.asks.permission(ask))
+        self._judge_again(need, rules)
+        if need.tool != "bash" and await asyncio.to_thread(_lead_elsewhere, resolved):
+            raise ToolError(f"The path of this {need.tool} was replaced while it waited for approval. Call it again.")
+        return Allow()
+
+    def deny_rules(self) -> tuple[Rule, ...]:
+        return self._rules_by_now().deny
+
+    def _rules_by_now(self) -> Rules:
+        """The current rules; or those the call was judged by, if the file is just being edited and cannot be read."""
+        try:
+            return self._rules()
+        except ToolError:
+            if self._judged is None:
+                raise
+            return self._judged
+
+    def _judge_again(self, need: Need, before: Rules) -> None:
+        """The answer may have taken long: what the rules deny by now is denied."""
+        rules = self._rules_by_now()
+        verdict = judge(need, rules=rules, directory=str(self.directory))
+        if isinstance(verdict, Deny):
+            raise ToolError(f"A rule that was just added denies this ({verdict.rule}). {NO_WAY_AROUND}")
+        added = tuple(rule for rule in rules.deny if rule not in before.deny)
+        self._check_denials(need, Rules(deny=added))
+
+    def _check_denials(self, need: Need, rules: Rules) -> None:
+        """For calls that no person checks against these rules: refuse what may turn out to be denied."""
+        if why := may_be_denied(need, rules=rules, directory=str(self.directory)):
+            raise ToolError(f"A rule may deny this: {why} {NO_WAY_AROUND}")
+
+    def hidden(self) -> Callable[[str], bool]:
+        return hidden_by(self._rules(), directory=str(self.directory))
+
+    async def _heed(self, answered: Permission) -> None:
+        self._answered(CallAnswer(answer=answered.answer, answered_by=answered.answered_by))
+        match answered.answer:
+            case PermissionAnswer.DENY:
+                raise ToolError(f"Denied by the user: {answered.reason}" if answered.reason else "Denied by the user.")
+            case PermissionAnswer.ALWAYS:
+                try:
+                    await self._services.remember(answered.granted)
+                except (ConfigInvalid, OSError) as error:
+                    # Allowed it is, for this session at least: that went on record with the answer.
+                    self.output(f"[The rule could not be saved: {error}]\n")
+
+    def _is_readable(self, need: Need) -> bool:
+        """Whether it reads our own output files or the user's skills, which the model was told to read."""
+        roots = self._services.tools.readable
+        return (
+            need.action == "read"
+            and bool(need.paths)
+            and all(any(Path(path).is_relative_to(root) for root in roots) for path in need.paths)
+        )
+
+    def _rules(self) -> Rules:
+        try:
+            return self._services.rules()
+        except ConfigInvalid as error:
+            raise ToolError(f"The rules cannot be read: {error.message}") from None
+
+    async def _grants(self) -> tuple[Rule, ...]:
+        session_id = self._record.run.parent_session_id or self._record.run.session_id
+        return await self._services.store.reads.grants(session_id)
+
+    async def note_read(self, path: Path, content: bytes) -> None:
+        await self._services.files.note_read(self._record.run.session_id, path, content)
+        self._services.tools.warm(path)
+        for place, text in await self._services.tools.instructions_for(path):
+            if place not in self._told:
+                self._told.add(place)
+                self.instructions.append(text)
+
+    async def check_read(self, path: Path, content: bytes) -> None:
+        await self._services.files.check_read(self._record.run.session_id, path, content)
+
+    async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
+        return await self._services.files.expect_change(self._record, path, before, after)
+
+    async def forget_change(self, key: str) -> None:
+        await self._services.files.forget_change(key)
+
+    async def note_change(self, key: str, path: Path, before: bytes | None, after: bytes | None) -> str:
+        await self._services.files.note_change(self._record, key, path, before, after)
+        return await self._services.tools.diagnostics_after(path, after)
+
+    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:
+        run = self._record.run
+        question = Question(
+            id=new_id(),
+            session_id=run.session_id,
+            run_id=run.run_id,
+            tool_call_id=self._call_id,
+            text=text,
+            choices=tuple(choices),
+            multiple=multiple,
+            asked_at=now(),
+            parent_run_id=run.parent_run_id,
+            parent_session_id=run.parent_session_id,
+        )
+        answered = await self._services.asks.question(question)
+        self._answered(CallAnswer(answered_by=answered.answered_by))
+        return answered.answer
+
+    async def put_todos(self, items: Sequence[TodoItem]) -> None:
+        run = self._record.run
+        todos = Todos(session_id=run.session_id, items=tuple(items))
+        entry = Entry.of(Change.UPDATED, todos, session_id=run.session_id, parent=run.parent_session_id)
+        writes = [put_todos(todos.session_id, todos.items)]
+        await self._services.store.submit(Unit(workspace_id=self._services.id, writes=writes, entries=[entry]))
+
+    async def delegate(self, prompt: str, *, agent: str | None) -> str:
+        return await delegate(self._services, self._record, self._call_id, prompt, agent)
+
+    async def facts(self) -> str:
+        return await facts(self._services, self._record)

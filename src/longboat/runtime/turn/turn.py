@@ -1,0 +1,391 @@
+"""The turn: what the agent does for one run: model steps and tool calls until the answer is complete.
+
+Owns the turn's task, its messages and how it ends. The task may be canceled at any time; `unwind()`, which cannot be,
+then closes the transcript (T3) and reports what happened (L13). Must not decide anything about other runs.
+"""
+
+import asyncio
+import logging
+from dataclasses import replace
+
+import msgspec
+
+from longboat.config.settings import RetrySection
+from longboat.core.history import calls_of, close_message, close_turn, for_model, not_begun, text_of
+from longboat.core.prompts import GO_ON, PLAN, SUMMARIZE
+from longboat.core.stream import Draft
+from longboat.core.turn import Asked, estimate_tokens, nearly_full, plausible
+from longboat.errors import ModelError
+from longboat.models.protocol import Finished, Model, ModelRequest, StopReason
+from longboat.runtime.clock import now
+from longboat.runtime.protocols import TurnOwner, WorkspaceServices
+from longboat.runtime.session.unit_builder import Ending
+from longboat.runtime.turn.hooks import announce
+from longboat.runtime.turn.mcp_prompts import filled_in
+from longboat.runtime.turn.notices import Notices
+from longboat.runtime.turn.outbox import Outbox
+from longboat.runtime.turn.outcome import FAILED, LOST, Stop, judge, log_failure, sentence
+from longboat.runtime.turn.setup import TurnSetup
+from longboat.runtime.turn.step import Step
+from longboat.runtime.turn.tool_calls import ToolCalls
+from longboat.store.changes import delete_message, put_message, set_summary
+from longboat.store.records import RunRecord
+from longboat.wire.events import Change
+from longboat.wire.ids import new_id
+from longboat.wire.models import (
+    AgentEventType,
+    FinishPart,
+    FinishReason,
+    Message,
+    Outcome,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+logger = logging.getLogger(__name__)
+
+STUBBORN_S = 2.0
+"""A task that has swallowed its cancellation is asked again after so long."""
+
+FULL = "The context window is nearly full. Summarizing, then continuing."
+
+
+class Turn:
+    def __init__(self, services: WorkspaceServices, owner: TurnOwner, record: RunRecord) -> None:
+        self._services = services
+        self._owner = owner
+        self._record = record
+        self._session_id = record.run.session_id
+        self._outbox = Outbox(services.store, services.id, self._session_id, parent=owner.session.parent_id)
+        self._notices = Notices(record.run, self._outbox, owner.next_message_seq)
+        self._history: list[Message] = []
+        self._own: list[Message] = []
+        """The assistant and tool messages of this turn."""
+        self._draft: Draft | None = None
+        self._setup = TurnSetup(system="")
+        self._asked = Asked(record.run.prompt)
+        self._stop: Stop | None = None
+        self._stopped_by: str | None = None
+        self._summarizing = False
+        self._summarized = False
+        self._counted = (0, 0)
+        """Tokens the provider counted, and how many messages of the history they cover."""
+        self._retry = RetrySection()
+        self._tool_calls = ToolCalls(
+            services,
+            owner,
+            record,
+            self._outbox,
+            heed_stop=self._heed_stop,
+            problem=self._notices.problem,
+        )
+        self._task: asyncio.Task[StopReason] = asyncio.get_running_loop().create_task(self._steps())
+
+    @property
+    def run_id(self) -> str:
+        return self._record.run.run_id
+
+    # From the session
+
+    def stop(self, why: Stop, *, by: str | None = None) -> None:
+        """Ask the turn to end. A cancel outranks an interruption. `by`: the client that wants it."""
+        first = self._stop is None
+        self._stopped_by = self._stopped_by or by
+        if first or why is Stop.CANCEL:
+            self._stop = why
+        if first:
+            self._insist()
+
+    def _insist(self) -> None:
+        if not self._task.done():
+            self._task.cancel()
+            asyncio.get_running_loop().call_later(STUBBORN_S, self._insist)
+
+    def fold(self, message: Message) -> None:
+        self._history.append(message)
+        self._asked.add(text_of(message))
+
+    def withdraw(self, message: Message) -> None:
+        self._history.remove(message)
+        self._asked.take_back(text_of(message))
+
+    async def unwind(self) -> tuple[Outcome, Ending]:
+        """Wait for the task, close the transcript, and say how it ended."""
+        try:
+            await asyncio.wait([self._task])
+        finally:
+            self._task.cancel()
+        try:
+            return await self._close(*judge(self._task, self._stop, self._record.run))
+        except Exception:
+            # A defect of ours must not leave the run active for ever: it ends without its last words (E1).
+            log_failure("a turn could not be closed", self._record.run)
+            ending = Ending(message_id=None, text="", error=f"{FAILED}. See the server's log for details.")
+            return Outcome.ERROR, self._services.asks.withdraw(self.run_id).joined(ending)
+
+    async def _close(self, outcome: Outcome, finish: FinishPart) -> tuple[Outcome, Ending]:
+        self._outbox.hold()
+        if outcome is Outcome.CANCELED and self._stopped_by is not None:
+            finish = msgspec.structs.replace(finish, detail=f"by {self._stopped_by}")
+        if self._summarizing:
+            self._drop_draft()  # half a summary is nobody's answer
+        if self._record.tries and not self._history:
+            await self._read_history()
+        own = [
+            *self._own,
+            *(making.message() for making in (self._draft, self._tool_calls.round) if making is not None),
+        ]
+        waiting = self._services.asks.calls(self.run_id) if outcome is Outcome.INTERRUPTED else set()
+        not_run = not_begun(own, waiting)
+        closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._notices.blank, not_run=not_run)
+        for message, new in closing.changes:
+            self._outbox.whole(message, Change.CREATED if new else Change.UPDATED)
+        if outcome is Outcome.ERROR:
+            self._notices.notice(AgentEventType.ERROR, finish.title, finish.detail)
+        if finish.reason is FinishReason.MAX_TOKENS:
+            self._notices.problem("The answer was cut off: the model reached its output limit.")
+        self._notices.notice(AgentEventType.AGENT_FINISHED)
+        writes, entries = await self._outbox.close()
+        error = "" if outcome in (Outcome.END_TURN, Outcome.CANCELED) else sentence(finish)
+        form = self._setup.form
+        text = text_of(closing.answer) if form is None else form.answer or ""  # for programs: the JSON, or nothing
+        ending = Ending(message_id=closing.answer.id, text=text, error=error, writes=writes, entries=entries)
+        return outcome, self._services.asks.withdraw(self.run_id).joined(ending)
+
+    # The task
+
+    async def _steps(self) -> StopReason:
+        if self._record.options.shell is not None:
+            return await self._run_shell(self._record.options.shell)
+        model = await self._services.model(self._record.model, "large")
+        self._retry = self._services.config().retry  # for all of the turn: a file that is being edited does not end it
+        self._setup = await self._services.turn_setup(self._record, model)
+        for problem in self._setup.problems:
+            self._notices.problem(problem)
+        await self._read_history()
+        if self._record.options.summarize:
+            return await self._sum_up(model)
+        await self._fill_in()
+        await self._resume_calls()
+        while True:
+            self._heed_stop()
+            await self._owner.drain_step(self.run_id)
+            await self._announce_prompts()
+            if await self._make_room(model):
+                continue  # who wanted to steer meanwhile still can
+            await self._owner.send_step(self.run_id)
+            reason, calls = await self._step(model)
+            if reason is not None and not await self._send_back():
+                return reason
+            await self._run_tools(calls)
+
+    async def _read_history(self) -> None:
+        """What was said so far; of a run that is resumed, its own part too, which it ends like the rest (T3)."""
+        after = max(self._owner.summary_seq - 1, 0)
+        self._history = await self._services.store.reads.messages(self._session_id, after=after)
+        self._own = [message for message in self._history if self._is_own(message)]
+
+    def _is_own(self, message: Message) -> bool:
+        return message.run_id == self.run_id and message.role is not Role.USER
+
+    async def _run_shell(self, command: str) -> StopReason:
+        """A person's command is on record as a call that nobody had to think of: the next prompt's model reads it."""
+        self._setup = await self._services.tools.shell()
+        text = msgspec.json.encode({"command": command}).decode()
+        call = ToolCallPart(id=new_id(), name="bash", input=text, finished=True)
+        message = msgspec.structs.replace(self._notices.blank(Role.ASSISTANT), parts=(call,), finished_at=now())
+        self._own.append(message)
+        self._outbox.whole(message, Change.CREATED, durable=True)
+        await self._outbox.flush()
+        await self._run_tools([call])
+        return StopReason.END_TURN
+
+    async def _fill_in(self) -> None:
+        """A prompt that calls an MCP server's becomes what the server says: so it is sent, and so it stands in the
+        transcript. Only here, where a server that hangs holds nobody up and a cancel finds the turn."""
+        own = (i for i, each in enumerate(self._history) if each.run_id == self.run_id and each.role is Role.USER)
+        if (place := next(own, None)) is None:
+            return  # a summary has taken its place since
+        said = await filled_in(self._services.tools, self._record.run, self._history[place], self._notices.problem)
+        self._asked.begin_with(text_of(said))
+        if said is not self._history[place]:
+            self._history[place] = said
+            self._outbox.whole(said)
+
+    async def _send_back(self) -> bool:
+        """Whether the answer does not fit the schema that the prompt came with, and the model is to try again."""
+        if self._setup.form is None or self._draft is None:
+            return False
+        complaint = await self._setup.form.complaint(text_of(self._draft.message()))
+        if complaint is None:
+            return False
+        answer = close_message(self._draft.message(), None, at=now())
+        self._draft = None
+        self._own.append(answer)
+        self._outbox.whole(answer)
+        # For the model alone: nobody said this.
+        request = msgspec.structs.replace(self._notices.blank(Role.USER), parts=(TextPart(text=complaint),))
+        self._history += [answer, request]
+        return True
+
+    async def _announce_prompts(self) -> None:
+        """Hooks may refuse the prompt that began the turn, object to one that came later, and add to both (A5)."""
+        for prompt, first in self._asked.untold():
+            said = await announce(
+                self._services, self._setup.hooks, self._record.run, prompt, first=first, problem=self._notices.problem
+            )
+            added = "".join(f"\n\n{text}" for text in said)
+            self._setup = replace(self._setup, system=self._setup.system + added)
+
+    async def _step(self, model: Model) -> tuple[StopReason | None, list[ToolCallPart]]:
+        """One answer of the model: why the turn ends with it, or the calls it goes on with.
+
+        Neither, if the window overflowed: then the session was summarized and the step is to be built anew.
+        """
+        try:
+            finished = await self._ask(model, for_model(self._history, self._owner.summary_seq))
+        except ModelError as error:
+            if error.code != "context_overflow" or self._summarized:
+                raise
+            await self._summarize(model)
+            return None, []
+        assert self._draft is not None
+        self._summarized = False
+        message = self._draft.message()
+        calls = calls_of(message)
+        if calls:
+            message = close_message(message, None, at=now())
+            self._draft = None
+            self._take(message)
+            # What the tools are about to do must be known after a power cut.
+            self._outbox.whole(message, durable=True)
+            await self._outbox.flush()
+        usage = plausible(finished.usage)
+        used = usage.input_tokens + usage.output_tokens
+        self._counted = (used, len(self._history)) if used else (0, 0)
+        return (None, calls) if calls else (finished.reason, [])
+
+    async def _ask(self, model: Model, messages: tuple[Message, ...]) -> Finished:
+        """Stream an answer into a new draft."""
+        if self._draft is None:
+            blank = msgspec.structs.replace(
+                self._notices.blank(Role.ASSISTANT),
+                model=model.name,
+                provider=model.provider,
+                summary=self._summarizing,
+            )
+            self._draft = Draft(blank, taken=[call.id for message in self._history for call in calls_of(message)])
+            self._outbox.whole(blank, Change.CREATED)
+        request = ModelRequest(
+            system=self._setup.system,
+            messages=messages,
+            tools=tuple(tool.spec for tool in self._setup.tools.values()),
+            effort=self._setup.effort,
+            schema=self._setup.form.schema if self._setup.form is not None and not self._summarizing else None,
+        )
+        step = Step(model, self._draft, self._outbox, self._retry, self._notices.notice)
+        finished = await step.take(request)
+        used = plausible(finished.usage)
+        context = used.output_tokens + (0 if self._summarizing else used.input_tokens)
+        self._owner.add_usage(self.run_id, f"{model.provider}/{model.name}", used, context=context)
+        return finished
+
+    async def _run_tools(self, calls: list[ToolCallPart]) -> None:
+        if calls:
+            self._take(await self._tool_calls.make(calls, self._notices.blank(Role.TOOL), self._setup, new=True))
+
+    async def _resume_calls(self) -> None:
+        """After a restart: calls that waited for somebody have done nothing yet, and are made again (A2)."""
+        last = self._history[-1] if self._history else None
+        if last is None or last.role is not Role.TOOL or last.finished_at is not None:
+            return
+        self._own.remove(self._history.pop())
+        have = {part.tool_call_id for part in last.parts if isinstance(part, ToolResultPart) and part.finished}
+        calls = [call for call in calls_of(self._history[-1]) if call.id not in have]
+        self._take(await self._tool_calls.make(calls, last, self._setup, new=False))
+
+    def _take(self, message: Message) -> None:
+        """It is part of the turn and of what the model sees."""
+        self._own.append(message)
+        self._history.append(message)
+
+    def _heed_stop(self) -> None:
+        """A tool or an adapter may have swallowed the cancellation: the turn does nothing new all the same."""
+        if self._stop is not None:
+            raise asyncio.CancelledError
+
+    # The window
+
+    async def _make_room(self, model: Model) -> bool:
+        """T8: summarize before the window is full; the same run goes on. Whether that was needed."""
+        counted, covered = self._counted
+        used = counted + estimate_tokens(for_model(self._history[covered:], self._owner.summary_seq))
+        needed = nearly_full(used, model.context_window) and not self._summarized and self._can_shrink()
+        if needed:
+            await self._summarize(model)
+        return needed
+
+    def _can_shrink(self) -> bool:
+        """Whether a summary could help: there is more than the prompt (or the last summary) itself."""
+        return len(for_model(self._history, self._owner.summary_seq)) > 1
+
+    async def _sum_up(self, model: Model) -> StopReason:
+        """A7: a summary on request is the whole turn, and its answer. What steers meanwhile runs after it (L10)."""
+        self._history = [message for message in self._history if message.run_id != self.run_id or message.summary]
+        if not self._history or self._history[-1].run_id != self.run_id:  # else a restart came right after it
+            if not self._can_shrink():
+                raise ModelError(
+                    "There is nothing here, or nothing since the last summary.",
+                    title="Nothing to summarize",
+                    code="nothing_to_summarize",
+                )
+            self._asked.forget()
+            await self._summarize(model, "Summarizing on request.")
+        self._own = [self._history[-1]]
+        return StopReason.END_TURN
+
+    async def _summarize(self, model: Model, why: str = FULL) -> None:
+        self._notices.notice(AgentEventType.SUMMARIZING, why)
+        request = self._notices.blank(Role.USER)
+        request = msgspec.structs.replace(request, parts=(TextPart(text=SUMMARIZE),))
+        self._drop_draft()
+        self._summarizing = True
+        await self._owner.send_step(self.run_id)  # the summary shows the model what was folded
+        await self._ask(model, (*for_model(self._history, self._owner.summary_seq), request))
+        assert self._draft is not None
+        draft = self._draft.message()
+        if not text_of(draft).strip():
+            raise ModelError(
+                "The model returned no summary, and the conversation does not fit without one. Start a new session.",
+                title="No summary" if self._record.options.summarize else "The context window is full",
+                code="summary_empty",
+            )
+        self._summarizing = False
+        asked = self._asked.text()
+        text = text_of(draft) + (GO_ON + asked if asked else "") + await self._plan()
+        summary = msgspec.structs.replace(draft, parts=(TextPart(text=text),), finished_at=now())
+        self._draft = None
+        mark = set_summary(self._session_id, summary.seq)
+        self._outbox.tell(summary, Change.UPDATED, writes=[put_message(summary), mark])
+        # What was told will be on disk, whatever becomes of this turn: memory follows at once.
+        self._owner.summary_seq = summary.seq
+        self._history.append(summary)
+        self._counted = (0, 0)
+        self._tool_calls.told.clear()
+        self._summarized = True
+        await self._outbox.flush()
+
+    async def _plan(self) -> str:
+        """The session's todos: they outlive a summary (A7)."""
+        items = await self._services.store.reads.todos(self._session_id)
+        return PLAN + "\n".join(f"- [{item.state}] {item.text}" for item in items) if items else ""
+
+    def _drop_draft(self) -> None:
+        """Withdraw an answer that is none: one that overflowed the window, or half a summary."""
+        if self._draft is not None:
+            message = self._draft.message()
+            write = delete_message(message.id)
+            self._outbox.tell(message, Change.DELETED, writes=[write])
+            self._draft = None

@@ -1,0 +1,1 @@
+"""One workspace: its services, sessions, tools and clients."""

@@ -1,0 +1,115 @@
+"""The tools of a workspace that depend on its configuration: web, sandboxed shell, MCP servers, language servers.
+
+Owns MCP and language servers from their first use until the configuration changes or the workspace closes (B7). Must
+not know sessions or permissions.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from longboat.config.references import expand
+from longboat.config.settings import Config
+from longboat.tools.protocol import Tool
+from longboat.tools.sandbox.sandbox import SandboxPolicy
+from longboat.wire.workshop import LspEvent, McpEvent
+
+if TYPE_CHECKING:
+    from longboat.tools.lsp.client.slot import ServerStatus
+    from longboat.tools.mcp import ServerState
+    from longboat.tools.mcp.logins import Logins
+    from longboat.tools.process.jobs import Jobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSetup:
+    """Where the configured are made: what does not change while a workspace is open."""
+
+    directory: Path
+    sandbox: Callable[[Config], SandboxPolicy]
+    environ: Mapping[str, str]
+    """What `$NAME` in the configuration stands for."""
+    child_environ: Mapping[str, str]
+    jobs: "Jobs"
+    logins: "Logins"
+    tell: Callable[[msgspec.Struct], None]
+
+
+class ConfiguredTools:
+    """Imports and builds: create it off the event loop."""
+
+    def __init__(self, config: Config, shop: ToolSetup) -> None:
+        from longboat.tools.lsp import definition, diagnostics, references, rename, symbols
+        from longboat.tools.lsp.client.servers import LanguageServers
+        from longboat.tools.mcp import McpServers
+        from longboat.tools.process import bash
+        from longboat.tools.web import download, fetch, http
+
+        self.mcp: McpServers = McpServers(
+            config.mcp,
+            directory=shop.directory,
+            environ=shop.environ,
+            child_environ=shop.child_environ,
+            logins=shop.logins,
+            on_change=lambda state: shop.tell(mcp_event(state)),
+        )
+        self.lsp: LanguageServers = LanguageServers(
+            shop.directory,
+            config.lsp,
+            environ=shop.child_environ,
+            on_change=lambda status: shop.tell(lsp_event(status)),
+        )
+        net = http.Web(allowed_networks=config.web.allowed_networks)
+        self.own: list[Tool] = [
+            bash.BashTool(shop.jobs, sandbox=shop.sandbox(config)),
+            fetch.FetchTool(net),
+            download.DownloadTool(net),
+            *_search(config, shop.environ),
+            diagnostics.DiagnosticsTool(self.lsp),
+            definition.DefinitionTool(self.lsp),
+            references.ReferencesTool(self.lsp),
+            symbols.SymbolsTool(self.lsp),
+            rename.RenameTool(self.lsp),
+        ]
+
+    @staticmethod
+    def key(config: Config) -> bytes:
+        """Changes when new configured are needed."""
+        return msgspec.json.encode((config.mcp, config.lsp, config.web, config.sandbox))
+
+    async def tools(self) -> list[Tool]:
+        """Ours, and those of the MCP servers that are there by now."""
+        await self.mcp.wait_connected()
+        return [*self.own, *self.mcp.tools()]
+
+    async def aclose(self) -> None:
+        await asyncio.gather(self.mcp.aclose(), self.lsp.aclose())
+
+
+def _search(config: Config, environ: Mapping[str, str]) -> list[Tool]:
+    from longboat.tools.web.web_search import SearchProvider, WebSearchTool
+
+    section = config.web.search
+    if section is None:
+        return []
+    key = expand(section.key, environ)
+    return [WebSearchTool(SearchProvider(kind=section.kind, endpoint=section.endpoint, key=key))]
+
+
+def mcp_event(state: "ServerState") -> McpEvent:
+    known: dict[str, Any] = {
+        "phase": state.phase.value,
+        "authorization_url": state.authorization_url,
+        "tools": state.tools,
+        "prompts": state.prompts,
+        "resources": state.resources,
+    }
+    return McpEvent(server=state.name, transport=state.type, reason=state.reason, **known)
+
+
+def lsp_event(status: "ServerStatus") -> LspEvent:
+    return LspEvent(server=status.name, root=str(status.root), state=status.state.value, detail=status.detail)

@@ -1,0 +1,68 @@
+"""The lists of a workspace, read page by page: sessions, messages, runs."""
+
+from longboat.errors import BadInput, RunNotFound
+from longboat.store.protocol import Store
+from longboat.store.records import RunRecord, UnfinishedRuns
+from longboat.wire.figures import SessionUsage
+from longboat.wire.models import MessagePage, RunPage, RunState, SessionPage
+from longboat.wire.plain import folded
+from longboat.wire.workshop import Todos
+
+
+class Ledger:
+    def __init__(self, store: Store, workspace_id: str) -> None:
+        self._reads = store.reads
+        self._workspace_id = workspace_id
+
+    async def sessions(self, *, limit: int, after: str | None, search: str = "", top: bool = False) -> SessionPage:
+        """`search`: those whose title has these words in it. `top`: without those of sub-agents."""
+        words = folded(search).replace("\0", "\ufffd").split()  # no store takes a NUL in a text
+        items, following = await self._reads.sessions(
+            self._workspace_id, before=_cursor(after), limit=limit, words=words, top=top
+        )
+        return SessionPage(items=tuple(items), next=_next(following))
+
+    async def messages(self, session_id: str, *, limit: int, after: str | None) -> MessagePage:
+        items = await self._reads.messages(session_id, after=_cursor(after) or 0, limit=limit)
+        return MessagePage(items=tuple(items), next=str(items[-1].seq) if len(items) == limit else None)
+
+    async def messages_before(self, session_id: str, *, limit: int, before: str) -> MessagePage:
+        """The end of the transcript, or what comes before a page of it; oldest first all the same."""
+        found = await self._reads.messages_before(session_id, before=_cursor(before or None), limit=limit + 1)
+        items = found[-limit:]  # one more was read to know whether there is one
+        return MessagePage(items=tuple(items), next=str(items[0].seq) if len(found) > limit else None)
+
+    async def todos(self, session_id: str) -> Todos:
+        return Todos(session_id=session_id, items=await self._reads.todos(session_id))
+
+    async def usage(self, session_id: str) -> SessionUsage:
+        return await self._reads.session_usage(self._workspace_id, session_id)
+
+    async def runs(self, *, state: RunState | None, session_id: str | None, limit: int, after: str | None) -> RunPage:
+        """Without their places in the queue, which only memory knows."""
+        items, following = await self._reads.runs(
+            self._workspace_id, state=state, session_id=session_id, before=_cursor(after), limit=limit
+        )
+        return RunPage(items=tuple(items), next=_next(following))
+
+    async def record(self, run_id: str) -> RunRecord:
+        record = await self._reads.run(self._workspace_id, run_id)
+        if record is None:
+            raise RunNotFound(run_id)
+        return record
+
+    async def unfinished(self) -> UnfinishedRuns:
+        """What a crash or a restart left."""
+        return await self._reads.unfinished_runs(self._workspace_id)
+
+
+def _cursor(after: str | None) -> int | None:
+    if after is None:
+        return None
+    if not (after.isascii() and after.isdigit() and len(after) <= 18):
+        raise BadInput("This is not a position in the list. Pass the `next` of the previous page.", code="bad_page")
+    return int(after)
+
+
+def _next(place: int | None) -> str | None:
+    return str(place) if place is not None else None

@@ -1,0 +1,195 @@
+"""Provides models: each directory's configuration, reread when its files change, and its registry.
+
+Owns adapters and the local model's process for the life of the server. Heavy imports happen off the event loop, on
+first use.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+import msgspec
+
+from longboat.config.load import FILE_NAME, load_config, user_config_file
+from longboat.config.settings import Config
+from longboat.config.trust import trusted_file
+from longboat.errors import ConfigInvalid
+from longboat.models.fallback import advice_on
+from longboat.models.protocol import Model, ModelRole
+from longboat.runtime.tasks import Tasks
+from longboat.wire.listings import ModelInfo, ModelPage
+
+if TYPE_CHECKING:
+    from longboat.models.local import LocalModel
+    from longboat.models.registry import Registry
+
+Stamp = tuple[tuple[int, int] | None, ...]
+Listener = Callable[[], None]
+
+
+class ModelSource(Protocol):
+    """Where models come from; tests supply their own."""
+
+    def resolve(self, name: str | None, role: ModelRole) -> Model: ...
+
+
+class ModelPool:
+    def __init__(self, data_dir: Path, *, source: ModelSource | None = None) -> None:
+        self._data_dir = data_dir
+        self._source = source
+        self._configs: dict[Path, tuple[Stamp, Config | ConfigInvalid]] = {}
+        self._files: dict[Path, tuple[str, ...]] = {}
+        self._listeners: dict[Path, Listener] = {}
+        self._found: dict[tuple[Path, str | None, ModelRole], tuple[Config, Model]] = {}
+        """Models that need no look on another thread, as long as the configuration is the same object."""
+        self._registries: dict[bytes, Registry] = {}
+        self._used: dict[Path, bytes] = {}
+        """Which registry each directory has its models from."""
+        self._closing = Tasks()
+        self._local: LocalModel | None = None
+        self._resolving = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._closing.aclose()
+        for registry in self._registries.values():
+            await registry.aclose()
+        if self._local is not None:
+            await self._local.aclose()
+
+    def config(self, directory: Path) -> Config:
+        """The configuration of a directory as its files are now."""
+        stamp = self._stamp(directory)
+        known = self._configs.get(directory)
+        if known is None or known[0] != stamp:
+            known = self._configs[directory] = (stamp, self._read(directory))
+        if isinstance(known[1], ConfigInvalid):
+            raise known[1].with_traceback(None)  # else it would keep the frames of everyone who was ever told
+        return known[1]
+
+    async def look(self, directory: Path) -> None:
+        """Read the configuration if its files are others than before. Off the loop until they are: a disk may be away,
+        and nobody asked."""
+        stamp = await asyncio.to_thread(self._stamp, directory)
+        known = self._configs.get(directory)
+        if known is None or known[0] != stamp:
+            with suppress(ConfigInvalid):
+                self.config(directory)
+
+    def listen(self, directory: Path, listener: Listener | None) -> None:
+        """Whom to tell when the configuration of a directory says something else than before; None to stop."""
+        if listener is None:
+            self._listeners.pop(directory, None)
+        else:
+            self._listeners[directory] = listener
+
+    def _stamp(self, directory: Path) -> Stamp:
+        files = self._files.get(directory)
+        if files is None:
+            files = self._files[directory] = _files_of(directory)
+        return tuple(_stamp(file) for file in files)
+
+    def _read(self, directory: Path) -> Config | ConfigInvalid:
+        """What the files say; the same object as before if they say the same."""
+        now = _load(directory)
+        known = self._configs.get(directory)
+        if known is None:
+            return now
+        if _says(known[1]) == _says(now):
+            return known[1]
+        if (listener := self._listeners.get(directory)) is not None:
+            listener()
+        return now
+
+    async def model(self, directory: Path, name: str | None, role: ModelRole) -> Model:
+        if self._source is not None:
+            return self._source.resolve(name, role)
+        found = self._found.get((directory, name, role))
+        if found is not None and found[0] is self.config(directory):
+            return found[1]
+        async with self._resolving:
+            config = self.config(directory)
+            key = msgspec.json.encode(config)
+            self._turn_to(directory, key)
+            model = await asyncio.to_thread(self._resolve, config, key, name, role)
+            self._found[directory, name, role] = (config, model)
+        return model
+
+    async def offered(self, directory: Path) -> ModelPage:
+        """What a prompt in this directory can name."""
+        if self._source is not None:
+            model = self._source.resolve(None, "large")
+            name = f"{model.provider}/{model.name}"
+            return ModelPage(items=(ModelInfo(name=name, ready=True),), large=name, small=name)
+        return await asyncio.to_thread(self._look_up, self.config(directory))
+
+    def _look_up(self, config: Config) -> ModelPage:
+        from longboat.models.registry import Registry
+
+        registry = Registry(config, os.environ, data_dir=self._data_dir)
+        overview = registry.describe()
+        return ModelPage(
+            items=registry.models(),
+            large=overview.large,
+            small=overview.small,
+            problem=overview.problem,
+            advice=overview.advice,
+        )
+
+    def advice(self, directory: Path, model: Model) -> str | None:
+        """What to tell whoever gets this model without having named it."""
+        return advice_on(self.config(directory), model.provider) if self._source is None else None
+
+    def _turn_to(self, directory: Path, key: bytes) -> None:
+        """The directory's models come from this registry now. The one before is retired if nobody else uses it."""
+        before = self._used.get(directory)
+        if before == key:
+            return
+        self._used[directory] = key
+        self._found = {asked: found for asked, found in self._found.items() if asked[0] != directory}
+        if before in self._registries and before not in self._used.values():
+            # Beside the run that happens to be first after an edit: it neither waits for this nor fails with it.
+            self._closing.spawn(self._registries.pop(before).retire(), name="retire models")
+
+    def _resolve(self, config: Config, key: bytes, name: str | None, role: ModelRole) -> Model:
+        from longboat.models.local import LocalModel
+        from longboat.models.registry import Registry
+
+        if self._local is None:
+            self._local = LocalModel(self._data_dir)
+        if key not in self._registries:
+            self._registries[key] = Registry(config, os.environ, data_dir=self._data_dir, local_model=self._local)
+        return self._registries[key].resolve(name, role)
+
+
+def _load(directory: Path) -> Config | ConfigInvalid:
+    try:
+        return load_config(directory, environ=os.environ, user_dir=Path.home())
+    except ConfigInvalid as error:
+        return error
+
+
+def _says(found: Config | ConfigInvalid) -> Config | str:
+    return found.message if isinstance(found, ConfigInvalid) else found
+
+
+def _files_of(directory: Path) -> tuple[str, ...]:
+    """As strings: they are looked at several times in every run, and a Path takes longer than its stat."""
+    user = user_config_file(os.environ, Path.home())
+    return str(directory / FILE_NAME), str(user), str(trusted_file(user))
+
+
+def _stamp(file: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size

@@ -1,0 +1,146 @@
+"""The services of a workspace that its sessions and turns use: configuration, models, rules, tools, asks, file history.
+
+Implements longboat.runtime.protocols.WorkspaceServices. Must not know actors, streams or clients.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from longboat.config.rules import remember
+from longboat.config.settings import Config, Settings
+from longboat.context.commands import Command
+from longboat.errors import ConfigInvalid, ModelError
+from longboat.models.protocol import Model, ModelRole
+from longboat.permissions.verdict import RuleInvalid, Rules
+from longboat.runtime.archive.archive import Archive
+from longboat.runtime.protocols import SessionHost
+from longboat.runtime.session.file_history import FileHistory
+from longboat.runtime.session.undo import UndoHistory
+from longboat.runtime.tasks import Tasks
+from longboat.runtime.turn.asks import Asks
+from longboat.runtime.turn.mcp_prompts import call_in
+from longboat.runtime.turn.setup import TurnSetup, apply_options
+from longboat.runtime.workspace.browse import FileBrowser
+from longboat.runtime.workspace.config_watcher import ConfigWatcher
+from longboat.runtime.workspace.ledger import Ledger
+from longboat.runtime.workspace.location import private_rules, scratches
+from longboat.runtime.workspace.models import ModelPool
+from longboat.runtime.workspace.tools import WorkspaceTools
+from longboat.store.protocol import Entry, Store, Unit
+from longboat.store.records import RunRecord
+from longboat.tools.mcp.logins import Logins
+from longboat.tools.process.output_files import OutputFiles
+from longboat.tools.protocol import Tool
+from longboat.tools.sandbox.sandbox import warning
+from longboat.wire.events import Change
+from longboat.wire.requests import Approve
+
+
+class Services:
+    def __init__(
+        self,
+        workspace_id: str,
+        directory: Path,
+        *,
+        settings: Settings,
+        store: Store,
+        models: ModelPool,
+        tools: Iterable[Tool],
+        logins: Logins,
+        output_files: OutputFiles,
+        host: SessionHost,
+    ) -> None:
+        self.host = host
+        self.id = workspace_id
+        self.directory = directory
+        self.store = store
+        self.tasks = Tasks()
+        self.asks = Asks(store, self.id)
+        self.files = FileHistory(store, self.id, directory)
+        self.undo = UndoHistory(store, self.id, self.files)
+        self.archive = Archive(store, self.id, directory)
+        self.ledger = Ledger(store, self.id)
+        self.tools = WorkspaceTools(
+            directory,
+            data_dir=settings.data_dir,
+            scratch=scratches(settings.data_dir) / self.id,
+            config=self.config,
+            logins=logins,
+            output_files=output_files,
+            extra=tools,
+            tell=self.tell,
+        )
+        self.browse = FileBrowser(self.id, directory, self.tools, store, self.files)
+        self.models = models
+        self.config_watcher = ConfigWatcher(directory, models, self.tasks, self.tell)
+        self._private = private_rules(directory, settings)
+
+    def config(self) -> Config:
+        return self.models.config(self.directory)
+
+    async def model(self, name: str | None, role: ModelRole) -> Model:
+        if not self.directory.is_dir():
+            raise ModelError(
+                f"{self.directory} no longer exists.", title="The directory no longer exists", code="directory_gone"
+            )
+        return await self.models.model(self.directory, name, role)
+
+    async def model_of(self, command: Command) -> str | None:
+        """The model that a command asks for, by its name."""
+        if command.model != "small":
+            return command.model if command.model != "large" else None
+        model = await self.model(None, "small")
+        return f"{model.provider}/{model.name}"
+
+    def uses_mcp_prompt(self, prompt: str) -> bool:
+        """Whether an MCP server is asked for the text of the prompt when its turn starts."""
+        call = call_in(prompt)
+        if call is None:
+            return False
+        try:
+            return call.server in self.config().mcp
+        except ConfigInvalid:
+            return False
+
+    def rules(self) -> Rules:
+        section = self.config().permissions
+        try:
+            return Rules.parse(allow=section.allow, deny=(*section.deny, *self._private))
+        except RuleInvalid as error:
+            raise ConfigInvalid(f"permissions: {error}") from None
+
+    async def remember(self, rules: tuple[str, ...]) -> None:
+        await asyncio.to_thread(remember, self.directory, rules, environ=os.environ, user_dir=Path.home())
+
+    async def turn_setup(self, record: RunRecord, model: Model) -> TurnSetup:
+        setup = await self.tools.turn_setup(
+            model=model, agent=record.options.agent, child=record.run.parent_run_id is not None
+        )
+        return apply_options(await self._warned(setup, record), record.options, model)
+
+    async def _warned(self, setup: TurnSetup, record: RunRecord) -> TurnSetup:
+        """A permission names the box. Who allowed all beforehand sees none, and is told at the start if there is no box
+        or only the lesser one."""
+        if record.approve is not Approve.ALL or record.run.parent_run_id is not None or "bash" not in setup.tools:
+            return setup
+        told = await warning(self.tools.sandbox(self.config()))
+        return replace(setup, problems=(*setup.problems, told)) if told else setup
+
+    def is_ready(self) -> bool:
+        """Whether the directory is there and its configuration can be used."""
+        try:
+            self.config()
+        except ConfigInvalid:
+            return False
+        return self.directory.is_dir()
+
+    def tell(self, event: msgspec.Struct) -> None:
+        """Something happened that nobody waits for. A store that fails just now leaves it untold."""
+        unit = Unit(workspace_id=self.id, entries=[Entry.of(Change.UPDATED, event)], durable=False)
+        future = self.store.submit(unit)
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())

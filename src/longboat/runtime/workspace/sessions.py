@@ -1,0 +1,130 @@
+"""The sessions of one workspace that are in memory: an actor for each session that was requested.
+
+Guarantees that a session never has a second actor, and that a deleted one has none.
+"""
+
+import asyncio
+
+import msgspec
+
+from longboat.errors import SessionNotFound
+from longboat.runtime.protocols import WorkspaceServices
+from longboat.runtime.session.actor import SessionActor
+from longboat.wire.models import Run
+
+
+class Sessions:
+    def __init__(self, services: WorkspaceServices) -> None:
+        self._services = services
+        self._actors: dict[str, SessionActor] = {}
+        self._deletions = 0
+        self._leaving = False
+
+    @property
+    def engaged(self) -> bool:
+        return any(actor.engaged for actor in self._actors.values())
+
+    @property
+    def runs_unfinished(self) -> int:
+        return sum(len(actor.state.seqs) for actor in self._actors.values())
+
+    @property
+    def run_ids(self) -> list[str]:
+        """The unfinished runs."""
+        return [run.run_id for actor in self._actors.values() for run in actor.state.runs]
+
+    @property
+    def runs_active(self) -> int:
+        return sum(actor.state.busy for actor in self._actors.values())
+
+    @property
+    def leaving(self) -> bool:
+        return self._leaving
+
+    async def get(self, session_id: str) -> SessionActor:
+        actor = self._actors.get(session_id)
+        if actor is not None:
+            return actor
+        deletions = self._deletions
+        services = self._services
+        found = await services.store.reads.session(services.id, session_id)
+        if deletions != self._deletions:
+            return await self.get(session_id)  # what was read may be gone since
+        if found is None:
+            raise SessionNotFound(session_id)
+        if session_id not in self._actors:  # somebody else may have been faster
+            self._actors[session_id] = SessionActor(
+                services,
+                found,
+                leaving=self._leaving,
+            )
+        return self._actors[session_id]
+
+    def deleted(self, session_id: str) -> None:
+        self._actors.pop(session_id, None)
+        self._deletions += 1
+
+    def with_position(self, run: Run) -> Run:
+        """The run with its present place in the queue, which only memory knows."""
+        actor = self._actors.get(run.session_id)
+        return actor.live.with_position(run) if actor is not None else msgspec.structs.replace(run, position=None)
+
+    def refuse(self) -> None:
+        """The server is leaving: take no new prompts and start nothing more; what is queued stays queued."""
+        self._leaving = True
+        for actor in self._actors.values():
+            actor.leave()
+
+    async def wind_down(self) -> None:
+        """After `refuse`: until no turn runs and all cancels are done."""
+        for actor in list(self._actors.values()):
+            await actor.live.wait_until(lambda state: state.leaving and not state.busy and not state.covered)
+
+    def interrupt(self) -> None:
+        for actor in self._actors.values():
+            actor.interrupt()
+
+
+class RunWaiters:
+    def __init__(self) -> None:
+        self._sessions: dict[str, str] = {}
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+
+    def session_of(self, run_id: str) -> str | None:
+        """The session of an unfinished run."""
+        return self._sessions.get(run_id)
+
+    def accepted(self, run_id: str, session_id: str) -> None:
+        self._sessions[run_id] = session_id
+
+    def finished(self, run_id: str) -> None:
+        self._sessions.pop(run_id, None)
+        self._wake(run_id)
+
+    async def wait(self, run_id: str, timeout_s: float) -> None:
+        """Until the run is finished, nobody waits any more, or the time is over."""
+        if timeout_s <= 0 or run_id not in self._sessions:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(run_id, []).append(future)
+        try:
+            await asyncio.wait([future], timeout=timeout_s)
+        finally:
+            self._forget(run_id, future)
+
+    def close(self) -> None:
+        """Let everybody go: what they wait for will not be told here."""
+        for run_id in list(self._waiting):
+            self._wake(run_id)
+
+    def _wake(self, run_id: str) -> None:
+        for future in self._waiting.pop(run_id, ()):
+            if not future.done():
+                future.set_result(None)
+
+    def _forget(self, run_id: str, future: "asyncio.Future[None]") -> None:
+        waiting = self._waiting.get(run_id, [])
+        if future in waiting:
+            waiting.remove(future)
+            if not waiting:
+                del self._waiting[run_id]

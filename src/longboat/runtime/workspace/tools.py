@@ -1,0 +1,391 @@
+"""The tools of one workspace and the processes they run. Set up on first use; closed with the workspace (B7).
+
+Owns the jobs, the project's context files and the configured tools. Must not know permissions.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from longboat.config.keys import PROVIDER_KEYS
+from longboat.config.load import user_config_file
+from longboat.config.references import names_in
+from longboat.config.settings import Config
+from longboat.context.agents import Agent
+from longboat.context.commands import Command
+from longboat.context.hooks import read_hooks
+from longboat.context.library import Context, Library
+from longboat.context.prompt import build, build_small, instruction_block, surroundings
+from longboat.context.skills import Skill
+from longboat.errors import BadInput, JobNotFound
+from longboat.models.protocol import Model
+from longboat.runtime.tasks import Tasks
+from longboat.runtime.turn.mcp_prompts import PromptCall, fetched, listed
+from longboat.runtime.turn.setup import TurnSetup
+from longboat.runtime.workspace.client_environment import ClientEnvironments
+from longboat.runtime.workspace.configured_tools import ConfiguredTools, ToolSetup, lsp_event, mcp_event
+from longboat.tools.context import ToolError
+from longboat.tools.process.output_files import OutputFiles
+from longboat.tools.protocol import Tool
+from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy
+from longboat.tools.small_models import small_tools
+from longboat.wire import models as wire
+from longboat.wire import workshop
+from longboat.wire.discovery import runtime_dir
+
+if TYPE_CHECKING:
+    from longboat.tools.mcp.logins import Logins
+    from longboat.tools.process.job import Job
+    from longboat.tools.process.jobs import Jobs
+
+READING = frozenset(
+    {"view", "ls", "glob", "grep", "fetch", "web_search", "diagnostics", "references", "definition", "symbols"}
+)
+"""The tools of a sub-agent that only looks."""
+ALONE = frozenset({"agent", "question", "todos"})
+"""What no sub-agent has: it works alone, for the one who sent it."""
+SMALL_WINDOW = 16_000
+"""Tokens. A model with less is given few tools, in few words: the descriptions of all would fill it."""
+
+_SHELL_STARTUP = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "CDPATH", "GLOBIGNORE"})
+_OURS = frozenset(name for names in PROVIDER_KEYS.values() for name in names)
+
+
+class WorkspaceTools:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        data_dir: Path,
+        scratch: Path,
+        config: Callable[[], Config],
+        logins: "Logins",
+        output_files: OutputFiles,
+        extra: Iterable[Tool],
+        tell: Callable[[msgspec.Struct], None],
+    ) -> None:
+        self._directory = directory
+        self._data_dir = data_dir
+        self._scratch = scratch
+        self._config = config
+        self._logins = logins
+        self._output_files = output_files
+        self._extra = tuple(extra)
+        self._tell = tell
+        self._library = Library(directory, environ=os.environ, user_dir=Path.home())
+        self._context = Context()
+        self._secrets: set[str] = set()
+        """Variables that the configuration has had keys from."""
+        self._plain: list[Tool] = []
+        self._configured: tuple[bytes, ConfiguredTools] | None = None
+        self._opening = asyncio.Lock()
+        self._retired = Tasks()
+        self.environments = ClientEnvironments()
+        self.jobs: Jobs | None = None
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """For child processes that are nobody's own: what the last client sent, else what the server has."""
+        return self._for_children(self.environments.of())
+
+    def environ_of(self, run: wire.Run) -> Mapping[str, str]:
+        """For child processes of a run, or of the sub-agent that it sent."""
+        return self._for_children(self.environments.of(run.parent_run_id or run.run_id, run.client_id))
+
+    def _for_children(self, sent: Mapping[str, str] | None) -> Mapping[str, str]:
+        """None of our keys and tokens, and nothing that a shell would run by itself."""
+        given = os.environ if sent is None else sent
+        return _without_our_own({name: value for name, value in given.items() if not self._is_kept_back(name)})
+
+    def _is_kept_back(self, name: str) -> bool:
+        own = name.startswith(("LONGBOAT_", "BASH_FUNC_")) or name in _SHELL_STARTUP or name in _OURS
+        return own or name in self._secrets
+
+    async def turn_setup(self, *, model: Model, agent: str | None, child: bool) -> TurnSetup:
+        """What the next turn works with. `agent` names a sub-agent that the project defines."""
+        config = self._config()
+        self._secrets |= _secrets(config)
+        hooks = read_hooks(config.hooks)
+        self._context = context = await asyncio.to_thread(self._library.load)
+        around = await surroundings(self._directory, date=date.today().isoformat())
+        if model.context_window < SMALL_WINDOW:
+            tools = await self._few_tools(config, model, child=child)
+            return TurnSetup(system=build_small(around), tools=tools, hooks=hooks, problems=context.problems)
+        defined = self.agent(agent) if agent is not None else None
+        everything = await self._tools(config)
+        configured = await self._configured_tools(config)
+        system = build(
+            around,
+            instructions=context.instructions,
+            skills=context.skills,
+            agents=() if child else context.agents,
+            base=defined.prompt if defined is not None else None,
+        )
+        said = "".join(
+            f"\n\nThe MCP server {name} says:\n{text}" for name, text in configured.mcp.instructions().items()
+        )
+        tools = _of_child(everything, defined) if child or defined is not None else everything
+        tools = tools if model.abilities.tools else {}
+        return TurnSetup(system=system + said, tools=tools, hooks=hooks, problems=context.problems)
+
+    async def shell(self) -> TurnSetup:
+        """For a command that a person runs: no model has a part in it."""
+        config = self._config()
+        self._secrets |= _secrets(config)
+        # Not with the MCP servers' tools: one that does not answer would be waited for.
+        bash = next(tool for tool in (await self._configured_tools(config)).own if tool.spec.name == "bash")
+        return TurnSetup(system="", tools={"bash": bash}, hooks=read_hooks(config.hooks))
+
+    def agent(self, name: str) -> Agent:
+        for agent in self._context.agents:
+            if agent.name == name:
+                return agent
+        known = ", ".join(agent.name for agent in self._context.agents) or "none"
+        raise ToolError(f"There is no sub-agent {name!r}. Defined here: {known}.")
+
+    async def command(self, name: str) -> Command | None:
+        """The command of that name, as its file is now."""
+        context = await asyncio.to_thread(self._library.load)
+        command = next((each for each in context.commands if each.name == name), None)
+        if command is not None and command.agent not in (None, *(agent.name for agent in context.agents)):
+            raise BadInput(f"/{name} needs the sub-agent {command.agent!r}, which is not defined here.")
+        return command
+
+    @property
+    def context(self) -> Context:
+        """As the newest turn read it."""
+        return self._context
+
+    async def offered(self) -> workshop.SkillPage:
+        """What the files of the project and of the user offer, as they are now, and the prompts of the MCP servers
+        that are connected. A command in a file hides a prompt of the same name."""
+        context = await asyncio.to_thread(self._library.load)
+        prompts = self._configured[1].mcp.prompts() if self._configured is not None else []
+        known = {each.name for each in context.commands}
+        called = [info for info in map(listed, prompts) if info.name not in known]
+        return workshop.SkillPage(
+            items=tuple(_info(skill) for skill in context.skills),
+            commands=(
+                *(
+                    workshop.CommandInfo(name=each.name, description=each.description, argument_hint=each.argument_hint)
+                    for each in context.commands
+                ),
+                *called,
+            ),
+            agents=tuple(_info(agent) for agent in context.agents),
+            problems=context.problems,
+        )
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """Paths outside the workspace that may be read without approval: full outputs, and the user's skills."""
+        skills = tuple(Path(os.path.realpath(skill.path.parent)) for skill in self._context.skills)
+        return (Path(os.path.realpath(self._scratch)), *skills)
+
+    async def instructions_for(self, path: Path) -> list[tuple[Path, str]]:
+        """What AGENTS.md files below the workspace say of a file, each with where it stands."""
+        found = await asyncio.to_thread(self._library.for_path, path)
+        return [(each.path, instruction_block(each, self._directory)) for each in found.items]
+
+    async def diagnostics_after(self, path: Path, content: bytes | None) -> str:
+        """What language servers say of a file that was just changed."""
+        if content is None or self._configured is None:
+            return ""
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            return ""
+        return await self._configured[1].lsp.diagnostics_after(path, text)
+
+    def warm(self, path: Path) -> None:
+        """A file was read and may soon be edited: its language server may start."""
+        if self._configured is not None:
+            self._configured[1].lsp.warm(path)
+
+    async def mcp_shown(self) -> tuple[workshop.McpEvent, ...]:
+        configured = await self._configured_tools(self._config())
+        return tuple(mcp_event(state) for state in configured.mcp.states())
+
+    async def mcp_prompt(self, call: PromptCall) -> str | None:
+        """What an MCP server has for this call; None if it is a command's, or there is no such server. ToolError says
+        why it cannot be had."""
+        config = self._config()
+        command = str(call).removeprefix("/")
+        if call.server not in config.mcp or any(each.name == command for each in self._context.commands):
+            return None
+        return await fetched((await self._configured_tools(config)).mcp, call)
+
+    async def mcp_login(self, server: str, redirect_url: str | None) -> workshop.McpEvent:
+        """Begin a login to an MCP server, or end it with the address that its page led to."""
+        mcp = (await self._configured_tools(self._config())).mcp
+        state = mcp.begin_login(server) if redirect_url is None else mcp.end_login(server, redirect_url)
+        return mcp_event(await state)
+
+    async def wait_logged_in(self, server: str) -> None:
+        """Until nobody is asked to log in to this MCP server."""
+        if self._configured is not None:
+            await self._configured[1].mcp.wait_logged_in(server)
+
+    async def lsp_shown(self) -> tuple[workshop.LspEvent, ...]:
+        configured = await self._configured_tools(self._config())
+        return tuple(lsp_event(status) for status in configured.lsp.statuses)
+
+    async def aclose(self) -> None:
+        if self._configured is not None:
+            await self._configured[1].aclose()
+        if self.jobs is not None:
+            await self.jobs.aclose()
+        await self._retired.aclose()
+
+    async def _few_tools(self, config: Config, model: Model, *, child: bool) -> dict[str, Tool]:
+        """The tools of a model with a small window."""
+        if not model.abilities.tools:
+            return {}
+        tools = small_tools(await self._tools(config))
+        return (_of_child(tools, None) if child else tools) | {tool.spec.name: tool for tool in self._extra}
+
+    async def _tools(self, config: Config) -> dict[str, Tool]:
+        configured = await (await self._configured_tools(config)).tools()
+        return {tool.spec.name: tool for tool in (*self._plain, *configured, *self._extra)}
+
+    async def _configured_tools(self, config: Config) -> ConfiguredTools:
+        async with self._opening:
+            if self.jobs is None:
+                self._plain = await asyncio.to_thread(_plain_tools, self._open_jobs())
+                await self._open_jobs().sweep()
+            key = ConfiguredTools.key(config)
+            if self._configured is None or self._configured[0] != key:
+                new = await asyncio.to_thread(ConfiguredTools, config, self._shop(self._open_jobs()))
+                if self._configured is not None:
+                    # A call under way loses its server: the configuration says that it is not wanted any more.
+                    self._retired.spawn(self._configured[1].aclose(), name="retire configured")
+                self._configured = (key, new)
+            return self._configured[1]
+
+    def _open_jobs(self) -> "Jobs":
+        from longboat.tools.process.jobs import Jobs
+
+        if self.jobs is None:
+            mine = self.jobs = Jobs(
+                self._scratch,
+                files=self._output_files,
+                on_change=lambda job_id, _: self._tell(_shown(mine.get(job_id))),
+            )
+        return self.jobs
+
+    def jobs_shown(self) -> tuple[workshop.Job, ...]:
+        return tuple(_shown(job) for job in self.jobs.list()) if self.jobs is not None else ()
+
+    async def read_job(self, job_id: str, after: int | None, *, wait_s: float) -> workshop.JobOutput:
+        """A job and what it wrote after a place, or the newest of it."""
+        job = self._job(job_id)
+        if after is not None:
+            await job.wait_news(after, wait_s)
+        start, text = job.buffer.piece(after)
+        return workshop.JobOutput(job=_shown(job), text=text, start=start, next=start + len(text))
+
+    async def kill_job(self, job_id: str, by: str | None) -> workshop.Job:
+        job = self._job(job_id)
+        if self.jobs is not None:
+            await self.jobs.kill(job, by=by)
+        return _shown(job)
+
+    def _job(self, job_id: str) -> "Job":
+        for job in self.jobs.list() if self.jobs is not None else ():
+            if job.job_id == job_id:
+                return job
+        raise JobNotFound(job_id)
+
+    def sandbox(self, config: Config) -> SandboxPolicy:
+        """How the commands of this workspace are boxed in."""
+        return SandboxPolicy(
+            mode=SandboxMode(config.sandbox),
+            workspace=self._directory,
+            temp=self._scratch / "tmp",
+            hidden=(
+                self._data_dir,
+                user_config_file(os.environ, Path.home()).parent,
+                runtime_dir(os.environ, os.getuid()),
+            ),
+        )
+
+    def _shop(self, jobs: "Jobs") -> ToolSetup:
+        return ToolSetup(
+            directory=self._directory,
+            sandbox=self.sandbox,
+            environ=os.environ,
+            child_environ=self.environ,
+            jobs=jobs,
+            logins=self._logins,
+            tell=self._tell,
+        )
+
+
+def _info(item: Skill | Agent) -> workshop.SkillInfo:
+    return workshop.SkillInfo(name=item.name, description=item.description, path=str(item.path))
+
+
+def _shown(job: "Job") -> workshop.Job:
+    return workshop.Job(
+        id=job.job_id,
+        command=job.command,
+        state=workshop.JobState(job.state.value),
+        exit_code=job.exit_code,
+        seconds=job.seconds,
+        killed_by=job.killed_by,
+    )
+
+
+def _without_our_own(environ: dict[str, str]) -> dict[str, str]:
+    """Without the virtual environment that we ourselves run in: a project's `python` is not Longboat's."""
+    if environ.get("VIRTUAL_ENV") != sys.prefix:
+        return environ
+    del environ["VIRTUAL_ENV"]
+    ours = os.path.join(sys.prefix, "bin")
+    places = [place for place in environ.get("PATH", "").split(os.pathsep) if place.rstrip("/") != ours]
+    return {**environ, "PATH": os.pathsep.join(places)}
+
+
+def _secrets(config: Config) -> set[str]:
+    """The variables that providers, the search provider and MCP servers have their values from."""
+    sections = (config.providers, config.web.search, config.mcp)
+    return names_in(msgspec.json.encode(sections).decode())
+
+
+def _of_child(tools: Mapping[str, Tool], agent: Agent | None) -> dict[str, Tool]:
+    """A sub-agent looks; one that the project defines has what its file says."""
+    read_only = agent is None or agent.read_only
+    allowed = {name: tool for name, tool in tools.items() if name not in ALONE and (not read_only or name in READING)}
+    if agent is None or agent.tools is None:
+        return allowed
+    return {name: tool for name, tool in allowed.items() if name in agent.tools}
+
+
+def _plain_tools(jobs: "Jobs") -> list[Tool]:
+    from longboat.tools import agent, longboat_info, question, todos
+    from longboat.tools.files import edit, ls, multiedit, view, write
+    from longboat.tools.process import job_kill, job_list, job_output
+    from longboat.tools.search import glob, grep
+
+    return [
+        view.ViewTool(),
+        write.WriteTool(),
+        edit.EditTool(),
+        multiedit.MultieditTool(),
+        ls.LsTool(),
+        glob.GlobTool(),
+        grep.GrepTool(),
+        job_output.JobOutputTool(jobs),
+        job_kill.JobKillTool(jobs),
+        job_list.JobListTool(jobs),
+        todos.TodosTool(),
+        question.QuestionTool(),
+        agent.AgentTool(),
+        longboat_info.LongboatInfoTool(),
+    ]

@@ -1,0 +1,443 @@
+"""A workspace: one directory with its sessions, its log and the clients that keep it open.
+
+Owns the session actors and the presence. Runs belong to it, not to connections (B2). Must not know HTTP; it returns
+wire types.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from longboat.config.settings import OnRestart, Settings
+from longboat.context.hooks import read_hooks
+from longboat.errors import (
+    BadInput,
+    ConfigInvalid,
+    LongboatError,
+    RunIdTaken,
+    RunNotEditable,
+    ServerLeaving,
+    SessionDamaged,
+    SessionIdTaken,
+    SessionNotFound,
+    StoreDamaged,
+    WorkspaceClosing,
+)
+from longboat.runtime.clock import now
+from longboat.runtime.session import damaged_sessions
+from longboat.runtime.session.submit import (
+    command_name_in,
+    queued_alone,
+    run_from_prompt,
+    run_from_shell,
+    run_from_summarize,
+    with_command,
+    with_command_text,
+)
+from longboat.runtime.store_retry import RESTORE_S, retry_store
+from longboat.runtime.turn.hooks import tell_finished
+from longboat.runtime.workspace.models import ModelPool
+from longboat.runtime.workspace.presence import Presence
+from longboat.runtime.workspace.services import Services
+from longboat.runtime.workspace.sessions import RunWaiters, Sessions
+from longboat.store.changes import insert_session
+from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
+from longboat.store.records import RunRecord, WorkspaceRecord
+from longboat.tools.mcp.logins import Logins
+from longboat.tools.process.output_files import OutputFiles
+from longboat.tools.protocol import Tool
+from longboat.wire import models as wire
+from longboat.wire.events import Change
+from longboat.wire.ids import check_session_id, new_id
+from longboat.wire.listings import ModelPage
+from longboat.wire.models import (
+    Accepted,
+    AgentInfo,
+    Canceled,
+    MessagePage,
+    Run,
+    RunPage,
+    RunState,
+    Session,
+    SessionStatus,
+)
+from longboat.wire.requests import (
+    CreateSession,
+    EditRun,
+    McpLogin,
+    RunShell,
+    Submit,
+    Summarize,
+    UpdateSession,
+)
+from longboat.wire.workshop import McpEvent, Todos, Undone
+
+logger = logging.getLogger(__name__)
+
+CLOSE_S = 1.5
+"""How long jobs, MCP and language servers have to end: with the rest, within what B5 allows."""
+
+
+class Workspace:
+    def __init__(
+        self,
+        record: WorkspaceRecord,
+        *,
+        settings: Settings,
+        store: Store,
+        models: ModelPool,
+        tools: Iterable[Tool],
+        logins: Logins,
+        output_files: OutputFiles,
+        on_free: Callable[["Workspace"], None],
+    ) -> None:
+        self.id = record.workspace_id
+        self.directory = Path(record.path)
+        self.services = services = Services(
+            self.id,
+            self.directory,
+            settings=settings,
+            store=store,
+            models=models,
+            tools=tools,
+            logins=logins,
+            output_files=output_files,
+            host=self,
+        )
+        self.store = store
+        self.tools = services.tools
+        self.asks = services.asks
+        self.ledger = services.ledger
+        self.browse = services.browse
+        self.archive = services.archive
+        self.closing = False
+        self._created_at = record.created_at
+        self._on_free = on_free
+        self.presence = Presence(store, self.id, settings, services.config_watcher, on_free=self.settled)
+        self.sessions = Sessions(services)
+        self._waits = RunWaiters()
+        self._entering = 0
+
+    # For the sessions (longboat.runtime.protocols.SessionHost)
+
+    def run_accepted(self, run_id: str, session_id: str) -> None:
+        self._waits.accepted(run_id, session_id)
+
+    def run_finished(self, run: Run) -> None:
+        self._waits.finished(run.run_id)
+        with suppress(ConfigInvalid):
+            if self.services.config().hooks:
+                self.services.tasks.spawn(self._tell_hooks(run), name=f"run_finished hooks of {run.run_id}")
+                return
+        self.tools.environments.release(run.run_id)
+
+    async def _tell_hooks(self, run: Run) -> None:
+        """They are only told; the workspace stays open for them (A5)."""
+        try:
+            with suppress(ConfigInvalid, WorkspaceClosing), self._staying():
+                await tell_finished(self.services, read_hooks(self.services.config().hooks), run)
+        finally:
+            self.tools.environments.release(run.run_id)
+
+    def session_deleted(self, session_id: str) -> None:
+        self.sessions.deleted(session_id)
+
+    def settled(self) -> None:
+        if not self.presence.claims.held and not self.engaged and not self.closing:
+            self._on_free(self)
+
+    # What the app looks at
+
+    @property
+    def engaged(self) -> bool:
+        return self._entering > 0 or self.sessions.engaged
+
+    async def describe(self) -> wire.Workspace:
+        clients = await self.store.reads.clients(self.id)
+        return wire.Workspace(
+            id=self.id,
+            path=str(self.directory),
+            created_at=self._created_at,
+            ready=self.services.is_ready(),
+            busy=self.sessions.runs_active > 0,
+            clients=clients,
+        )
+
+    async def agent(self, name: str | None = None) -> AgentInfo:
+        """Who would answer a prompt that names this model, or none."""
+        busy = self.sessions.runs_active > 0
+        try:
+            model = await self.services.model(name, "large")
+        except LongboatError as error:
+            return AgentInfo(model=None, provider=None, ready=False, busy=busy, problem=error.message)
+        advice = self.services.models.advice(self.directory, model) if name is None else None
+        return AgentInfo(model=model.name, provider=model.provider, ready=True, busy=busy, advice=advice)
+
+    async def models(self) -> ModelPage:
+        return await self.services.models.offered(self.directory)
+
+    # Sessions
+
+    async def create_session(self, request: CreateSession, *, sent_by: tuple[str, str] | None = None) -> Session:
+        """`sent_by`: of a sub-agent, the session that sends it and the call. Raises UniqueViolated if it is there."""
+        self._check_open()
+        at = now()
+        parent, call = sent_by or (None, None)
+        session = Session(
+            id=request.session_id or new_id(),
+            workspace_id=self.id,
+            parent_id=parent,
+            parent_call_id=call,
+            title=request.title,
+            created_at=at,
+            updated_at=at,
+        )
+        entry = Entry.of(Change.CREATED, session, session_id=session.id, parent=parent)
+        await self.store.submit(Unit(workspace_id=self.id, writes=[insert_session(session)], entries=[entry]))
+        return session
+
+    async def open_session(self, request: CreateSession) -> tuple[Session, bool]:
+        """The session a client asks for, and whether it is new. Asking again under the id that the client chose gives
+        the same session; it is not compared, because it may have been renamed since."""
+        if request.session_id is None:
+            return await self.create_session(request), True
+        session_id = check_session_id(request.session_id)
+        try:
+            return await self.create_session(request), True
+        except UniqueViolated:
+            known = await self._known_session(session_id)
+        if known.parent_id is not None:
+            raise SessionIdTaken(session_id)
+        return known, False
+
+    async def _known_session(self, session_id: str) -> Session:
+        try:
+            return await self.session(session_id)
+        except SessionNotFound:
+            raise SessionIdTaken(session_id) from None  # of another workspace
+
+    async def session(self, session_id: str) -> Session:
+        return (await self.sessions.get(session_id)).session
+
+    async def update_session(self, session_id: str, request: UpdateSession) -> Session:
+        with self._staying():
+            return await (await self.sessions.get(session_id)).rename(request.title)
+
+    async def delete_session(self, session_id: str) -> None:
+        """With the sessions of its sub-agents, which go first: none is left behind."""
+        with self._staying():
+            try:
+                actor = await self.sessions.get(session_id)
+            except SessionDamaged:
+                await self._delete_children(session_id)
+                await damaged_sessions.delete(self.store, self.id, session_id)
+                self.sessions.deleted(session_id)
+            else:
+                await actor.delete(partial(self._delete_children, session_id))
+
+    async def _delete_children(self, session_id: str) -> None:
+        for child_id in await self.store.reads.child_sessions(self.id, session_id):
+            with suppress(SessionNotFound):  # somebody else was faster
+                await self.delete_session(child_id)
+
+    async def summarize_session(self, session_id: str, request: Summarize) -> Accepted:
+        """A7: a run of its own, whose turn is a summary."""
+        return await self.accept(run_from_summarize(session_id, request))
+
+    async def run_shell(self, session_id: str, request: RunShell) -> Accepted:
+        """What a person runs is a run of its own, too: queued, canceled, on record."""
+        return await self.accept(run_from_shell(session_id, request))
+
+    async def undo_turn(self, session_id: str) -> Undone:
+        with self._staying():
+            return await (await self.sessions.get(session_id)).undo()
+
+    async def redo_turn(self, session_id: str) -> Undone:
+        with self._staying():
+            return await (await self.sessions.get(session_id)).redo()
+
+    async def messages(
+        self, session_id: str, *, limit: int, after: str | None = None, before: str | None = None
+    ) -> MessagePage:
+        await self.sessions.get(session_id)
+        if before is not None and after is not None:
+            raise BadInput("Pass either after or before, not both.", code="bad_page")
+        if before is not None:
+            return await self.ledger.messages_before(session_id, limit=limit, before=before)
+        return await self.ledger.messages(session_id, limit=limit, after=after)
+
+    async def todos(self, session_id: str) -> Todos:
+        await self.sessions.get(session_id)
+        return await self.ledger.todos(session_id)
+
+    async def session_status(self, session_id: str) -> SessionStatus:
+        state = (await self.sessions.get(session_id)).state
+        return SessionStatus(
+            session_id=session_id,
+            busy=state.busy,
+            active_run_id=state.active.run_id if state.active is not None else None,
+            queued=len(state.waiting),
+            undone=await self.services.undo.undone(session_id),
+        )
+
+    # Runs
+
+    async def submit(self, request: Submit) -> Accepted:
+        record = run_from_prompt(request)
+        name = command_name_in(request.prompt)
+        command = await self.tools.command(name) if name is not None else None
+        if command is not None:
+            record = with_command(record, command, model=await self.services.model_of(command))
+        return await self.accept(queued_alone(record) if self.services.uses_mcp_prompt(record.run.prompt) else record)
+
+    async def accept(self, record: RunRecord) -> Accepted:
+        if self.sessions.leaving:
+            raise ServerLeaving
+        run_id = record.run.run_id
+        bound = self.tools.environments.bind(run_id, record.run.client_id)
+        with self._staying():
+            try:
+                return await (await self.sessions.get(record.run.session_id)).accept(record)
+            except BaseException as refused:
+                if bound:
+                    self.tools.environments.release(run_id)
+                if isinstance(refused, UniqueViolated):
+                    return await self._repeated(record)
+                raise
+
+    async def _repeated(self, record: RunRecord) -> Accepted:
+        """The run_id is known: the same prompt again is answered with the same run, another one is refused."""
+        known = await self.ledger.record(record.run.run_id)
+        if known.run.session_id != record.run.session_id or known.fingerprint != record.fingerprint:
+            raise RunIdTaken(record.run.run_id)
+        run = self.sessions.with_position(known.run)
+        return Accepted(run_id=run.run_id, seq=run.seq, state=run.state, position=run.position)
+
+    async def runs(self, *, state: RunState | None, session_id: str | None, limit: int, after: str | None) -> RunPage:
+        page = await self.ledger.runs(state=state, session_id=session_id, limit=limit, after=after)
+        return RunPage(items=tuple(self.sessions.with_position(run) for run in page.items), next=page.next)
+
+    async def run(self, run_id: str, *, wait_s: float = 0) -> Run:
+        await self._waits.wait(run_id, wait_s)
+        return self.sessions.with_position((await self.ledger.record(run_id)).run)
+
+    async def cancel_run(self, run_id: str, by: str | None = None) -> Run:
+        with self._staying():
+            session_id = self._waits.session_of(run_id)
+            if session_id is not None:
+                run = await (await self.sessions.get(session_id)).cancel_run(run_id, by)
+                if run is not None:
+                    return run
+            return self.sessions.with_position((await self.ledger.record(run_id)).run)
+
+    async def edit_run(self, run_id: str, request: EditRun) -> Run:
+        name = command_name_in(request.prompt or "")
+        command = await self.tools.command(name) if name is not None else None
+        if command is not None:
+            request = with_command_text(request, command)
+        with self._staying():
+            session_id = self._waits.session_of(run_id)
+            if session_id is not None:
+                run = await (await self.sessions.get(session_id)).edit_run(run_id, request)
+                if run is not None:
+                    return run
+            raise RunNotEditable(run_id, (await self.ledger.record(run_id)).run.state)
+
+    async def cancel_session(self, session_id: str, by: str | None = None) -> Canceled:
+        with self._staying():
+            return await (await self.sessions.get(session_id)).cancel(by)
+
+    async def clear_queue(self, session_id: str, by: str | None = None) -> Canceled:
+        with self._staying():
+            return await (await self.sessions.get(session_id)).clear_queue(by)
+
+    async def queued(self, session_id: str) -> RunPage:
+        return RunPage(items=tuple((await self.sessions.get(session_id)).live.queued()))
+
+    # MCP servers
+
+    async def mcp_login(self, server: str, request: McpLogin) -> McpEvent:
+        with self._staying():
+            told = await self.tools.mcp_login(server, request.redirect_url)
+            if told.authorization_url is not None:
+                self._entering += 1
+                self.services.tasks.spawn(self._wait_logged_in(server), name=f"login to {server}")
+            return told
+
+    async def _wait_logged_in(self, server: str) -> None:
+        """The workspace stays open while a person is at the login page: closing it would end the login."""
+        try:
+            await self.tools.wait_logged_in(server)
+        finally:
+            self._left()
+
+    # Streams
+
+    @asynccontextmanager
+    async def stream(
+        self, *, client_id: str, after: str | None, session_id: str | None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        if session_id is not None:
+            await self.sessions.get(session_id)
+        self._check_open()
+        async with self.presence.stream(client_id=client_id, after=after, session_id=session_id) as chunks:
+            yield chunks
+
+    # Life and end
+
+    async def open(self) -> None:
+        """Find out where the log stands. What is committed from now on, the hub hears of."""
+        await self.presence.hub.open()
+
+    async def restore(self) -> None:
+        """Take up the unfinished runs that the store has (B6)."""
+        left = await self.ledger.unfinished()
+        try:
+            resume = self.services.config().on_restart is OnRestart.RESUME
+        except ConfigInvalid:
+            resume = False
+        for session_id in dict.fromkeys((*left.runs, *left.damaged)):
+            try:
+                if session_id in left.damaged:
+                    raise left.damaged[session_id]
+                actor = await self.sessions.get(session_id)
+                await retry_store(partial(actor.restore, left.runs[session_id], resume=resume), for_s=RESTORE_S)
+            except (SessionDamaged, StoreDamaged) as error:  # it costs this session, and no other (D12)
+                await damaged_sessions.end_runs(self.store, self.id, session_id, error, asks=self.asks)
+
+    def close(self) -> None:
+        """End the streams and the clocks. From here on this object refuses; the app opens a new one when asked."""
+        self.closing = True
+        self.presence.claims.close()
+        self._waits.close()
+        self.presence.hub.close()
+        self.services.config_watcher.close()
+
+    async def aclose(self) -> None:
+        await self.services.tasks.aclose()
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self.tools.aclose()
+        except TimeoutError:
+            logger.error("some tools of %s did not end in time: the next start ends what they left", self.directory)
+
+    @contextmanager
+    def _staying(self) -> Iterator[None]:
+        """Keep the workspace open while something is being done in it: two of one directory must never act at once."""
+        self._check_open()
+        self._entering += 1
+        try:
+            yield
+        finally:
+            self._left()
+
+    def _left(self) -> None:
+        self._entering -= 1
+        self.settled()
+
+    def _check_open(self) -> None:
+        if self.closing:
+            raise WorkspaceClosing

@@ -1,0 +1,41 @@
+"""A workspace's files for clients: a directory, matching names, and changes."""
+
+from typing import Annotated
+
+from litestar import get
+from litestar.params import FromQuery, QueryParameter
+
+from longboat.server.routes.request import HttpRequest, W, workspace_of
+from longboat.wire.listings import DiffPage, FilePage, FoundPage
+
+Path = Annotated[str, QueryParameter(max_length=4_096, description="A directory, relative to the workspace.")]
+All = Annotated[bool, QueryParameter(name="all", description="Include hidden and git-ignored files.")]
+Query = Annotated[
+    str, QueryParameter(name="q", max_length=200, description="A part of the path, or letters of it in order.")
+]
+Most = Annotated[int, QueryParameter(ge=1, le=200, description="Maximum number of items.")]
+
+
+@get(W + "/files")
+async def list_files(request: HttpRequest, path: Path = ".", everything: All = False) -> FilePage:
+    """The entries of a directory in the workspace, sorted by name, at most 1000."""
+    return await (await workspace_of(request)).browse.files(path, everything=everything)
+
+
+@get(W + "/search")
+async def search_files(request: HttpRequest, wanted: Query = "", limit: Most = 50) -> FoundPage:
+    """Files whose path contains the query or at least its letters in order, best match first. For completion: the list
+    of files may be a few seconds old."""
+    return await (await workspace_of(request)).browse.search(wanted, limit=limit)
+
+
+@get(W + "/diff")
+async def show_diff(
+    request: HttpRequest, session_id: FromQuery[str | None] = None, run_id: FromQuery[str | None] = None
+) -> DiffPage:
+    """The file changes that the agent's tools made in a session or in one run, as unified diffs, without undone ones.
+    Changes made by shell commands are not recorded."""
+    return await (await workspace_of(request)).browse.diff(session_id=session_id, run_id=run_id)
+
+
+HANDLERS = [list_files, search_files, show_diff]

@@ -1,0 +1,41 @@
+"""`definition`: where a name is defined, according to a language server (A1)."""
+
+import asyncio
+
+import msgspec
+
+from longboat.tools.context import ToolContext, parse
+from longboat.tools.lsp.client.locations import excerpts, located
+from longboat.tools.lsp.client.servers import LanguageServers
+from longboat.tools.lsp.client.shapes import PLACES
+from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolName, find_symbol
+from longboat.tools.protocol import ToolCall, ToolResult
+from longboat.tools.schema import spec_of
+
+MAX_PLACES = 10
+MAX_LINES = 20
+"""Lines shown of each definition."""
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    path: FileName
+    symbol: SymbolName
+    line: LineNumber = None
+
+
+class DefinitionTool:
+    spec = spec_of("definition", Input)
+
+    def __init__(self, servers: LanguageServers) -> None:
+        self._servers = servers
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        wanted = parse("definition", call.arguments, Input)
+        location = await find_symbol(context, "definition", wanted.path, wanted.symbol, wanted.line)
+        source = location.source
+        server = await self._servers.serving(source.target.path, source.text, "definition_provider")
+        places = located(await server.ask_any("textDocument/definition", location.questions(), PLACES))
+        if not places:
+            return ToolResult(content=f"{server.name} found no definition of {wanted.symbol!r}. Use grep instead.")
+        shown = await asyncio.to_thread(excerpts, places, context.directory, most=MAX_PLACES, most_lines=MAX_LINES)
+        return ToolResult(content=shown)

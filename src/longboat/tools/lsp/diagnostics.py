@@ -1,0 +1,52 @@
+"""`diagnostics`: errors and warnings from language servers for a file, a directory or the workspace (A1)."""
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from longboat.tools.context import ToolContext, parse
+from longboat.tools.files.paths import resolve
+from longboat.tools.lsp.client.check import Report
+from longboat.tools.lsp.client.servers import LanguageServers
+from longboat.tools.lsp.client.symbol_location import open_source, permit_read
+from longboat.tools.lsp.client.wording import diagnostic_lines, joined, summary
+from longboat.tools.protocol import ToolCall, ToolResult
+from longboat.tools.schema import spec_of
+
+MAX_LINES = 100
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    path: Annotated[str | None, Meta(description="A file or a directory. Default: the whole workspace.")] = None
+
+
+class DiagnosticsTool:
+    spec = spec_of("diagnostics", Input)
+
+    def __init__(self, servers: LanguageServers) -> None:
+        self._servers = servers
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        wanted = parse("diagnostics", call.arguments, Input)
+        target = await asyncio.to_thread(resolve, context.directory, wanted.path or ".")
+        if await asyncio.to_thread(target.path.is_dir):
+            await permit_read(context, "diagnostics", target)
+            report = await self._servers.check_files(target.path)
+        else:
+            source = await open_source(context, "diagnostics", wanted.path or ".")
+            report = await self._servers.check_file(source.target.path, source.text)
+        return ToolResult(content=self._told(report))
+
+    def _told(self, report: Report) -> str:
+        said = report.said
+        lines = [
+            f"{joined(report.names)}: {summary(said)}.",
+            *diagnostic_lines(said, self._servers.shown, most=MAX_LINES),
+        ]
+        if report.looked_at < report.files:
+            lines.append(f"(Checked {report.looked_at} of {report.files} files: those that changed last.)")
+        if report.late:
+            lines.append(f"({joined(dict.fromkeys(report.late))} did not check everything in time. Call again later.)")
+        return "\n".join([*lines, *report.problems])

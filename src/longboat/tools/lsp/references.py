@@ -1,0 +1,43 @@
+"""`references`: everywhere a name is used, according to a language server (A1)."""
+
+import asyncio
+
+import msgspec
+
+from longboat.tools.context import ToolContext, parse
+from longboat.tools.lsp.client.locations import listed, located
+from longboat.tools.lsp.client.servers import LanguageServers
+from longboat.tools.lsp.client.shapes import PLACES
+from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolName, find_symbol
+from longboat.tools.lsp.client.wording import counting
+from longboat.tools.protocol import ToolCall, ToolResult
+from longboat.tools.schema import spec_of
+
+MAX_PLACES = 150
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    path: FileName
+    symbol: SymbolName
+    line: LineNumber = None
+
+
+class ReferencesTool:
+    spec = spec_of("references", Input)
+
+    def __init__(self, servers: LanguageServers) -> None:
+        self._servers = servers
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        wanted = parse("references", call.arguments, Input)
+        location = await find_symbol(context, "references", wanted.path, wanted.symbol, wanted.line)
+        source = location.source
+        server = await self._servers.serving(source.target.path, source.text, "references_provider")
+        questions = location.questions(context={"includeDeclaration": True})
+        places = located(await server.ask_any("textDocument/references", questions, PLACES, thorough=True))
+        if not places:
+            return ToolResult(content=f"{server.name} found no use of {wanted.symbol!r}. Use grep to be sure.")
+        files = len({place.path for place in places})
+        heading = f"{counting(len(places), 'line')} in {counting(files, 'file')}, including the definition:"
+        shown = await asyncio.to_thread(listed, places, context.directory, most=MAX_PLACES)
+        return ToolResult(content=f"{heading}\n{shown}")

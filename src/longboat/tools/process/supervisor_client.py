@@ -1,0 +1,276 @@
+"""The server's side of `supervisor.py`: starts commands below a guard, which ends everything they started.
+
+Owns the supervisor and the sockets to the guards. Works only on Linux; elsewhere, and if a supervisor cannot be
+started, `Supervisor.start` says so, and commands are started without one. Must not know jobs.
+"""
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from longboat.tools.process import supervisor
+from longboat.tools.sandbox.landlock import Ruleset
+
+_ENDED_S = 2.0
+"""How long a guard has to end everybody, and after them all their supervisor."""
+_ANSWER_S = 30.0
+"""How long a guard may take to say something of its command. One that was stopped never does."""
+_ATTEMPTS = 6
+"""Guards tried for one command: somebody may just have killed one, and its death takes a moment on a busy machine."""
+_PROGRAM = (sys.executable, "-I", "-S", "-X", "utf8", supervisor.__file__)
+_IS_POSSIBLE = sys.platform == "linux" and os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+class NoSupervisor(Exception):
+    """There is no supervisor: commands have to be started without one."""
+
+
+class Kept:
+    """A command below its guard. `on_lost` is called if the guard is killed and can no longer end its processes."""
+
+    def __init__(self, line: socket.socket, on_lost: Callable[[], None]) -> None:
+        self.pid = self.guard = 0
+        """The guard's process id: everything that the command ever started is below it."""
+        self._line = line
+        self._on_lost = on_lost
+        self._loop = asyncio.get_running_loop()
+        self._heard = b""
+        loop = self._loop
+        self._started: asyncio.Future[None] = loop.create_future()
+        self._exited: asyncio.Future[int] = loop.create_future()
+        self._gone = asyncio.Event()
+        self.is_given_up = False
+        """The guard did not answer in time."""
+        self._is_done = False
+        """The guard has said that nobody is left."""
+        self._overdue = loop.call_later(_ANSWER_S, self._give_up)
+        line.setblocking(False)
+        loop.add_reader(line, self._hear)
+
+    async def wait_started(self) -> None:
+        """Raises OSError if the command cannot be run, NoSupervisor if nobody has tried."""
+        await self._started
+
+    async def wait(self) -> int:
+        """The exit code of the command itself; a signal is negative."""
+        return await asyncio.shield(self._exited)
+
+    async def end(self) -> None:
+        """End every process that it started, wherever it went."""
+        if not self._gone.is_set():
+            with contextlib.suppress(OSError):
+                self._line.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_ENDED_S):
+                    await self._gone.wait()
+        if not self._gone.is_set():  # stopped, or held up by what even KILL does not end
+            self._give_up()
+
+    @property
+    def is_gone(self) -> bool:
+        """Nobody is left of it."""
+        return self._gone.is_set()
+
+    def _hear(self) -> None:
+        try:
+            data = self._line.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        *words, self._heard = (self._heard + data).split(b"\n")
+        for word in words:
+            self._take(word.decode())
+        if not data:
+            self._close()
+
+    def _take(self, word: str) -> None:
+        if word == ".":
+            self._is_done = True
+        elif word.startswith("!"):
+            self._overdue.cancel()
+            number = int(word[1:])
+            self._settle(OSError(number, os.strerror(number)))
+        elif not self.pid:
+            self.pid, self.guard = map(int, word.split())
+            with contextlib.suppress(OSError):  # a guard that is gone is heard of next
+                self._line.send(supervisor.GO)
+        elif word == "+":
+            self._overdue.cancel()
+            self._settle()
+        else:
+            self._exited.set_result(int(word))
+
+    def _settle(self, error: Exception | None = None) -> None:
+        """Tell who waits for the start, if anybody still does."""
+        if self._started.done():
+            return
+        if error is None:
+            self._started.set_result(None)
+        else:
+            self._started.set_exception(error)
+
+    def _give_up(self) -> None:
+        """Do without the guard. It is ours to kill as long as its line is open."""
+        self.is_given_up = True
+        if self.guard:
+            with contextlib.suppress(OSError):
+                os.kill(self.guard, signal.SIGKILL)
+        self._close()
+
+    def _close(self) -> None:
+        self._overdue.cancel()
+        self._loop.remove_reader(self._line)
+        self._line.close()
+        # Without the word to go it has not run, and may be started by another. With it, nobody knows.
+        self._settle(None if self.pid else NoSupervisor())
+        if not self._exited.done():
+            self._exited.set_result(-signal.SIGKILL)  # the guard was killed, and could not tell
+        self._gone.set()
+        if self.pid and not self._is_done:
+            self._on_lost()
+
+
+class Supervisor:
+    """Started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._line: socket.socket | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._opening = asyncio.Lock()
+        self._closed = False
+        self._kept: set[Kept] = set()
+
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        directory: Path,
+        environ: Mapping[str, str],
+        output: int,
+        on_lost: Callable[[], None],
+        fence: Ruleset | None = None,
+    ) -> Kept:
+        """Start a command with nothing to read, which writes to `output`, inside of `fence`. Raises OSError, and
+        ValueError for what can be no command. `on_lost` is called if its guard is killed."""
+        if any(b"\0" in os.fsencode(word) for word in (*argv, str(directory), *environ, *environ.values())):
+            raise ValueError("embedded null byte")
+        program = shutil.which(argv[0], path=environ.get("PATH", os.defpath)) if "/" not in argv[0] else argv[0]
+        if program is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
+        plan = json.dumps(
+            [
+                [program, *argv[1:]],
+                str(directory),
+                dict(environ),
+                fence.sieve.hex() if fence else "",
+                fence.file_size if fence else 0,
+            ]
+        ).encode()
+        for _ in range(_ATTEMPTS):
+            line = await self._open()
+            try:
+                kept = Kept(_hand_over(line, plan, output, fence.fd if fence else None), on_lost)
+            except NoSupervisor:
+                self._lose(line)
+                continue
+            self._kept = {each for each in self._kept if not each.is_gone} | {kept}
+            try:
+                await kept.wait_started()
+                return kept
+            except NoSupervisor:
+                if kept.is_given_up:
+                    self._lose(line)
+        raise NoSupervisor
+
+    async def aclose(self) -> None:
+        """End all remaining processes, including daemons. No command can be started after this."""
+        async with self._opening:
+            self._closed = True
+            if self._line is not None:
+                self._lose(self._line)
+        await asyncio.gather(*(kept.end() for kept in self._kept))
+        if self._process is not None:
+            await _ended(self._process)
+
+    async def _open(self) -> socket.socket:
+        async with self._opening:
+            if self._line is not None and self._process is not None and self._process.returncode is not None:
+                self._lose(self._line)
+            if self._line is None:
+                self._line = await self._launch()
+            return self._line
+
+    async def _launch(self) -> socket.socket:
+        if self._closed or not _IS_POSSIBLE:
+            raise NoSupervisor
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *_PROGRAM,
+                    stdin=theirs.fileno(),
+                    stdout=asyncio.subprocess.DEVNULL,
+                    stderr=asyncio.subprocess.DEVNULL,
+                    env={},
+                    start_new_session=True,
+                )
+            except OSError:
+                ours.close()
+                raise NoSupervisor from None
+        ours.setblocking(False)  # one that takes nothing any more must not hold up the server
+        return ours
+
+    def _lose(self, line: socket.socket) -> None:
+        """Closed, it ends: nobody can send it anything."""
+        line.close()
+        if self._line is line:
+            self._line = None
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """It ends when all guards have. One that is stopped is not waited for."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_ENDED_S):
+            await process.wait()
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
+def fenced(argv: Sequence[str], fence: int | None, sieve: bytes, file_size: int) -> tuple[str, ...]:
+    """A command that goes into its fence, if there is one, and behind its sieve by itself: slower, but it needs no
+    supervisor."""
+    return (*_PROGRAM, "" if fence is None else str(fence), sieve.hex(), str(file_size), *argv)
+
+
+def _hand_over(line: socket.socket, plan: bytes, output: int, fence: int | None) -> socket.socket:
+    """Our end of the line to the guard that takes it."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            _send(line, plan, output, theirs.fileno(), *([fence] if fence is not None else []))
+        except OSError:
+            ours.close()
+            raise NoSupervisor from None
+    return ours
+
+
+def _send(line: socket.socket, plan: bytes, *fds: int) -> None:
+    """Through a file in memory: an environment may be larger than a message."""
+    fd = os.memfd_create("longboat")
+    try:
+        written = 0
+        while written < len(plan):
+            written += os.write(fd, plan[written:])
+        socket.send_fds(line, [bytes([1 + len(fds)])], [fd, *fds])
+    finally:
+        os.close(fd)

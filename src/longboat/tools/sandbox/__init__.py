@@ -1,0 +1,1 @@
+"""What confines commands: sandbox, read-only wall, Landlock, seccomp."""

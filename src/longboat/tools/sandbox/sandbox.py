@@ -1,0 +1,224 @@
+"""The sandbox for commands (A8): they may write only to the workspace and a temp directory, and have no network.
+
+bubblewrap makes the stronger sandbox: the whole file system is read-only, the workspace and a private temp directory
+are writable, and network, process and message namespaces are separate. `/tmp` and `/run` are private too, because the
+sockets there (of containers, terminals, agents and our own server) would lead out of the sandbox. Where bubblewrap does
+not work, as in most containers, Landlock is used: it denies what bubblewrap hides, and a system call filter denies all
+sockets. Must not know jobs or permissions.
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from longboat.permissions.guarded_files import READ_ONLY_IN_SANDBOX
+from longboat.tools.context import ToolError
+from longboat.tools.process.supervisor import KEPT_BY_ROOT
+from longboat.tools.sandbox import landlock, seccomp
+from longboat.tools.sandbox.denied_files import NONE_DENIED, DeniedFiles
+
+
+class SandboxMode(StrEnum):
+    OFF = "off"
+    """No box."""
+    AUTO = "auto"
+    """A box where the system has one."""
+    REQUIRED = "required"
+    """A box, or the command is refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxPolicy:
+    mode: SandboxMode = SandboxMode.OFF
+    workspace: Path
+    temp: Path
+    """What the command sees as /tmp; made if it is not there."""
+    hidden: tuple[Path, ...] = ()
+    """Directories that are empty inside: those of our own sockets and keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A description of the system's sandbox, for people."""
+
+    name: str
+    network: str
+    """What of it is refused."""
+    temp: str
+    """Where a command finds it."""
+    lack: str = ""
+    """Why this is not the better box; empty if it is."""
+
+    def __str__(self) -> str:
+        return f"{self.name} sandbox: {self.network}"
+
+
+BUBBLEWRAP = Box(name="bubblewrap", network="no network", temp="/tmp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boxed:
+    """What to run and in which sandbox; if there is none despite the policy, why."""
+
+    argv: tuple[str, ...]
+    box: Box | None = None
+    fence: landlock.Ruleset | None = None
+    """To be put around the command when it is started."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """To be set for the command."""
+    note: str = ""
+
+    def hint(self, failed: bool) -> str:
+        """The note about the sandbox for a command that failed."""
+        if self.box is None or not failed:
+            return ""
+        return f". It ran in a {self.box}; it can write only to the workspace and {self.box.temp}"
+
+
+async def wrap(argv: tuple[str, ...], policy: SandboxPolicy, denied: DeniedFiles = NONE_DENIED) -> Boxed:
+    """The command as the policy wants it run; a ToolError if it wants what the system does not have. What rules deny is
+    closed inside of bubblewrap; Landlock cannot close a part of what may be written."""
+    if policy.mode is SandboxMode.OFF:
+        return Boxed(argv=argv)
+    box = await find(policy)
+    if isinstance(box, str):
+        if policy.mode is SandboxMode.REQUIRED:
+            raise ToolError(
+                f"Commands must run in a sandbox here, but there is none: {box}. "
+                "Tell the user to install bubblewrap, or to set the sandbox to `auto` or `off`."
+            )
+        return Boxed(argv=argv, note=f"not sandboxed: {box}")
+    policy.temp.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if box is BUBBLEWRAP:
+        return Boxed(argv=(shutil.which("bwrap") or "bwrap", *_walls(policy, denied), "--", *argv), box=box)
+    fence = landlock.Fence(
+        version=landlock.version(),
+        writable=(policy.workspace, policy.temp),
+        closed=(*policy.hidden,),
+        sieve=seccomp.without_sockets(),
+    )
+    ruleset = await asyncio.to_thread(landlock.Ruleset, fence)
+    temp = str(policy.temp)
+    return Boxed(argv=argv, box=box, fence=ruleset, environ={"TMPDIR": temp, "TMP": temp, "TEMP": temp})
+
+
+async def find(policy: SandboxPolicy) -> Box | str:
+    """The box that the policy's commands get, or why there is none."""
+    return await asyncio.to_thread(examine, policy)
+
+
+def examine(policy: SandboxPolicy) -> Box | str:
+    """As `find`; takes a moment when it is first asked."""
+    lack = bubblewrap_lacks(shutil.which("bwrap"))
+    if not lack:
+        return BUBBLEWRAP
+    problem = _unfit(policy, landlock.version())
+    return f"{lack}; {problem}" if problem else _landlock_box(landlock.version(), lack)
+
+
+async def warning(policy: SandboxPolicy) -> str:
+    """What to tell before commands run that nobody is asked about: that the box is not the one wished for."""
+    if policy.mode is SandboxMode.OFF:
+        return ""
+    box = await find(policy)
+    if isinstance(box, str):
+        return f"Commands run without a sandbox: {box}." if policy.mode is SandboxMode.AUTO else ""
+    return f"Commands run in the {box} ({box.lack})." if box.lack else ""
+
+
+async def described(policy: SandboxPolicy) -> str:
+    """The mode and what comes of it on this system."""
+    if policy.mode is SandboxMode.OFF:
+        return policy.mode.value
+    box = await find(policy)
+    without = "commands are refused" if policy.mode is SandboxMode.REQUIRED else "commands run without one"
+    return f"{policy.mode.value}; {f'{without}: {box}' if isinstance(box, str) else f'in a {box}'}"
+
+
+def _landlock_box(version: int, lack: str) -> Box:
+    if seccomp.without_sockets():
+        network = "no network and no sockets"
+    elif version < landlock.CAN_TCP:
+        network = "the network is open"
+    else:
+        network = "no TCP, but UDP and unix sockets are open"
+    if version < landlock.CAN_SCOPE:
+        network += ", and it can send signals to other processes"
+    return Box(name="Landlock", network=network, temp="$TMPDIR", lack=lack)
+
+
+def _unfit(policy: SandboxPolicy, version: int) -> str:
+    """Why Landlock cannot be the sandbox for this; empty if it can."""
+    if version == 0:
+        return "the system has no Landlock either"
+    if version < landlock.CAN_TRUNCATE:
+        return f"the system's Landlock (version {version}) is too old to stop files being emptied: it takes Linux 6.2"
+    if policy.mode is SandboxMode.REQUIRED and not seccomp.without_sockets():
+        machine = os.uname().machine
+        return f"Landlock cannot block all sockets, and this system ({machine}) has no filter for them"
+    for path in policy.hidden:
+        real = Path(os.path.realpath(path))
+        if any(real.is_relative_to(os.path.realpath(place)) for place in (policy.workspace, policy.temp)):
+            return f"Landlock cannot protect {path}, which is in the workspace"
+    return ""
+
+
+_NAMESPACES = ("--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent")
+# Others have no capabilities to begin with.
+_POWERS = ("--cap-drop", "ALL", *(word for name in KEPT_BY_ROOT for word in ("--cap-add", f"CAP_{name}")))
+# Who owns these files may write them without any capability, and so set what the kernel runs outside of the box.
+_KERNEL = tuple(
+    word for name in ("sys", "irq", "bus", "fs", "sysrq-trigger") for word in ("--ro-bind-try", *2 * (f"/proc/{name}",))
+)
+_BASE = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
+
+
+def _walls(policy: SandboxPolicy, denied: DeniedFiles) -> list[str]:
+    workspace, temp = str(policy.workspace), str(policy.temp)
+    # The order counts: a later mount covers an earlier one, and the workspace may lie in /tmp.
+    walls = [*bubblewrap_start(), "--bind", temp, "/tmp", "--bind", workspace, workspace]
+    for name in READ_ONLY_IN_SANDBOX:
+        # What is run by people outside of the box, or says what the agent may do, is not written from inside.
+        real = (policy.workspace / name).resolve()
+        if real.exists() and real.is_relative_to(policy.workspace):
+            walls += ["--ro-bind", str(real), str(real)]
+    for path in map(str, denied.unwritable):
+        walls += ["--ro-bind-try", path, path]
+    return [*walls, *bubblewrap_masks((*policy.hidden, *denied.unreadable))]
+
+
+def bubblewrap_masks(paths: Iterable[Path]) -> list[str]:
+    """What closes these paths: a directory is empty inside, and a file cannot be opened."""
+    masks: list[str] = []
+    for path in paths:
+        if path.is_dir():
+            masks += ["--tmpfs", str(path), "--remount-ro", str(path)]
+        elif path.exists():
+            masks += ["--ro-bind", os.devnull, str(path)]  # mounted so that devices cannot be opened
+    return masks
+
+
+def bubblewrap_start() -> tuple[str, ...]:
+    """Bubblewrap's first words: the file system, read-only, with no network and no process of others."""
+    return (*_NAMESPACES, *_POWERS, *_BASE, *_KERNEL) if os.geteuid() == 0 else (*_NAMESPACES, *_BASE)
+
+
+@cache
+def bubblewrap_lacks(bwrap: str | None) -> str:
+    """What is wrong with the box on this system; empty if it works. Containers often forbid namespaces."""
+    if bwrap is None:
+        return "bubblewrap (`bwrap`) is not installed"
+    try:
+        trial = [bwrap, *bubblewrap_start(), "--", "true"]
+        done = subprocess.run(trial, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap does not start ({error})"
+    if done.returncode:
+        return f"bubblewrap does not work on this system ({done.stderr.strip()[:200] or done.returncode})"
+    return ""

@@ -1,0 +1,191 @@
+"""Fetches a URL from the public web: every redirect is checked, everything is limited.
+
+Owns what may be reached. A host name is resolved here and the connection goes to the checked address, so it does not
+matter if the name resolves differently a moment later. Does not know tools or files.
+"""
+
+import asyncio
+import ssl
+import time
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from socket import SOCK_STREAM, gaierror
+from typing import TYPE_CHECKING
+
+from longboat import __version__
+from longboat.tools.context import ToolError
+from longboat.tools.web.addresses import may_reach, networks
+
+if TYPE_CHECKING:
+    import httpx2
+
+MAX_HOPS = 10
+MAX_ADDRESSES = 4
+TIMEOUT_S = 30.0
+_REDIRECTS = {301, 302, 303, 307, 308}
+
+Permit = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    url: str
+    """Where it was found in the end."""
+    status: int
+    reason: str
+    content_type: str
+    """As the server says, without its parameters."""
+    charset: str | None
+    body: bytes
+    is_whole: bool
+
+
+class Web:
+    """`allowed_networks` are private networks that may be reached, such as `10.1.0.0/16`; `verify` is for custom
+    certificates."""
+
+    def __init__(
+        self,
+        *,
+        allowed_networks: Iterable[str] = (),
+        timeout_s: float = TIMEOUT_S,
+        verify: ssl.SSLContext | None = None,
+    ) -> None:
+        self._allowed = networks(allowed_networks)
+        self._timeout_s = timeout_s
+        self._verify = verify
+
+    async def get(
+        self, url: str, *, limit: int, permit: Permit, accept: str = "*/*", timeout_s: float | None = None
+    ) -> Page:
+        """The page, of at most `limit` bytes. `permit` is asked for the URL, and again for every other host that it
+        leads to. Only the time of the net counts, not that of the people asked."""
+        import httpx2
+
+        here = _checked(url)
+        left_s = timeout_s = timeout_s or self._timeout_s
+        await permit(str(here))
+        try:
+            for _ in range(MAX_HOPS):
+                began = time.monotonic()
+                async with asyncio.timeout(left_s):
+                    found = await self._hop(here, limit, accept)
+                if isinstance(found, Page):
+                    return found
+                left_s -= time.monotonic() - began
+                if _site(found) != _site(here):
+                    await permit(str(found))
+                here = found
+        except TimeoutError:
+            raise ToolError(f"{here} did not answer within {timeout_s:g} s.") from None
+        except (httpx2.HTTPError, zlib.error) as error:
+            raise ToolError(f"{here} could not be fetched: {str(error) or type(error).__name__}.") from None
+        raise ToolError(f"{url} redirects more than {MAX_HOPS} times.")
+
+    async def _hop(self, url: "httpx2.URL", limit: int, accept: str) -> "Page | httpx2.URL":
+        async with self._answer(url, accept) as response:
+            location = response.headers.get("location")
+            if response.status_code in _REDIRECTS and location:
+                return _checked(location, base=url)
+            body, is_whole = await _bounded(response, limit)
+            content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            return Page(
+                url=str(url),
+                status=response.status_code,
+                reason=response.reason_phrase,
+                content_type=content_type,
+                charset=response.charset_encoding,
+                body=body,
+                is_whole=is_whole,
+            )
+
+    @asynccontextmanager
+    async def _answer(self, url: "httpx2.URL", accept: str) -> "AsyncIterator[httpx2.Response]":
+        import httpx2
+
+        addresses = await self._resolve(url)
+        if self._verify is None:
+            self._verify = await asyncio.to_thread(httpx2.create_ssl_context)
+        # No proxy from the environment: it would resolve names in our place.
+        async with httpx2.AsyncClient(trust_env=False, verify=self._verify, timeout=self._timeout_s) as client:
+            for address in addresses:
+                request = _request(client, url, address, accept)
+                try:
+                    response = await client.send(request, stream=True)
+                except (httpx2.ConnectError, httpx2.ConnectTimeout):
+                    if address == addresses[-1]:
+                        raise
+                    continue
+                try:
+                    yield response
+                finally:
+                    await response.aclose()
+                return
+
+    async def _resolve(self, url: "httpx2.URL") -> list[str]:
+        """The addresses of a host that may be reached. Whatever way an address is spelled, this is what it means."""
+        host = url.raw_host.decode("ascii")
+        try:
+            loop = asyncio.get_running_loop()
+            answers = await loop.getaddrinfo(host, url.port or 0, type=SOCK_STREAM)
+        except (gaierror, UnicodeError):
+            raise ToolError(f"The host {host!r} was not found. Check the URL.") from None
+        found = list(dict.fromkeys(str(answer[4][0]) for answer in answers))
+        open_to_us = [address for address in found if may_reach(address, self._allowed)]
+        if not open_to_us:
+            raise ToolError(
+                f"{host} is a private or local address ({', '.join(found)}), which may not be fetched. "
+                "If you need it, tell the user: they can allow its network in the configuration."
+            )
+        return open_to_us[:MAX_ADDRESSES]
+
+
+def _checked(url: str, *, base: "httpx2.URL | None" = None) -> "httpx2.URL":
+    """The URL in its plain form, without fragment."""
+    import httpx2
+
+    try:
+        parsed = httpx2.URL(url) if base is None else base.join(url)
+        parsed.raw_host.decode("ascii")
+        plain = parsed.copy_with(fragment=None)
+    except (httpx2.InvalidURL, UnicodeError, ValueError) as error:
+        raise ToolError(f"{url[:200]!r} is not a URL: {error}.") from None
+    if plain.scheme not in ("http", "https") or not plain.host:
+        raise ToolError(f"{url[:200]!r} is not an http or https URL; only those can be fetched.")
+    if plain.userinfo:
+        raise ToolError("The URL contains a user name or password. Remove it.")
+    return plain
+
+
+def _site(url: "httpx2.URL") -> str:
+    return url.host.removeprefix("www.")
+
+
+def _request(client: "httpx2.AsyncClient", url: "httpx2.URL", address: str, accept: str) -> "httpx2.Request":
+    """To the address that was checked, in the name of the host: its Host header, its certificate."""
+    headers = {
+        "Host": url.netloc.decode("ascii"),
+        "User-Agent": f"longboat/{__version__}",
+        "Accept": accept,
+        "Accept-Encoding": "gzip",
+    }
+    name = {"sni_hostname": url.raw_host.decode("ascii")}
+    return client.build_request("GET", url.copy_with(host=address), headers=headers, extensions=name)
+
+
+async def _bounded(response: "httpx2.Response", limit: int) -> tuple[bytes, bool]:
+    """At most `limit` bytes of the body, and whether that is all. Unpacked here, so that a small answer cannot fill the
+    memory."""
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip", "x-gzip", ""):
+        raise ToolError(f"The server answered in the encoding {encoding!r}, which was not requested.")
+    unpack = zlib.decompressobj(wbits=31) if "gzip" in encoding else None
+    body = bytearray()
+    async with aclosing(response.aiter_raw()) as chunks:
+        async for chunk in chunks:
+            body += unpack.decompress(chunk, limit + 1 - len(body)) if unpack else chunk
+            if len(body) > limit:
+                return bytes(body[:limit]), False
+    return bytes(body), True
