@@ -67,7 +67,7 @@ def test_a_directory_that_the_user_named_is_not_changed_but_refused_if_others_ma
         assert mode_of(shared / "my.sock") == 0o600
         assert mode_of(shared) == 0o755
     shared.chmod(0o1777)
-    with pytest.raises(ListenError, match="Others can write"), open_listeners(settings):
+    with pytest.raises(ListenError, match="Other users can write"), open_listeners(settings):
         pass
 
 

@@ -102,7 +102,7 @@ class Policy:
         known = self._is_known(found, local_port=local[1])
         if not known and path not in PUBLIC_PATHS:
             raise Unauthorized(
-                "TCP connections need a token. Send `Authorization: Bearer …` with the token from the server's "
+                "TCP requests need a token: send `Authorization: Bearer …` with the token from the server's "
                 "discovery file, or open /login?token=… in a browser."
             )
         return known
@@ -112,8 +112,8 @@ class Policy:
         host = Authority.parse(values[0]) if len(values) == 1 else None
         if host is None or not (self._is_listening(host.host, _plain(local_address)) or self._is_allowed(host)):
             raise ForeignHost(
-                f"This server does not accept the Host {', '.join(values)[:200]!r}. "
-                "Add the name to server.allowed_hosts in your longboat.json."
+                f"This server does not accept the Host {', '.join(values)[:200]!r}: "
+                "add the name to server.allowed_hosts in your longboat.json."
             )
         return host
 
@@ -134,8 +134,8 @@ class Policy:
             if (origin == ours and not (by_tls and scheme != "https")) or origin in self._allowed():
                 return
         raise ForeignOrigin(
-            f"Pages of {value[:200]!r} may not call this server. If this is the server itself behind a proxy, let the "
-            "proxy forward the Host, or add the name with its port to server.allowed_hosts in your longboat.json."
+            f"A page of {value[:200]!r} may not call this server. If it is the server's own page behind a proxy, let "
+            "the proxy pass on the Host, or add the name with its port to server.allowed_hosts in your longboat.json."
         )
 
     def is_token(self, given: bytes) -> bool:

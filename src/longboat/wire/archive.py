@@ -6,7 +6,7 @@ from longboat.wire.workshop import TodoItem
 
 FORMAT = "longboat-session"
 FORMAT_VERSION = 1
-"""Increased when a reader of the previous version would misunderstand the document."""
+"""Increased when older readers would misunderstand the document."""
 
 
 class FileContent(Shape, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class FileContent(Shape, frozen=True, kw_only=True):
 
 
 class ExportedChange(Shape, frozen=True, kw_only=True):
-    """A file change made by a run. Null means that the file does not exist."""
+    """A file change by a run. Null means that the file does not exist."""
 
     run_id: str
     path: str
@@ -27,8 +27,8 @@ class ExportedChange(Shape, frozen=True, kw_only=True):
 
 
 class ExportedSubAgent(Shape, frozen=True, kw_only=True):
-    """A sub-agent's session. `parent_id` and `parent_call_id` name the session and the tool call that started it. Its
-    file changes are listed with those of the exported session."""
+    """A sub-agent's session. Its `parent_id` and `parent_call_id` name the session in the document and the call that
+    started it. Its file changes are among the changes of the main session."""
 
     session: Session
     summary_seq: int
@@ -38,7 +38,7 @@ class ExportedSubAgent(Shape, frozen=True, kw_only=True):
 
 
 class SessionExport(Shape, frozen=True, kw_only=True):
-    """The finished part of a session and of its sub-agents. Unfinished and undone turns are left out."""
+    """The finished turns of a session and of its sub-agents. Unfinished and undone turns are left out."""
 
     format: str
     """Always `longboat-session`."""
@@ -47,12 +47,12 @@ class SessionExport(Shape, frozen=True, kw_only=True):
     exported_at: str
     session: Session
     summary_seq: int
-    """The seq of the first message that the model sees; 0: from the beginning."""
+    """The seq of the first message that the model sees; 0 for all messages."""
     messages: tuple[Message, ...]
     runs: tuple[Run, ...]
     todos: tuple[TodoItem, ...] = ()
     changes: tuple[ExportedChange, ...] = ()
     sub_agents: tuple[ExportedSubAgent, ...] = ()
-    """Each after its parent."""
+    """Each one after the one that started it."""
     left_out: tuple[str, ...] = ()
-    """What is missing from the document because it is damaged in the store."""
+    """What is missing because it is damaged in the store."""

@@ -1,4 +1,4 @@
-"""What the agent asks people: permissions and questions. Wire types."""
+"""Shapes of what the agent asks people: permissions and questions."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ class AskState(StrEnum):
     """The state of a permission or a question."""
 
     PENDING = "pending"
-    """Waiting for an answer; the first answer wins."""
+    """Waiting for an answer; the first one wins."""
     ANSWERED = "answered"
     WITHDRAWN = "withdrawn"
     """Its run ended before anyone answered."""
@@ -19,23 +19,23 @@ class AskState(StrEnum):
 class PermissionAnswer(StrEnum):
     ONCE = "once"
     SESSION = "session"
-    """Allow it, and everything in `grant`, for the rest of the session."""
+    """Allow it and everything in `grant`, for the rest of the session."""
     ALWAYS = "always"
-    """Allow it permanently: the rules are written to the project's longboat.json."""
+    """The same permanently: the rules are written to the project's longboat.json."""
     DENY = "deny"
 
 
 class CallAnswer(Shape, frozen=True, kw_only=True):
-    """An answer to a call that needed approval or asked a question."""
+    """A person's answer to a call that asked."""
 
     answer: PermissionAnswer | None = None
-    """Null for a question: the answer is in the call's result."""
+    """Null for a question: its answer is in the call's result."""
     answered_by: str | None = None
     """The client, if it gave its name."""
 
     def told(self, *, mine: bool = False) -> str:
         """For people, such as `denied by ann`. `mine`: the reader gave the answer."""
-        who = "you" if mine else person(self.answered_by or "somebody")
+        who = "you" if mine else person(self.answered_by or "someone")
         if self.answer is None:
             return f"answered by {who}"
         return f"{'denied' if self.answer is PermissionAnswer.DENY else f'allowed ({self.answer})'} by {who}"
@@ -43,15 +43,15 @@ class CallAnswer(Shape, frozen=True, kw_only=True):
 
 class CommandPartKind(StrEnum):
     COMMAND = "command"
-    """One simple command with its words as bash sees them. Wrappers (`timeout 5 …`, `sh -c '…'`) are removed."""
+    """One simple command: its words as bash reads them, without wrappers (`timeout 5 …`, `sh -c '…'`)."""
     REDIRECTION = "redirection"
-    """A file that is read or written by `<` or `>`."""
+    """A file that `<` reads or `>` writes."""
     WHOLE = "whole"
-    """Something about the whole command: a part that cannot be parsed, a variable it sets, where a link leads."""
+    """Concerns the whole command: a part that cannot be parsed, a variable that it sets, where a link leads."""
 
 
 class CommandPart(Shape, frozen=True, kw_only=True):
-    """A part of a shell command, as the rules saw it."""
+    """A part of a shell command, as checked against the rules."""
 
     kind: CommandPartKind
     text: str
@@ -59,16 +59,16 @@ class CommandPart(Shape, frozen=True, kw_only=True):
     why: str = ""
     """Why it needs approval; empty if it does not."""
     rule: str = ""
-    """The rule that allows it; also empty if it only reads and needs none."""
+    """The rule that allows it; also empty if it needs none because it only reads."""
 
     def told(self) -> str:
-        """For people, on one line, with a mark if it needs approval. Untrusted text."""
-        note = self.why or (f"allowed by {self.rule}" if self.rule else "needs no rule")
+        """For people, on one line, with a mark if it needs approval. Contains untrusted text."""
+        note = self.why or (f"allowed by {self.rule}" if self.rule else "needs no approval")
         return " ".join(f"{'?' if self.why else '✓'} {self.text}{': ' if self.text else ''}{note}".split())
 
 
 class Permission(Shape, frozen=True, kw_only=True):
-    """A tool call that needs someone's approval."""
+    """A tool call that waits for approval."""
 
     id: str
     session_id: str
@@ -83,9 +83,9 @@ class Permission(Shape, frozen=True, kw_only=True):
     why: str
     """Why it needs approval."""
     grant: tuple[str, ...]
-    """The rules that the answers session and always would add, for exactly this call. Empty if only once is offered."""
+    """The exact rules that the answers session and always would add. Empty if it can only be allowed once."""
     wide: tuple[str, ...] = ()
-    """A wider form of these rules, for an answer with `wide`."""
+    """Wider rules, for an answer with `wide`."""
     state: AskState = AskState.PENDING
     answer: PermissionAnswer | None = None
     granted: tuple[str, ...] = ()
@@ -100,11 +100,11 @@ class Permission(Shape, frozen=True, kw_only=True):
     parts: tuple[CommandPart, ...] = ()
     """The parts of a shell command, and which of them need approval. Empty for other tools."""
     more_parts: int = 0
-    """The number of parts left out. The parts that need approval are then listed first."""
+    """How many parts were left out. If any, those that need approval come first."""
 
     @property
     def beyond_title(self) -> str:
-        """The part of the detail that the title does not already show."""
+        """The part of the detail that the title does not show already."""
         detail, argument = (self.detail or self.argument).strip(), self.argument.strip()
         if self.title.endswith(detail):
             return ""
@@ -113,7 +113,7 @@ class Permission(Shape, frozen=True, kw_only=True):
         return detail
 
     @property
-    def describe_parts(self) -> tuple[CommandPart, ...]:
+    def shown_parts(self) -> tuple[CommandPart, ...]:
         """The parts, if they say more than `why`."""
         return self.parts if len(self.parts) > 1 else ()
 
@@ -133,7 +133,7 @@ class PermissionNotification(Shape, frozen=True, kw_only=True):
 
 
 class Question(Shape, frozen=True, kw_only=True):
-    """A question from the agent to the attached people. Free text is always allowed besides the choices."""
+    """A question from the agent. Free text is always allowed besides the choices."""
 
     id: str
     session_id: str

@@ -1,4 +1,4 @@
-"""Usage statistics: the answers of `GET …/stats`. Days are UTC days."""
+"""Statistics: the responses of `GET …/stats`. Days are in UTC."""
 
 from longboat.wire.models import Outcome, Usage
 from longboat.wire.shape import Shape
@@ -10,7 +10,7 @@ class OutcomeCount(Shape, frozen=True, kw_only=True):
 
 
 class Latency(Shape, frozen=True, kw_only=True):
-    """Seconds: median, 90th and 99th percentile, and maximum. Null if there is no run."""
+    """Seconds: the median, 90th and 99th percentile, and the maximum. Null if there are no runs."""
 
     p50: float | None
     p90: float | None
@@ -22,11 +22,11 @@ class DayFigures(Shape, frozen=True, kw_only=True):
     """One day with activity."""
 
     day: str
-    """Such as 2026-11-15."""
+    """For example 2026-11-15."""
     usage: Usage
     outcomes: tuple[OutcomeCount, ...]
     whole: Latency | None = None
-    """From accepted to finished, for runs that were accepted on this day and started; null if there is none."""
+    """From accepted to finished, for runs accepted on this day that were started; null if there are none."""
 
 
 class ModelFigures(Shape, frozen=True, kw_only=True):
@@ -70,19 +70,19 @@ class ToolFigures(Shape, frozen=True, kw_only=True):
 
 
 class Stats(Shape, frozen=True, kw_only=True):
-    """Usage since a given day, in one workspace or in all. Imported runs are not counted."""
+    """Usage and activity since a day, in one workspace or in all. Imported runs are not counted."""
 
     since: str
     usage: Usage
-    """Total of all days."""
+    """The total of all days."""
     outcomes: tuple[OutcomeCount, ...]
-    """Total of all finished runs."""
+    """The total of all finished runs."""
     days: tuple[DayFigures, ...]
     """Oldest first."""
     models: tuple[ModelFigures, ...]
-    """Most expensive first, as are the sessions."""
+    """Most expensive first."""
     sessions: tuple[SessionFigures, ...]
-    """At most 50."""
+    """Most expensive first, at most 50."""
     tools: tuple[ToolFigures, ...]
     """Most used first."""
     waiting: Latency

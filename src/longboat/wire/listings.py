@@ -1,4 +1,4 @@
-"""What clients show of a workspace: a directory, matching files, the changes of a session, the available models."""
+"""Shapes of lists: directories, matching files, changes of a session, models."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ class FileKind(StrEnum):
     FILE = "file"
     DIRECTORY = "directory"
     LINK = "link"
-    """A symbolic link, whatever its target."""
+    """A symbolic link, wherever it points."""
     OTHER = "other"
     """A socket, a pipe, a device."""
 
@@ -22,11 +22,11 @@ class FileEntry(Shape, frozen=True, kw_only=True):
     path: str
     kind: FileKind
     size: int | None = None
-    """In bytes, for a file."""
+    """In bytes; only for files."""
 
 
 class FilePage(Shape, frozen=True, kw_only=True):
-    """A directory, sorted by name; without hidden and git-ignored files unless all were requested."""
+    """A directory, sorted by name. Hidden and git-ignored files are left out unless `all` was requested."""
 
     path: str
     items: tuple[FileEntry, ...]
@@ -35,30 +35,31 @@ class FilePage(Shape, frozen=True, kw_only=True):
 
 
 class FoundPage(Shape, frozen=True, kw_only=True):
-    """Files whose path matches, best match first, relative to the workspace."""
+    """Paths of matching files, relative to the workspace, best match first."""
 
     items: tuple[str, ...]
     complete: bool
-    """False if there are more than listed, or if not every file was checked."""
+    """False if there are more, or not every file was searched."""
 
 
 class FileDiff(Shape, frozen=True, kw_only=True):
-    """How the agent's own tools changed a file. If someone else changed it in between, the file has several."""
+    """The changes that the agent's own tools made to a file. It has several entries if someone else changed it in
+    between."""
 
     path: str
     change: Change
     additions: int
     deletions: int
     diff: str
-    """A unified diff that `git apply` accepts; empty for binary files."""
+    """Unified, usable with `git apply`; empty for files that are not text."""
     complete: bool = True
-    """False if the diff was too long and was cut off."""
+    """False if the diff was cut because it is too long."""
 
 
 class DiffPage(Shape, frozen=True, kw_only=True):
     items: tuple[FileDiff, ...]
     complete: bool
-    """False if there are more files than shown."""
+    """False if there are more files."""
 
 
 class ModelInfo(Shape, frozen=True, kw_only=True):
@@ -73,16 +74,16 @@ class ModelInfo(Shape, frozen=True, kw_only=True):
     """In tokens; null if unknown."""
     images: bool = True
     effort: bool = True
-    """Whether it accepts a reasoning effort. Assumed true if unknown."""
+    """Whether it supports a reasoning effort. True if unknown."""
 
 
 class ModelPage(Shape, frozen=True, kw_only=True):
     items: tuple[ModelInfo, ...]
-    """Ready models first."""
+    """The ready ones first."""
     large: str | None
-    """The model for a prompt that names none; null if none; `problem` says why."""
+    """The default model; null if there is none, and `problem` says why."""
     small: str | None
     """The model that writes titles."""
     problem: str | None = None
     advice: str | None = None
-    """Set if `large` is only a fallback because nothing is configured: what it can do, how to get a better one."""
+    """If nothing is configured and `large` is a fallback: what it can do, and how to get a better model."""

@@ -16,15 +16,15 @@ class RunState(StrEnum):
     """The state of a run. There is no "canceling": see `Run.cancel_requested`."""
 
     ACCEPTED = "accepted"
-    """Saved and answered with 202; not yet in its session's queue."""
+    """Durable and answered with 202; not in its session's queue yet."""
     QUEUED = "queued"
     """Waiting behind the active run."""
     ACTIVE = "active"
-    """Its turn is in progress."""
+    """Its turn is running."""
     FOLDED = "folded"
-    """Added to another run's turn; ends with it."""
+    """Merged into another run's turn; ends with it."""
     FINISHED = "finished"
-    """Ended: `outcome` says how, and its terminal event is in the log."""
+    """Ended: `outcome` says how, and its one terminal event is in the log."""
 
 
 class Outcome(StrEnum):
@@ -41,12 +41,12 @@ class Outcome(StrEnum):
 
 
 class Delivery(StrEnum):
-    """What happens to a prompt sent to a busy session."""
+    """What happens to a prompt if its session is busy."""
 
     STEER = "steer"
-    """Folded into the running turn at its next step."""
+    """Merged into the running turn at its next step."""
     QUEUE = "queue"
-    """Runs as its own turn after the earlier ones."""
+    """Runs as a separate turn after the earlier ones."""
 
 
 class Role(StrEnum):
@@ -56,7 +56,7 @@ class Role(StrEnum):
 
 
 class FinishReason(StrEnum):
-    """Why a turn's last message is complete; a message that continues with tool calls has no finish part.
+    """Why a turn's last message ended; a message that continues with tool calls has no finish part.
 
     `max_tokens` and `content_filter` have the outcome end_turn.
     """
@@ -76,14 +76,14 @@ class TextPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="text"):
 class ReasoningPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="reasoning"):
     text: str
     signature: str | None = None
-    """Data that the provider needs back with it, if any."""
+    """A value that the provider needs back with it, if any."""
 
 
 class ToolCallPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_call"):
     id: str
     name: str
     input: str
-    """The arguments as the model wrote them: JSON text, complete when `finished`."""
+    """The arguments as the model wrote them: JSON text, complete once `finished`."""
     finished: bool = False
 
 
@@ -97,13 +97,13 @@ class Image(Shape, frozen=True, kw_only=True):
 class ToolResultPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
     tool_call_id: str
     name: str = ""
-    """The tool's name: while the tool runs, a snapshot has this message but not the finished one with the call."""
+    """The tool. While it runs, a snapshot has this message but not the finished one with the call."""
     content: str
     """What the model reads; while the tool runs, its output so far."""
     is_error: bool = False
     finished: bool = True
     images: tuple[Image, ...] = ()
-    """Images that the model also sees, at most 5 MB each."""
+    """Images that the model sees too: at most 5 MB each."""
     answers: tuple[CallAnswer, ...] = ()
     """Who allowed or denied the call, or answered its question, in order. The model does not see it."""
 
@@ -135,13 +135,13 @@ class Message(Shape, frozen=True, kw_only=True):
     model: str | None = None
     provider: str | None = None
     summary: bool = False
-    """Replaces everything before it for the model: a summary, not an answer."""
+    """Not an answer but a summary of everything before it, from which the model continues."""
     created_at: str
     finished_at: str | None = None
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file sent with a prompt: `text`, or `data` in base64."""
+    """A file attached to a prompt: `text`, or `data` in base64."""
 
     name: str
     media_type: str
@@ -166,7 +166,7 @@ class Session(Shape, frozen=True, kw_only=True):
     id: str
     workspace_id: str
     parent_id: str | None = None
-    """For a sub-agent's session: the parent session and the tool call that started it."""
+    """For a sub-agent: the session that started it, and the tool call there."""
     parent_call_id: str | None = None
     title: str
     created_at: str
@@ -174,7 +174,7 @@ class Session(Shape, frozen=True, kw_only=True):
     busy: bool = False
     usage: Usage = Usage()
     context_tokens: int = 0
-    """Tokens of the context window used by the newest request and its answer, as the provider counted them."""
+    """How much of the model's context window the newest request and its answer used, as counted by the provider."""
 
 
 class Run(Shape, frozen=True, kw_only=True):
@@ -186,7 +186,7 @@ class Run(Shape, frozen=True, kw_only=True):
     delivery: Delivery
     prompt: str
     position: int | None = None
-    """How many unfinished runs of the session come first; 0 is the active run; null once folded or finished."""
+    """The number of unfinished runs before it in the session; 0 is the active one; null once folded or finished."""
     cancel_requested: bool = False
     canceled_by: str | None = None
     """The client that canceled it, if it gave its name."""
@@ -197,7 +197,7 @@ class Run(Shape, frozen=True, kw_only=True):
     finished_at: str | None = None
     client_id: str | None = None
     parent_run_id: str | None = None
-    """For a sub-agent's run: the run that started it, and that run's session."""
+    """For a sub-agent: the run that started it, and that run's session."""
     parent_session_id: str | None = None
 
 
@@ -215,7 +215,7 @@ class RunComplete(Shape, frozen=True, kw_only=True):
 
 
 class MessageDelta(Shape, frozen=True, kw_only=True):
-    """Text added to a part. `offset` counts characters, so that gaps and repeats can be detected."""
+    """Text that was added to a part. `offset` counts characters, which reveals gaps and repeats."""
 
     message_id: str
     session_id: str
@@ -227,15 +227,15 @@ class MessageDelta(Shape, frozen=True, kw_only=True):
 
 class AgentEventType(StrEnum):
     AGENT_FINISHED = "agent_finished"
-    """A turn has ended; the terminal events say how."""
+    """A turn ended; the terminal events say how."""
     ERROR = "error"
-    """A notice for people; waiting clients need only the terminal event."""
+    """An error message for people; waiting clients need only the terminal event."""
     NOTICE = "notice"
     """A problem that does not stop the run: a skill that cannot be read, a hook that fails."""
     RETRYING = "retrying"
     """A model request failed and is being retried."""
     SUMMARIZING = "summarizing"
-    """The conversation is being summarized: the context window is nearly full, or someone asked for it."""
+    """The context window is nearly full and the run continues after a summary; or someone asked for one."""
     LOADING = "loading"
     """The local model is being downloaded or loaded."""
 
@@ -277,13 +277,13 @@ class Snapshot(Shape, frozen=True, kw_only=True):
 
 
 class Resync(Shape, frozen=True, kw_only=True):
-    """The client's cursor is not in the log; a snapshot follows."""
+    """The client's cursor is not in the log: a snapshot follows."""
 
     reason: str
 
 
 class Accepted(Shape, frozen=True, kw_only=True):
-    """The answer to an accepted prompt."""
+    """The response to an accepted prompt."""
 
     run_id: str
     seq: int
@@ -297,9 +297,9 @@ class AgentInfo(Shape, frozen=True, kw_only=True):
     ready: bool
     busy: bool
     problem: str | None = None
-    """What to do before prompts can be answered, if `ready` is false."""
+    """If `ready` is false: what to do before a prompt can be answered."""
     advice: str | None = None
-    """Set if this model is only a fallback because nothing is configured: what it can do, how to get a better one."""
+    """If nothing is configured and this model is a fallback: what it can do, and how to get a better model."""
 
 
 class SessionStatus(Shape, frozen=True, kw_only=True):
@@ -317,7 +317,7 @@ class Canceled(Shape, frozen=True, kw_only=True):
 
 class Health(Shape, frozen=True, kw_only=True):
     status: str
-    """`ok`, `degraded` (the store fails, is missing or damaged; see `detail`) or `leaving`."""
+    """`ok`, `degraded` (the store fails, is missing or is damaged; `detail` says which) or `leaving`."""
     detail: str = ""
 
 
@@ -327,7 +327,7 @@ class Version(Shape, frozen=True, kw_only=True):
 
 
 class WebDoor(Shape, frozen=True, kw_only=True):
-    """Where a browser on the server's machine reaches it."""
+    """The address for a browser on the server's machine."""
 
     url: str
 
@@ -358,4 +358,4 @@ class RunPage(Shape, frozen=True, kw_only=True):
 
 
 PROTOCOL = 1
-"""Increased when a client of the previous version could no longer talk to this server."""
+"""Increased when older clients could no longer talk to this server."""

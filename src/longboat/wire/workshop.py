@@ -1,4 +1,4 @@
-"""Wire types of a session and its workspace besides messages: the plan, changed files, jobs, servers, skills."""
+"""Shapes of what a session and its workspace have besides messages: plan, changed files, jobs, servers, skills."""
 
 from enum import StrEnum
 
@@ -40,7 +40,7 @@ class TodoItem(Shape, frozen=True, kw_only=True):
 
 
 class Todos(Shape, frozen=True, kw_only=True):
-    """The complete plan of a session."""
+    """The whole plan of a session."""
 
     session_id: str
     items: tuple[TodoItem, ...]
@@ -57,31 +57,31 @@ class FileChange(Shape, frozen=True, kw_only=True):
 
 
 class ConfigChanged(Shape, frozen=True, kw_only=True):
-    """The configuration of a workspace changed: the model that answers from now on."""
+    """The configuration of a workspace changed: the models used from now on."""
 
     large: str | None
-    """The model for a prompt that names none, as provider/model; null if none; `problem` says why."""
+    """The default model, as provider/model; null if there is none, and `problem` says why."""
     small: str | None
     """The model that writes titles."""
     ready: bool
     problem: str | None = None
-    """What to do before prompts can be answered, if `ready` is false; also names a file that cannot be read."""
+    """If `ready` is false: what to do before a prompt can be answered, also if a file cannot be read."""
 
 
 class JobState(StrEnum):
-    """The state of a background job."""
+    """The state of a background command."""
 
     RUNNING = "running"
     FINISHED = "finished"
     """It ended on its own."""
     KILLED = "killed"
-    """Someone ended it, or its workspace closed."""
+    """Someone stopped it, or its workspace closed."""
     TIMED_OUT = "timed_out"
-    """Its own time limit ended it."""
+    """It reached its time limit."""
 
 
 class Job(Shape, frozen=True, kw_only=True):
-    """A background job of a workspace."""
+    """A background command of a workspace."""
 
     id: str
     command: str
@@ -90,7 +90,7 @@ class Job(Shape, frozen=True, kw_only=True):
     seconds: float
     """How long it ran, or has been running."""
     killed_by: str | None = None
-    """Who ended it: a client, or `agent`."""
+    """Who stopped it: a client, or `agent`."""
 
 
 class JobOutput(Shape, frozen=True, kw_only=True):
@@ -99,10 +99,10 @@ class JobOutput(Shape, frozen=True, kw_only=True):
     job: Job
     text: str
     start: int
-    """The position of the text's first character in the whole output. Larger than requested if the output in between is
-    no longer in memory."""
+    """The position of the text's first character in the whole output. Greater than requested if the part in between
+    is no longer in memory."""
     next: int
-    """Pass this as `after` to continue."""
+    """Pass this as `after` to read on."""
 
 
 class JobPage(Shape, frozen=True, kw_only=True):
@@ -131,19 +131,19 @@ class CommandArgument(Shape, frozen=True, kw_only=True):
 
 
 class CommandInfo(Shape, frozen=True, kw_only=True):
-    """A prompt from a file or an MCP server: `/name arguments` in a prompt stands for it."""
+    """A stored prompt, from a file or an MCP server: run it with `/name arguments`."""
 
     name: str
     description: str
     argument_hint: str
     server: str | None = None
-    """The MCP server it comes from; null for a file."""
+    """The MCP server that has it; null for a file."""
     arguments: tuple[CommandArgument, ...] = ()
-    """The arguments that the MCP server accepts, in order: words, or `name=value`."""
+    """The arguments of an MCP prompt, in order: given as words or as `name=value`."""
 
 
 class SkillPage(Shape, frozen=True, kw_only=True):
-    """The skills, commands and sub-agents from the project's files, and problems with them."""
+    """The skills, commands and sub-agents of the project, and the problems found in their files."""
 
     items: tuple[SkillInfo, ...]
     commands: tuple[CommandInfo, ...] = ()
@@ -153,11 +153,11 @@ class SkillPage(Shape, frozen=True, kw_only=True):
 
 class FileFate(StrEnum):
     RESTORED = "restored"
-    """The file has its other content again."""
+    """Its other content was restored."""
     RECREATED = "recreated"
-    """The file did not exist and was restored."""
+    """It was missing and was created again."""
     REMOVED = "removed"
-    """The file existed and was removed."""
+    """It existed and was removed."""
 
 
 class UndoneFile(Shape, frozen=True, kw_only=True):
@@ -166,7 +166,7 @@ class UndoneFile(Shape, frozen=True, kw_only=True):
 
 
 class Undone(Shape, frozen=True, kw_only=True):
-    """What undo or redo did: the run, and the restored files."""
+    """The result of undo or redo: the run and the restored files."""
 
     run_id: str
     files: tuple[str, ...]
@@ -176,7 +176,7 @@ class Undone(Shape, frozen=True, kw_only=True):
 
 class RenderedItem(Shape, frozen=True, kw_only=True):
     html: str
-    """Safe: no scripts, no styles, no external resources, links only to http, https and mailto."""
+    """Safe: no scripts, no styles, no external content; links only to http, https and mailto."""
 
 
 class Rendered(Shape, frozen=True, kw_only=True):

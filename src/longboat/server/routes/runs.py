@@ -13,7 +13,7 @@ from longboat.wire.requests import EditRun
 ONE = W + "/runs/{run_id:str}"
 
 State = Annotated[RunState | None, QueryParameter(name="state", description="Only runs in this state.")]
-Wait = Annotated[float, QueryParameter(ge=0, le=60, description="Maximum seconds to wait until the run is finished.")]
+Wait = Annotated[float, QueryParameter(ge=0, le=60, description="Seconds to wait for the run to finish.")]
 
 
 @get(W + "/runs")
@@ -37,7 +37,7 @@ async def get_run(request: HttpRequest, run_id: FromPath[str], wait: Wait = 0.0)
 
 @post(ONE + "/cancel", status_code=200)
 async def cancel_run(request: HttpRequest, run_id: FromPath[str], client_id: ClientId = None) -> Run:
-    """Cancel one run, whatever its state. A finished run does not change. With client_id, others see who did it."""
+    """Cancel one run in any state. Does nothing if it is finished. With client_id, others see who canceled it."""
     return await (await workspace_of(request)).cancel_run(run_id, name_of(client_id))
 
 

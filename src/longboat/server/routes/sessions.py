@@ -14,7 +14,7 @@ from longboat.wire.workshop import Todos, Undone
 ONE = W + "/sessions/{session_id:str}"
 
 
-Search = Annotated[str, QueryParameter(name="q", max_length=200, description="Words in the title, in order.")]
+Search = Annotated[str, QueryParameter(name="q", max_length=200, description="Words of the title, in order.")]
 Top = Annotated[bool, QueryParameter(description="Leave out the sessions of sub-agents.")]
 Before = Annotated[
     str | None,
@@ -35,8 +35,8 @@ async def list_sessions(
 
 @post(W + "/sessions", opt=takes(CreateSession, also=(200, 409), optional=True))
 async def create_session(request: HttpRequest) -> Response[Session]:
-    """Create a session. No body means no title. With your own `session_id` it is safe to repeat: 201 if the session is
-    new, 200 with its current state if it already exists, whatever its title is now."""
+    """Create a session. Without a body it has no title. With your own `session_id` it is safe to repeat: 201 if the
+    session is new, 200 with its current state if it already exists."""
     wanted = await read_body(request, CreateSession)
     session, new = await (await workspace_of(request)).open_session(wanted)
     return Response(session, status_code=201 if new else 200)
@@ -69,7 +69,7 @@ async def list_messages(
     after: After = None,
     before: Before = None,
 ) -> MessagePage:
-    """The transcript, oldest first. With `before` it is paged from its end, each page oldest first."""
+    """The transcript, oldest first. With `before` it is paged from the end, each page oldest first."""
     return await (await workspace_of(request)).messages(session_id, limit=limit, after=after, before=before)
 
 
@@ -81,7 +81,7 @@ async def get_todos(request: HttpRequest, session_id: FromPath[str]) -> Todos:
 
 @post(ONE + "/shell", status_code=202, opt=takes(RunShell))
 async def run_shell(request: HttpRequest, session_id: FromPath[str]) -> Response[Accepted]:
-    """Run a shell command in the workspace as a person. This is a run like any other; its call and output are added to
+    """Run a shell command in the workspace as a person. This is a run like any other: the call and its output are in
     the transcript, and the model reads them with the next prompt. It cannot be edited."""
     wanted = await read_body(request, RunShell)
     workspace = await workspace_of(request)
@@ -96,7 +96,7 @@ async def undo_turn(request: HttpRequest, session_id: FromPath[str]) -> Undone:
 
 @post(ONE + "/redo", status_code=202)
 async def redo_turn(request: HttpRequest, session_id: FromPath[str]) -> Undone:
-    """Redo what was undone last, unless a prompt was sent since."""
+    """Redo what was undone last, unless there has been a prompt since."""
     return await (await workspace_of(request)).redo_turn(session_id)
 
 
