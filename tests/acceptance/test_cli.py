@@ -168,7 +168,7 @@ def test_an_answer_that_is_cut_off_is_said_to_be_so_also_in_a_pipe(home: Home, c
     home.endpoint.script("long", [Say("so far"), Stop(StopReason.MAX_TOKENS)])
     done = home.longboat("run", "--run-id", "long", "[[long]]", cwd=cwd)
     assert (done.code, done.out) == (0, "so far\n")
-    assert "The answer is cut off" in done.err
+    assert "The answer was cut off" in done.err
 
 
 def test_a_mistake_in_the_configuration_is_told_as_such(home: Home, cwd: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_mistake_in_the_configuration_is_told_as_such(home: Home, cwd: Path) -
     done = home.longboat("run", "hi", cwd=cwd)
     assert done.code == 1
     assert "unknown key" in done.err
-    assert "could not go on" not in done.err
+    assert "could not continue" not in done.err
 
 
 def test_going_on_where_nothing_began_begins_and_says_so(home: Home, cwd: Path) -> None:

@@ -209,7 +209,7 @@ def test_a2_when_somebody_else_is_first_the_prompt_goes_and_says_who(home: Home,
     assert "Done." in terminal.seen
     late = home.longboat("permissions", "answer", ask["id"], "deny", cwd=cwd, LOGNAME="carl")
     assert late.code == 1
-    assert "bob was faster: the answer was once." in late.err
+    assert "bob answered first: the answer was once." in late.err
 
 
 def test_a2_questions_take_numbers_several_and_free_words(home: Home, cwd: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_second_serve_is_refused_and_told_how_to_attach(home: Home, cwd: Path)
     home.serve()
     second = home.longboat("serve", cwd=cwd)
     assert second.code == 1
-    assert "already listens" in second.err
+    assert "already listening" in second.err
     assert "longboat run" in second.err
     assert "Traceback" not in second.err
 

@@ -92,7 +92,7 @@ def test_a1_a_plan_that_was_not_taken_does_not_look_like_one_that_was(home: Home
     assert "● todos failed" in terminal.lines
     assert "of 1 done" not in terminal.seen
     result = listed(home, cwd, "session", "show", listed(home, cwd, "session", "list")[0]["id"])[2]["parts"][0]
-    assert result["content"].endswith("It is one of: completed, in_progress, pending.")
+    assert result["content"].endswith("Expected one of: completed, in_progress, pending.")
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
@@ -110,9 +110,7 @@ def test_a2_a_call_that_waited_for_an_answer_when_the_server_stopped_was_not_run
             assert home.longboat("stop", "--force", cwd=here).code == 0
         (session,) = listed(home, here, "session", "list")
         shown = home.longboat("session", "show", session["id"], cwd=here).out
-        assert (
-            shown.count("[failed: This call was not run: the server stopped while somebody was still being asked") == 2
-        )
+        assert shown.count("[failed: This call was not run: the server stopped before anyone approved it") == 2
         finished(process)
 
 
@@ -190,7 +188,7 @@ def test_a1_the_agent_can_tell_what_it_runs_on_and_no_secret(home: Home, cwd: Pa
         f"Run: {run['run_id']}",
         "Model: mine/m",
         f"Configuration files: {home.path}/config/longboat/longboat.json, {cwd}/longboat.json",
-        "Permissions: this run may do all that no rule denies",
+        "Permissions: anything that no rule denies is allowed",
         "Allow rules: bash(make *)",
         "Deny rules: bash(rm *)",
         "Sandbox for bash: off",

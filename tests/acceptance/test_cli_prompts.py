@@ -135,7 +135,7 @@ def test_a_known_run_id_with_another_prompt_is_refused_and_leaves_no_session_beh
     home.longboat("run", "--run-id", "taken", "one", cwd=cwd)
     done = home.longboat("run", "--run-id", "taken", "another", cwd=cwd)
     assert done.code == 1
-    assert "choose another run_id" in done.err
+    assert "Choose another run_id" in done.err
     assert len(listed(home, cwd, "session", "list")) == 1
 
 

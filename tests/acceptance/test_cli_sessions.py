@@ -41,7 +41,7 @@ def test_a_session_goes_out_as_a_file_and_comes_in_again_elsewhere(home: Home, c
     file.write_text(export[:100])
     refused = home.longboat("session", "import", str(file), cwd=elsewhere)
     assert (refused.code, refused.out) == (1, "")
-    assert "no whole export" in refused.err
+    assert "not a complete export" in refused.err
 
 
 def test_a_session_larger_than_any_prompt_may_be_comes_in_again(home: Home, cwd: Path) -> None:

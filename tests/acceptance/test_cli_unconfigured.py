@@ -14,7 +14,7 @@ from longboat.models import weights
 
 pytestmark = pytest.mark.acceptance
 
-SAID = "No provider is configured: the small local model answers, which talks but is no coder."
+SAID = "No provider is configured. Using the small local model. It can chat but cannot code."
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +56,13 @@ def test_a6_run_says_once_on_stderr_that_nothing_is_configured_and_what_to_do(ho
     shown = home.longboat("run", "--format", "json", "hi", cwd=cwd)
     assert SAID in shown.err
     assert all(event["type"] for event in shown.events), "its output is events and nothing else"
-    assert "no coder" not in shown.out
+    assert "cannot code" not in shown.out
 
 
 def test_a6_whoever_chose_the_local_model_is_not_told(home: Home, cwd: Path) -> None:
-    assert "no coder" not in home.longboat("run", "-m", "local/smollm2-135m", "hi", cwd=cwd).err
+    assert "cannot code" not in home.longboat("run", "-m", "local/smollm2-135m", "hi", cwd=cwd).err
     (cwd / "longboat.json").write_text('{"models": {"large": "local/smollm2-135m"}}')
-    assert "no coder" not in home.longboat("run", "hi", cwd=cwd).err
+    assert "cannot code" not in home.longboat("run", "hi", cwd=cwd).err
     for command in ("models", "doctor"):
         assert "No provider is configured" not in home.longboat(command, cwd=cwd).out
 
@@ -79,6 +79,6 @@ def test_a6_models_and_doctor_say_it(home: Home, cwd: Path) -> None:
 def test_a6_where_providers_are_there_but_none_is_ready_that_is_said_instead(home: Home, cwd: Path) -> None:
     (cwd / "longboat.json").write_text('{"providers": {"groq": {"type": "groq"}}}')
     done = home.longboat("run", "hi", cwd=cwd)
-    (told,) = [line for line in done.err.splitlines() if "local model answers" in line]
-    assert told.startswith("No provider in longboat.json is ready: ")
+    (told,) = [line for line in done.err.splitlines() if "small local model" in line]
+    assert told.startswith("No provider in longboat.json is ready. ")
     assert "groq of longboat.json is passed over: Set GROQ_API_KEY." in home.longboat("models", cwd=cwd).out

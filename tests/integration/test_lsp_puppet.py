@@ -191,7 +191,7 @@ class TestAServerThatDies:
         asking = ask(stage)
         await puppet.expect("textDocument/definition")
         puppet.die()
-        with pytest.raises(ToolError, match=r"puppet ended before it answered \(signal 9\)\. Try again\."):
+        with pytest.raises(ToolError, match=r"puppet exited before it answered \(signal 9\)\. Try again\."):
             await asking
         await ready(stage)
         started = [ServerState.STARTING, ServerState.READY]
@@ -205,7 +205,7 @@ class TestAServerThatDies:
                 await stage.wait_state(ServerState.CRASHED, ServerState.FAILED)
             assert stage.states.count(ServerState.STARTING) == 3
             assert stage.states[-1] is ServerState.FAILED
-            with pytest.raises(ToolError, match=r"puppet does not work \(signal 9\)\. It is not tried again for now"):
+            with pytest.raises(ToolError, match=r"puppet does not work \(signal 9\)\. It will not be retried for now"):
                 await ask(stage)
             assert await stage.servers.diagnostics_after(project / "a.pup", "x\n") == ""
             assert not stage.has_entrance
@@ -247,7 +247,7 @@ class TestAServerThatDies:
 
     async def test_a_command_that_is_not_there_fails_at_once(self, project: Path) -> None:
         async with open_stage(project, command="no-such-server", args=[]) as stage:
-            with pytest.raises(ToolError, match="the command 'no-such-server' is not there or cannot be run"):
+            with pytest.raises(ToolError, match="the command 'no-such-server' does not exist or cannot be run"):
                 await ask(stage)
             assert stage.states == [ServerState.STARTING, ServerState.FAILED]
 
@@ -288,7 +288,7 @@ class TestAServerThatHangs:
             for _ in range(2):
                 with pytest.raises(ToolError, match="no answer"):
                     await ask(stage)
-            assert (await stage.wait_state(ServerState.CRASHED)).detail == "it left 3 questions unanswered"
+            assert (await stage.wait_state(ServerState.CRASHED)).detail == "it left 3 requests unanswered"
 
     async def test_a_greeting_without_an_answer_ends_it(self, project: Path) -> None:
         async with open_stage(project, replace(QUICK, start_s=0.5)) as stage:
@@ -339,10 +339,10 @@ class TestAServerThatTalksNonsense:
     @pytest.mark.parametrize(
         ("nonsense", "why"),
         [
-            (b"garbage\n" * 10_000, "it writes something else than messages to its standard output"),
+            (b"garbage\n" * 10_000, "it writes something other than messages to its standard output"),
             (b"Content-Length: 99999999999\r\n\r\n", "it announced a message of 99,999,999,999 bytes"),
-            (b"Content-Length: 3\r\n\r\n}{}", "it sent a message that is no JSON-RPC"),
-            (b"Content-Length: 2\r\n\r\n[]", "it sent a message that is no JSON-RPC"),
+            (b"Content-Length: 3\r\n\r\n}{}", "it sent a message that is not JSON-RPC"),
+            (b"Content-Length: 2\r\n\r\n[]", "it sent a message that is not JSON-RPC"),
         ],
     )
     async def test_it_is_ended_and_the_call_is_told(self, stage: Stage, nonsense: bytes, why: str) -> None:
@@ -351,7 +351,7 @@ class TestAServerThatTalksNonsense:
         await puppet.greet(**CAPABLE)
         await puppet.expect("textDocument/definition")
         puppet.write(nonsense)
-        with pytest.raises(ToolError, match=f"puppet ended before it answered \\({why}"):
+        with pytest.raises(ToolError, match=f"puppet exited before it answered \\({why}"):
             await asking
         assert stage.changes[-1].detail.startswith(why)
 
@@ -360,7 +360,7 @@ class TestAServerThatTalksNonsense:
         puppet = await stage.entrance()
         await puppet.greet(**CAPABLE)
         puppet.answer(await puppet.expect("textDocument/definition"), {"uri": 7})
-        with pytest.raises(ToolError, match="its answer to textDocument/definition makes no sense"):
+        with pytest.raises(ToolError, match="its answer to textDocument/definition is invalid"):
             await asking
         assert stage.states[-1] is ServerState.READY
 

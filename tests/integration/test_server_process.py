@@ -243,7 +243,7 @@ async def test_a_second_server_on_the_same_socket_is_refused_with_how_to_attach(
         second = await _launch(tmp_path, 1)
         _, told = await second.communicate()
         assert second.returncode == 1
-        assert told.decode().startswith("longboat: A server already listens on ")
+        assert told.decode().startswith("longboat: A server is already listening on ")
         assert "Traceback" not in told.decode()
         async with child.client() as client:
             assert (await client.get("/v1/health")).status_code == 200

@@ -74,12 +74,12 @@ TERMINAL = "entry_id = (SELECT min(entry_id) FROM events WHERE run_seq IS NOT NU
         ),
         ("UPDATE events SET frames = x'00' WHERE entry_id = 3", "log", "are damaged"),
         ("DELETE FROM events WHERE entry_id = 4", "log", "numbers are missing or used twice"),
-        ("UPDATE events SET epoch = 99 WHERE entry_id = 2", "log", "of an older start"),
+        ("UPDATE events SET epoch = 99 WHERE entry_id = 2", "log", "from an earlier server start"),
         (
             "INSERT INTO questions (question_id, workspace_id, session_id, run_id, state, body)"
             " SELECT 'q', workspace_id, session_id, 'r1', 'pending', '{}' FROM sessions",
             "ask",
-            "q of session .* still waits, though its run is over",
+            "q of session .* is still waiting, but its run has ended",
         ),
     ],
 )

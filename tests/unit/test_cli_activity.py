@@ -82,10 +82,10 @@ def test_a_long_diff_is_cut(seen: Any) -> None:
 
 
 def test_an_error_is_told_below_the_line(seen: Any) -> None:
-    failed = over("c", "a.py has changed since it was read: view it again.\nmore", is_error=True)
+    failed = over("c", "a.py has changed since it was read. View it again.\nmore", is_error=True)
     assert seen(calls(call("c", "edit", path="a.py")), results(running("c")), results(failed)) == [
         "● edit a.py",
-        "  └ a.py has changed since it was read: view it again.",
+        "  └ a.py has changed since it was read. View it again.",
     ]
 
 
@@ -175,4 +175,4 @@ def test_a_line_is_cut_by_columns_and_not_by_characters(seen: Any, monkeypatch: 
 
 def test_a_plan_that_was_refused_does_not_tell_of_itself(seen: Any) -> None:
     plan = calls(call("c", "todos", items=[{"text": "a", "state": "done"}]))
-    assert seen(plan, results(over("c", "Bad input for todos.", is_error=True)))[0] == "● todos failed"
+    assert seen(plan, results(over("c", "Invalid input for todos.", is_error=True)))[0] == "● todos failed"

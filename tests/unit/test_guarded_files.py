@@ -236,20 +236,20 @@ def test_the_reason_shown_is_the_riskiest_one_b1() -> None:
     """It said that longboat.json decides what may run here, for an `rm` inside build/."""
     cleaning = command("cd build && npm ci && rm -rf ./* && make")
 
-    assert judged(cleaning) == Ask("No rule allows rm -rf './*'.")
+    assert judged(cleaning) == Ask("Running rm -rf './*' needs your approval.")
     assert judged(command("make; cp a longboat.json; cat /etc/x")) == Ask("/etc/x is outside the workspace.")
     assert judged(command("make; cp a longboat.json")) == Ask(
-        "It may change longboat.json, which decides what may run here."
+        "This could change longboat.json, which controls what is allowed to run."
     )
     assert judged(command("make; rm -rf .")) == Ask(
-        "It may change anything in the workspace, also the files that decide what may run here."
+        "This could change anything in the workspace, including the files that control what is allowed to run."
     )
 
 
 def test_the_parts_of_a_command_say_which_of_them_is_about_a_guarded_file() -> None:
     parts, _ = parts_of(command("make && cp a longboat.json"), rules=Rules(), directory=DIRECTORY)
 
-    assert [part.why for part in parts] == ["no rule allows it", "may change what may run here"]
+    assert [part.why for part in parts] == ["needs approval", "could change what is allowed to run"]
 
 
 @pytest.mark.parametrize("text", ["eval 'rm longboat.json'", "x=longboat.json; rm $x", 'sh -c "$X .git/config"'])

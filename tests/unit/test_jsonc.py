@@ -59,7 +59,7 @@ def test_a_comma_trails_after_a_value_only(text: str) -> None:
 
 @pytest.mark.parametrize("number", ["-" + "1" * 5000, "1" * 5000 + "x", "NaN", "NaN5", "-Infinity"])
 def test_what_is_no_number_here_is_told_with_its_line(number: str) -> None:
-    with pytest.raises(jsonc.JsoncError, match=r"too many digits|not a number") as caught:
+    with pytest.raises(jsonc.JsoncError, match=r"too many digits|not allowed as a number") as caught:
         jsonc.parse(f'{{\n"a": "{number}",\n"b": {number}}}')
     assert caught.value.line == 3
 

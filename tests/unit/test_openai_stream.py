@@ -168,7 +168,7 @@ def test_a_finish_by_tool_calls_without_any_is_the_end_of_the_turn() -> None:
 
 def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longboat.models.openai_stream.MAX_LINE", 100)
-    with pytest.raises(ModelError, match="a line without end"):
+    with pytest.raises(ModelError, match="a line that is too long"):
         read_all(b"data: " + b"x" * 200)
 
 

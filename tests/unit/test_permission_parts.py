@@ -38,7 +38,7 @@ def whole(why: str) -> CommandPart:
             "npm test && curl x.org > /tmp/x; ls",
             (
                 command("npm test", rule="bash(npm test *)"),
-                command("curl x.org", "no rule allows it"),
+                command("curl x.org", "needs approval"),
                 command("ls"),
                 redirection("> /tmp/x", "outside the workspace"),
             ),
@@ -54,7 +54,7 @@ def whole(why: str) -> CommandPart:
         (
             "cat .env > src/a < $Y",
             (
-                command("cat .env", "It names .env, and view(.env) is denied."),
+                command("cat .env", "It names .env, which the deny rule view(.env) may cover."),
                 redirection("> src/a", rule="edit(src/**)"),
                 redirection("< $Y", "only known when it runs"),
             ),
@@ -63,14 +63,14 @@ def whole(why: str) -> CommandPart:
             "PATH=x make 'a b' $C; export PATH=y",
             (
                 command("PATH=x make 'a b' $C", "$C may be outside the workspace."),
-                whole("It sets PATH for what follows."),
+                whole("It sets PATH for the commands that follow."),
             ),
         ),
         ("ls; echo 'a", (command("ls"), whole("This command cannot be checked: a quote is not closed."))),
         (
             "sudo eval x",
             (
-                command("sudo eval x", "no rule allows it"),
+                command("sudo eval x", "needs approval"),
                 whole("This command cannot be checked: “eval” can run anything."),
             ),
         ),
@@ -151,12 +151,12 @@ def test_what_the_title_says_is_not_said_twice(title: str, argument: str, detail
 
 
 def test_parts_are_told_where_there_are_several_each_on_one_line() -> None:
-    made, looks = command("make 'a\nb'", "no rule allows it"), command("ls")
+    made, looks = command("make 'a\nb'", "needs approval"), command("ls")
     of_two = permission(title="", argument="", detail="", parts=(made, looks))
 
     assert permission(title="", argument="", detail="", parts=(made,)).shown_parts == ()
     assert [part.told() for part in of_two.shown_parts] == [
-        "? make 'a b': no rule allows it",
+        "? make 'a b': needs approval",
         "✓ ls: needs no approval",
     ]
     assert command("x", rule="bash(x)").told() == "✓ x: allowed by bash(x)"

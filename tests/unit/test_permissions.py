@@ -166,14 +166,14 @@ def test_a_bare_rule_denies_the_whole_tool() -> None:
 
 
 def test_asking_says_why() -> None:
-    assert bash("make x", NONE) == Ask("No rule allows make x.")
+    assert bash("make x", NONE) == Ask("Running make x needs your approval.")
     assert bash("eval x", NONE) == Ask("This command cannot be checked: “eval” can run anything.")
     assert bash("ls /etc", NONE) == Ask("/etc is outside the workspace.")
     assert bash("PATH=x ls", NONE) == Ask("It sets PATH for ls.")
-    assert bash("echo > a", NONE) == Ask("No rule allows write on a.")
+    assert bash("echo > a", NONE) == Ask("Writing a needs your approval.")
     assert on("view", "/etc/x") == Ask("/etc/x is outside the workspace.")
     assert on("edit", ".git/config", Rules.parse(allow=["edit"])) == Ask(
-        "It may change .git/config, which decides what may run here."
+        "This could change .git/config, which controls what is allowed to run."
     )
 
 
@@ -292,7 +292,7 @@ def test_a_look_at_a_repository_that_may_run_something_is_asked_unless_a_rule_al
     need = Need(tool="bash", action="run", argument="git status", doubt=".git/config sets core.fsmonitor")
 
     assert judge(need, rules=NONE, directory=DIRECTORY) == Ask(
-        "git status may do more than look: .git/config sets core.fsmonitor."
+        "git status may do more than read: .git/config sets core.fsmonitor."
     )
     assert judge(need, rules=Rules.parse(allow=["bash(git status *)"]), directory=DIRECTORY) == Allow()
 
@@ -498,29 +498,29 @@ def test_a_star_in_the_name_of_an_mcp_tool() -> None:
 @pytest.mark.parametrize(
     ("rule", "part"),
     [
-        ("", "it is no tool"),
-        ("Bash(ls)", "it is no tool"),
-        ("bash(ls", "it is no tool"),
-        ("bash ls", "it is no tool"),
-        ("bash()", "it is no tool"),
-        ("*", "it is no tool"),
+        ("", "it is not a tool name"),
+        ("Bash(ls)", "it is not a tool name"),
+        ("bash(ls", "it is not a tool name"),
+        ("bash ls", "it is not a tool name"),
+        ("bash()", "it is not a tool name"),
+        ("*", "it is not a tool name"),
         ("bash( )", "the pattern is empty"),
-        ("mcp__x__*(y)", "a name with * takes no pattern"),
-        ("bash(ls; rm)", "';' has no place"),
-        ("bash(ls | cat)", "'|' has no place"),
-        ("bash(ls\nrm)", "has no place"),
-        ("bash(ls > x)", "'>' has no place"),
-        ("bash(ls $(x))", "'$' has no place"),
-        ('bash(ls "$x")', "has no place"),
-        ("bash(ls 'x)", "has no place"),
+        ("mcp__x__*(y)", "a tool name with * cannot have a pattern"),
+        ("bash(ls; rm)", "';' is not allowed in"),
+        ("bash(ls | cat)", "'|' is not allowed in"),
+        ("bash(ls\nrm)", "is not allowed in"),
+        ("bash(ls > x)", "'>' is not allowed in"),
+        ("bash(ls $(x))", "'$' is not allowed in"),
+        ('bash(ls "$x")', "is not allowed in"),
+        ("bash(ls 'x)", "is not allowed in"),
         ("bash(rm:*)", "write a space and *"),
-        ("bash(A=1)", "it names no command"),
+        ("bash(A=1)", "it does not name a command"),
         ("edit(~/x)", "write the absolute path"),
-        ("edit(../x)", "“..” has no place"),
-        ("fetch(docs.python.org)", "it is no URL"),
-        ("fetch(ftp://x.org/)", "it is no URL"),
-        ("fetch(https://x.org*)", "needs a / behind it"),
-        (7, "it is no tool"),
+        ("edit(../x)", "“..” is not allowed"),
+        ("fetch(docs.python.org)", "it is not a URL"),
+        ("fetch(ftp://x.org/)", "it is not a URL"),
+        ("fetch(https://x.org*)", "needs a / after it"),
+        (7, "it is not a tool name"),
     ],
 )
 def test_a_malformed_rule_is_refused_with_what_is_wrong(rule: str, part: str) -> None:

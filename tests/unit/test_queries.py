@@ -77,7 +77,7 @@ def test_migrating_twice_changes_nothing(schema: sqlite3.Connection) -> None:
 def test_a_store_of_a_newer_version_is_refused_and_left_alone() -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute("PRAGMA user_version = 999")
-    with pytest.raises(DataDirError, match=r"newer Longboat .schema 999; this one knows") as refused:
+    with pytest.raises(DataDirError, match=r"newer Longboat .schema 999; this version supports") as refused:
         migrate(connection, "/data/longboat.db")
     assert refused.value.code == "data_dir_newer"
     assert connection.execute("SELECT * FROM sqlite_schema").fetchall() == []

@@ -1,4 +1,4 @@
-"""A tool as models and turns know it."""
+"""A tool as models and turns see it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """What the model is told of a tool. `schema` is the JSON Schema of its input object."""
+    """A tool's description for the model. `schema` is the JSON Schema of its input object."""
 
     name: str
     description: str

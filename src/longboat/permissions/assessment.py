@@ -1,7 +1,7 @@
-"""What a call claims to do, held against the rules: which rules deny it, and what none allows.
+"""Compares what a call would do with the rules: which rules deny it, and which parts no rule allows.
 
-Owns the judgement of paths, web addresses and whole tools; `shell_claims` adds bash. Must not know the order of
-verdicts, nor look at the disk: paths come resolved.
+Owns the checks for paths, web addresses and whole tools; `shell_claims` adds bash. Must not know the order of
+verdicts, nor look at the disk: paths are already resolved.
 """
 
 import posixpath
@@ -31,39 +31,39 @@ LOOKING = names(
 """Tools that need no rule inside the workspace."""
 
 _CHANGE_PATHS = CHANGES | {"rename"}
-"""Every path of theirs needs a rule."""
+"""Every path that these tools touch needs a rule."""
 _SHOWING = frozenset({"glob", "grep", "ls"})
 _WRITERS = _CHANGE_PATHS | {"bash", "download"}
 
 
 class Risk(IntEnum):
-    """How much a person should know of a gap: of several, the riskiest is the reason that is shown first."""
+    """How risky a gap is. Of several gaps, the riskiest is shown as the reason."""
 
     USUAL = 0
     DESTRUCTIVE = 1
     """A command that deletes, overwrites or publishes."""
     UNKNOWN = 2
-    """It cannot be told what it does."""
+    """Longboat cannot tell what it does."""
     GUARDED = 3
     """It may change a guarded file."""
     OUTSIDE = 4
     """It leaves the workspace."""
     DENIED = 5
-    """It may turn out to be what a rule denies."""
+    """A deny rule may turn out to cover it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Something that no rule allows, and the rules that would; empty where no rule can."""
+    """A part of a call that no rule allows, and the rules that would allow it; empty if no rule can."""
 
     why: str
     narrow: str = ""
     wide: str = ""
     brief: str = ""
-    """Why, beside the thing itself; empty: as `why`."""
+    """The reason in a few words, shown beside the part itself. If empty, `why` is shown."""
     risk: Risk = Risk.USUAL
     guarded: bool = False
-    """It may change a guarded file: nobody is offered a rule for the call."""
+    """It may change a guarded file, so no rule is offered for the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Assessment:
     directory: str
 
     def denials(self) -> Iterator[Rule]:
-        """The deny rules that this meets."""
+        """The deny rules that cover this call."""
         for rule in self.rules.deny:
             named = rule.concerns(self.tool) and self._meets(rule)
             changed = self.tool in _WRITERS and rule.concerns("edit")
@@ -85,7 +85,7 @@ class Assessment:
                 yield rule
 
     def _shows(self, rule: Rule) -> bool:
-        """Whether it shows what nobody is to view. Where that is everything, names alone may still be seen."""
+        """Whether it shows files that a rule hides. If all files are hidden, names alone may still be shown."""
         return self._meets(rule) and (rule.pattern is not None or self.tool == "grep")
 
     def gaps(self) -> Iterator[Gap]:
@@ -97,11 +97,11 @@ class Assessment:
         yield self._gap()
 
     def doubts(self) -> Iterator[Gap]:
-        """What a deny rule may turn out to meet. No rule that allows helps here."""
+        """What a deny rule may turn out to cover. An allow rule does not help here."""
         return iter(())
 
     def rule_for_all(self) -> str:
-        """The rule that allows exactly this where its parts cannot be named; empty where there is none."""
+        """The rule that allows exactly this call if its parts cannot be named; empty if there is none."""
         return ""
 
     def _places(self) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ class Assessment:
         return tuple(dict.fromkeys((*named, *map(posixpath.normpath, self.paths))))
 
     def allowing(self, tool: str, *, guarded: bool = False) -> Iterator[Rule]:
-        """The rules that may allow something. For a `guarded` file no grant does."""
+        """The rules that may allow a call of `tool`. No grant allows a change to a `guarded` file."""
         grants = () if guarded else self.grants
         return (rule for rule in (*self.rules.allow, *grants) if rule.concerns(tool))
 
@@ -135,8 +135,8 @@ class Assessment:
         )
 
     def path_gaps(self, tool: str, path: str) -> Iterator[Gap]:
-        """Whether `tool` may touch this path: outside the workspace, and where a write would change what is allowed or
-        run, only by a rule that names the place."""
+        """Whether `tool` may touch this path. A path outside the workspace and a guarded file need a rule that names
+        them."""
         inside = relative_to(path, self.directory)
         guarded = tool in _WRITERS and is_guarded(path)
         if inside is not None and not guarded and tool not in _CHANGE_PATHS:
@@ -151,7 +151,7 @@ class Assessment:
         yield path_gap("edit" if as_change else tool, path, inside, guarded=guarded)
 
     def _gap(self) -> Gap:
-        why = f"No rule allows {self.tool} {self.argument}".rstrip() + "."
+        why = f"Calling {self.tool} {self.argument}".rstrip() + " needs your approval."
         if address := re.match(r"https?://[^/?#\\@\s]+", self.argument):
             narrow = "" if "*" in self.argument else f"{self.tool}({self.argument})"
             return Gap(why=why, narrow=narrow, wide=f"{self.tool}({address.group()}/*)")
@@ -176,17 +176,17 @@ def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool) -> Gap:
         return Gap(why=why, narrow=narrow, brief="outside the workspace", risk=Risk.OUTSIDE)
     parent = posixpath.dirname(shown)
     return Gap(
-        why=f"No rule allows {tool} on {inside}.",
+        why=f"{'Writing' if tool == 'write' else 'Editing'} {inside} needs your approval.",
         narrow=narrow,
         wide=f"{tool}({parent}/**)" if parent else f"{tool}(*)",
-        brief="no rule allows it",
+        brief="needs approval",
     )
 
 
 def guarded_gap(name: str, why: str = "") -> Gap:
-    """`name` is a guarded file, or “.” for the whole workspace; `why` is a riskier reason to show, if there is one."""
-    told = f"It may change {name[:200]}, which decides what may run here."
+    """`name` is a guarded file, or “.” for the whole workspace; `why` is a riskier reason to show instead, if any."""
+    told = f"This could change {name[:200]}, which controls what is allowed to run."
     if name == ".":
-        told = "It may change anything in the workspace, also the files that decide what may run here."
+        told = "This could change anything in the workspace, including the files that control what is allowed to run."
     risk = Risk.OUTSIDE if why else Risk.GUARDED
-    return Gap(why=why or told, brief="" if why else "may change what may run here", risk=risk, guarded=True)
+    return Gap(why=why or told, brief="" if why else "could change what is allowed to run", risk=risk, guarded=True)

@@ -8,7 +8,7 @@ from longboat.tools.schema import spec_of
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Nothing is asked."""
+    """No arguments."""
 
 
 class LongboatInfoTool:

@@ -1,4 +1,4 @@
-"""The tools of a workspace that hang on its configuration: http, sandboxed shell, MCP servers, language servers.
+"""The tools of a workspace that depend on its configuration: web, sandboxed shell, MCP servers, language servers.
 
 Owns MCP and language servers from their first use until the configuration changes or the workspace closes (B7). Must
 not know sessions or permissions.
@@ -40,7 +40,7 @@ class ToolSetup:
 
 
 class ConfiguredTools:
-    """Imports and builds: make it off the loop."""
+    """Imports and builds: create it off the event loop."""
 
     def __init__(self, config: Config, shop: ToolSetup) -> None:
         from longboat.tools.lsp import definition, diagnostics, references, rename, symbols
