@@ -1,4 +1,4 @@
-"""The commands in the background of the workspace."""
+"""The panel of background jobs."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -26,7 +26,7 @@ _LOOKS = {
 
 
 class JobsPanel(Vertical):
-    """Running jobs first. `kill` is called with the id of a job, after a question."""
+    """Running jobs first. `kill` is called with a job's id, after a confirmation."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("k,delete", "kill", "Kill")]
     DEFAULT_CSS = """
