@@ -77,7 +77,7 @@ def choices_of(ask: Ask) -> str:
     words = ["[o]nce"]
     words += ["[s]ession", "[a]lways"] if ask.grant else []
     words += ["[sw], [aw] wide form"] if ask.wide else []
-    words += ["[d]eny [reason]"]
+    words += ["[d]eny (reason optional)"]
     words += ["[?] show all" if is_cut(ask) else "[?] help"]
     return "  " + "  ".join(words)
 

@@ -42,7 +42,7 @@ class Finding:
     detail: str
 
 
-@click.command(short_help="Diagnose problems with the installation, configuration and server.")
+@click.command(short_help="Diagnose problems.")
 @click.option("--deep", is_flag=True, help="Check the whole database too, like `longboat store check`.")
 @data_dir_option
 @cwd_option

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COMMANDS: dict[str, str] = {
     "run": "Send a prompt and stream the answer.",
-    "watch": "Follow a run that is already under way.",
+    "watch": "Stream the answer of a run started elsewhere.",
     "runs": "List active, queued and finished runs.",
     "cancel": "Cancel a run, a session's runs, or all runs.",
     "attach": "Open the terminal app on another server.",
@@ -34,7 +34,7 @@ COMMANDS: dict[str, str] = {
     "models": "Show the configured models; download the local one.",
     "config": "Show the effective configuration.",
     "trust": "Review a project's longboat.json and trust it.",
-    "doctor": "Diagnose problems with the installation, configuration and server.",
+    "doctor": "Diagnose problems.",
     "status": "Show the server and its workspaces.",
     "serve": "Run a server in the foreground.",
     "stop": "Stop the server.",
@@ -157,7 +157,9 @@ def show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 
 @click.command(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Show version.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Show the version."
+)
 @wishes_options
 @cwd_option
 @click.pass_context
@@ -175,7 +177,7 @@ def cli(ctx: click.Context, /, cwd: str, **wishes: object) -> None:
     longboat doctor                            diagnose problems
 
     \b
-    Exit codes: 0 success, 1 failure, 2 wrong usage, 130 canceled.
+    Exit codes: 0 success, 1 failure, 2 usage error, 130 canceled.
 
     \b
     Shell completion, in ~/.bashrc (see `longboat completion --help` for zsh and fish):

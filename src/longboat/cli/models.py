@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def models(ctx: click.Context, style: str, cwd: str) -> None:
     """Show the models configured for this directory, what other providers need, and which model is in use.
 
-    The table reflects this shell's environment and longboat.json. The last line shows what the running server uses.
+    The table reflects this shell's environment and longboat.json. Below it is what the running server uses.
 
     To add a provider, set its key as shown in the table. To choose a model, put
     `{"models": {"large": "openai/gpt-6.1-sol"}}` into longboat.json, in this directory or in ~/.config/longboat for all

@@ -39,9 +39,10 @@ def list_questions(style: str, cwd: str) -> None:
 @click.argument("answer", metavar="TEXT…", nargs=-1, required=True)
 @cwd_option
 def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None:
-    """Answer a question with the number of a choice or in your own words.
+    """Answer a question.
 
-    Give several answers if the question allows it. A number that is not a choice is refused.
+    TEXT is the number of a choice, or your own answer; give several if the question allows it. A number that is not a
+    choice is refused.
 
     \b
     longboat questions answer 0198c2f4-… 2

@@ -111,7 +111,7 @@ def run(
     At a terminal, you answer the agent's questions and permission requests. Without one the run is canceled with exit
     code 1 as soon as it asks, unless you use --yolo or --wait-for-answers.
 
-    Exit code: 0 answered, 1 failed, 2 wrong usage, 130 canceled.
+    Exit code: 0 answered, 1 failed, 2 usage error, 130 canceled.
 
     \b
     longboat run "Why does the build fail?"

@@ -28,6 +28,7 @@ def store() -> None:
     """Back up, restore and check the database of a server on this machine.
 
     It holds all sessions, runs, messages and events.
+
     \b
     longboat store backup ~/longboat-backup.db
     longboat store check

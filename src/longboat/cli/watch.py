@@ -6,7 +6,7 @@ from longboat.cli import candidates
 from longboat.cli.options import cwd_option, events_option
 
 
-@click.command(short_help="Follow a run that is already under way.")
+@click.command(short_help="Stream the answer of a run started elsewhere.")
 @click.argument("run_id", metavar="RUN", shell_complete=candidates.runs)
 @events_option
 @click.option("--give-up-after", type=click.FloatRange(0), default=60, metavar="SECONDS", hidden=True)
