@@ -197,7 +197,7 @@ async def test_what_is_attached_stays_when_a_command_is_given(tmp_path: Path) ->
         await deck.say(f"/attach {tmp_path}/one.txt")
         await deck.say(f"/attach {tmp_path}/two.txt")
         await deck.say(f"/attach {tmp_path}/none.txt")
-        await deck.until(lambda: any("none.txt is no file" in each.message for each in deck.app._notifications))
+        await deck.until(lambda: any("none.txt is not a file" in each.message for each in deck.app._notifications))
         await deck.say("/effort high")
         await deck.say("!true")
         await deck.until(lambda: deck.idle and deck.app.desk.session_id)

@@ -69,7 +69,7 @@ async def test_a_permission_shows_the_tool_the_command_why_and_the_rules_it_woul
         assert "bash(git push *)" not in shown
         await pilot.press("w")
         assert "bash(git push *)" in picture(app)
-        assert "would allow (wider):" in picture(app)
+        assert "will allow (wider):" in picture(app)
 
 
 async def test_what_can_only_be_allowed_once_offers_nothing_more() -> None:
@@ -79,7 +79,7 @@ async def test_what_can_only_be_allowed_once_offers_nothing_more() -> None:
         await pilot.press("s", "a", "w")
         await pilot.pause()
         assert app.results == []
-        assert "only once" in picture(app)
+        assert "only be allowed once" in picture(app)
         assert app.screen.query_one(OptionList).option_count == 2
         await pilot.press("o")
         await pilot.pause()

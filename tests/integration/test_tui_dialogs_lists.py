@@ -49,7 +49,7 @@ async def test_sessions_are_listed_newest_first_with_what_they_cost_and_which_is
         lines = [line.strip(" │▊▎") for line in picture(app).splitlines() if "Session number" in line]
         assert lines == [
             "12 h            Session number 0",
-            "12 h     $0.25  Session number 1 (here)",
+            "12 h     $0.25  Session number 1 (current)",
             "●    12 h     $0.50  Session number 2 busy",
             "12 h     $0.75  Session number 3",
         ]

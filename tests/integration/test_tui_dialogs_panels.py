@@ -27,7 +27,7 @@ async def test_the_queue_shows_what_waits_in_order_and_is_gone_when_nothing_does
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
         assert shown(app) == [
-            "Waiting (3)  tab select, e edit, t steer/queue, del delete",
+            "Waiting 3  tab select, e edit, t steer/queue, del delete",
             "steer Prompt number 1  ada",
             "queue Prompt number 2  ada",
             "queue Prompt number 3  ada",
@@ -102,7 +102,7 @@ async def test_who_is_here_begins_with_oneself() -> None:
     async with app.run_test(size=(60, 20)) as pilot:
         panel.show([ClientInfo(client_id=name, attached_at=WHEN) for name in ("bob", "ada", "web:1")], "ada")
         await pilot.pause()
-        assert shown(app) == ["Here 3", "● ada (you)", "● bob", "● web:1"]
+        assert shown(app) == ["Connected (3)", "● ada (you)", "● bob", "● web:1"]
 
 
 def a_job(name: str, state: JobState = JobState.RUNNING, exit_code: int | None = None, by: str | None = None) -> Job:
@@ -117,7 +117,7 @@ async def test_a_running_job_is_killed_after_a_question_and_a_finished_one_is_no
         panel.show([a_job("a", JobState.FINISHED, 2), a_job("b"), a_job("c", JobState.KILLED, by="bob")])
         await pilot.pause()
         assert shown(app) == [
-            "Jobs 1/3  (k kill)",
+            "Jobs 1/3  k kill",
             "● make b  1 min",
             "✓ make a  1 min finished, exit 2",
             "✗ make c  1 min killed by bob",
@@ -319,4 +319,4 @@ async def test_no_changes_are_said() -> None:
     async with app.run_test() as pilot:
         await app.open(pilot, DiffDialog(DiffPage(items=(), complete=True)))
         await pilot.press("n")
-        assert "Nothing was changed." in picture(app)
+        assert "No files changed." in picture(app)

@@ -96,4 +96,4 @@ async def test_what_another_session_waits_for_is_told_and_found(tmp_path: Path) 
         await deck.pilot.press("ctrl+s")
         await deck.until(lambda: isinstance(deck.app.screen, SessionList) and "of ann" in deck.screen)
         row = next(line.text for line in deck.lines if "of ann" in line.text)
-        assert "waits for an answer" in row
+        assert "needs an answer" in row

@@ -124,7 +124,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
             *diff,
             Listing(id="answers", markup=False),
             Field(placeholder="Reason for the agent (optional). enter deny, esc back", id="reason"),
-            keys_line(("↑↓ enter", "select"), ("PgUp/PgDn", "scroll"), ("esc", "decide later")),
+            keys_line(("enter", "select"), ("PgUp/PgDn", "scroll"), ("esc", "decide later")),
         ]
 
     def _heading(self) -> Content:
@@ -156,8 +156,8 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
     def _told_rules(self) -> Content:
         if not self._rules:
             return Content.styled("This call can only be allowed once.", FAINT)
-        wider = " (wider rules)" if self._wide else ""
-        lines: list[Content | tuple[str, str] | str] = [(f"“This session” and “Always” will allow{wider}:", FAINT)]
+        wider = " (wider)" if self._wide else ""
+        lines: list[Content | tuple[str, str] | str] = [(f"“Session” and “Always” will allow{wider}:", FAINT)]
         lines += [f"\n  {plain_line(rule)}" for rule in self._rules]
         return Content.assemble(*lines)
 

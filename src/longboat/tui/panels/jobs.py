@@ -63,7 +63,7 @@ class JobsPanel(Vertical):
         if ordered:
             shown.highlighted = shown.get_option_index(chosen.id) if chosen and chosen.id in self._jobs else 0
         running = sum(job.state is JobState.RUNNING for job in ordered)
-        self.query_one(".heading", Static).update(Content(f"Jobs {running}/{len(ordered)}  (k kill)"))
+        self.query_one(".heading", Static).update(Content(f"Jobs {running}/{len(ordered)}  k kill"))
 
     @property
     def _chosen(self) -> Job | None:

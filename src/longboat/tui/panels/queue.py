@@ -93,7 +93,7 @@ class QueuePanel(Vertical):
             )
         hidden = f", first {SHOWN} shown" if len(waiting) > SHOWN else ""
         self.query_one(".heading", Static).update(
-            Content(f"Waiting ({len(waiting)}{hidden})  tab select, e edit, t steer/queue, del delete")
+            Content(f"Waiting {len(waiting)}{hidden}  tab select, e edit, t steer/queue, del delete")
         )
 
     @property
