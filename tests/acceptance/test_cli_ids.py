@@ -63,7 +63,7 @@ def test_a_beginning_that_several_have_is_refused_with_all_that_have_it(home: Ho
     assert "'job' is too short for a run id: type at least 4 char" in home.longboat("watch", "job", cwd=cwd).err
     both = sessions(home, cwd)
     common = next(iter(both))[:4]
-    assert "3 sessions begin with" in home.longboat("session", "show", common, cwd=cwd).err
+    assert "3 sessions start with" in home.longboat("session", "show", common, cwd=cwd).err
 
 
 def test_an_id_that_is_empty_is_no_beginning_of_everything(home: Home, cwd: Path) -> None:

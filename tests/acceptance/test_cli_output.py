@@ -116,7 +116,7 @@ def test_a_directory_that_is_gone_is_told_in_one_line(home: Home, cwd: Path, com
     done = shell(home, f"mkdir gone && cd gone && rmdir ../gone && longboat {command} </dev/null", cwd)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line.startswith("longboat: The current directory does not exist any more")
+    assert line.startswith("longboat: The current directory no longer exists")
 
 
 # Terminals

@@ -65,7 +65,7 @@ def test_attach_offers_the_directory_one_is_in_and_takes_a_number_a_path_or_an_i
         here = next(line.split()[0] for line in listed.splitlines() if line.endswith(str(cwd)))
         assert f"Directory [{here}]:" in listed
         shown.say("nonsense")
-        shown.until("'nonsense' is not in the list: enter a number from 1 to 2, a path or an id")
+        shown.until("'nonsense' is not in the list: enter a number from 1 to 2")
         shown.press("Enter")
         shown.until("echo: from here")
     with pane(home, "attach", url, "-c", cwd=cwd) as shown:
