@@ -23,7 +23,7 @@ from longboat.server.browser_port import _kept_port
 from longboat.server.token import token_for
 from longboat.store.datadir import hold_data_dir
 from longboat.tools.mcp import logins
-from longboat.tui.keeping import AUTO, Keeping
+from longboat.tui.saved_state import AUTO, Keeping
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME
 
 PATIENCE_S = 10
