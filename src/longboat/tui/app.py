@@ -14,7 +14,7 @@ from textual.screen import Screen
 
 from longboat.client import Client
 from longboat.errors import LongboatError
-from longboat.tui import app_exit, suggestions
+from longboat.tui import app_exit, suggestions, textual_fixes
 from longboat.tui.ask_dialogs import AskDialogs
 from longboat.tui.command_actions import CommandActions
 from longboat.tui.commands import BY_NAME, CommandProvider, Palette, command_in

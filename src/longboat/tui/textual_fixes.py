@@ -90,7 +90,7 @@ def _remove_expired_toasts(app: App[None]) -> None:
 async def run_key_binding(widget: Widget, event: Key) -> None:
     """Run the widget's action for this key now, if it is available.
 
-    If several keys arrive together, Textual runs the action of a key only after inserting letters that were typed later.
+    If several keys arrive together, Textual runs the action of a key only after inserting later letters.
     """
     bound = widget._bindings.key_to_bindings.get(event.key)
     if bound and await widget.app.run_action(bound[0].action, widget):
