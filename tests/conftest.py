@@ -1,5 +1,6 @@
 """What every test gets: no real model is reached, no user's files are read, no secret comes out unnoticed."""
 
+import itertools
 import logging
 import os
 import signal
@@ -25,10 +26,17 @@ def is_hidden(name: str) -> bool:
     return name.startswith((*PROVIDERS, "LONGBOAT_")) or name.endswith("_API_KEY")
 
 
+@pytest.fixture(scope="session")
+def new_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A path for each test. `mktemp` would search all earlier ones for the next free number."""
+    return map(tmp_path_factory.mktemp("homes").joinpath, map(str, itertools.count()))
+
+
 @pytest.fixture(autouse=True)
-def a_home_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def a_home_of_its_own(new_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Tests never see the keys, the configuration or the server of whoever runs them."""
-    home = tmp_path_factory.mktemp("home")
+    home = next(new_homes)
+    home.mkdir()
     for name in list(os.environ):
         if is_hidden(name):
             monkeypatch.delenv(name)

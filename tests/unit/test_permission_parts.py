@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from shell_corpus import ASKED, DIRECTORY, PIECES
 
+from cases import for_each
 from longboat.core.permissions import Ask, Deny, Need, Rules, grant_for, judge, parts_of
 from longboat.core.shell_account import MAX_PARTS, MAX_TEXT
 from longboat.wire.asks import CommandPart, CommandPartKind, Permission
@@ -104,7 +105,7 @@ def test_parts_are_bounded_in_number_and_length_and_the_reasons_come_first() -> 
     assert len(told[0].text) == MAX_TEXT
 
 
-@pytest.mark.parametrize("text", ASKED)
+@for_each("text", ASKED)
 def test_whatever_is_asked_has_a_part_that_is_the_reason_a2(text: str) -> None:
     need = Need(tool="bash", action="run", argument=text)
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from shell_corpus import ALLOWED, ASKED, DENIED, FRAMES, PIECES
 from shell_reader_attacks import HEREDOCS_THAT_END_EARLY
 
+from cases import for_each
 from longboat.core.shell import MAX_LENGTH, Command, Kind, Word, parse
 
 FOUND = [
@@ -69,7 +70,7 @@ def shown(command: Command) -> str:
     return " ".join(word.text if word.literal else f"<{word.text}>" for word in command.words)
 
 
-@pytest.mark.parametrize(("text", "commands"), FOUND)
+@for_each(("text", "commands"), FOUND)
 def test_every_simple_command_is_found_a2(text: str, commands: list[str]) -> None:
     script = parse(text)
 
@@ -104,7 +105,7 @@ def test_what_a_command_sets_is_found() -> None:
     assert (script.variables, script.exported) == (("d", "f", "i"), ("E",))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "kind"),
     [
         ("'*'", Kind.LITERAL),
