@@ -1,5 +1,6 @@
 """What every test gets: no real model is reached, no user's files are read, no secret comes out unnoticed."""
 
+import compileall
 import itertools
 import logging
 import os
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import longboat
 import secrecy
 
 # A shell that runs us in the background has SIGINT ignored, and every process we start would inherit that.
@@ -49,6 +51,9 @@ def a_home_of_its_own(new_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "shows_secrets(*names, reason): what this test lets out on purpose, and why")
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        # Tests start many hundred processes. With PYTHONDONTWRITEBYTECODE each would compile the source again.
+        compileall.compile_dir(Path(longboat.__file__).parent, quiet=1)
 
 
 @pytest.fixture(autouse=True)
