@@ -12,20 +12,10 @@ import pytest
 
 import longboat
 import secrecy
+from environment import is_hidden
 
 # A shell that runs us in the background has SIGINT ignored, and every process we start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-
-PROVIDERS = (
-    *("ANTHROPIC_", "AWS_", "AZURE_", "BEDROCK_", "CLAUDE_CODE_", "GEMINI_", "GOOGLE_", "GROQ_"),
-    *("MISTRAL_", "OLLAMA_", "OPENAI_", "OPENROUTER_", "VERTEX_"),
-)
-"""How the names of variables begin that lead to a real provider: its keys, addresses, regions, profiles, projects."""
-
-
-def is_hidden(name: str) -> bool:
-    """Whether tests are to run as if this variable were not set."""
-    return name.startswith((*PROVIDERS, "LONGBOAT_")) or name.endswith("_API_KEY")
 
 
 @pytest.fixture(scope="session")

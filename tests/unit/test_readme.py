@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from cases import for_each
-from conftest import is_hidden
+from environment import is_hidden
 from longboat import errors
 from longboat.cli.main import cli
 from longboat.client import Client
