@@ -8,6 +8,7 @@ import pytest
 
 from hostile_paths import PATHS, make_obstacles
 from longboat.testing.kit import KitTool, OpenKit
+from longboat.tools import ripgrep
 from longboat.tools.bash import BashTool
 from longboat.tools.edit import EditTool
 from longboat.tools.glob import GlobTool
@@ -35,7 +36,8 @@ CALLS: dict[str, tuple[type[KitTool], str, dict[str, Any]]] = {
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> OpenKit:
+def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenKit:
+    monkeypatch.setattr(ripgrep, "TIME_S", 1)  # one of the paths leads to the root, with everything below it
     directory = tmp_path / "work"
     directory.mkdir()
     make_obstacles(directory)
