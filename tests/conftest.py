@@ -5,6 +5,7 @@ import itertools
 import logging
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,9 @@ import pytest
 import longboat
 import secrecy
 from environment import is_hidden
+
+# Every worker rewrites the asserts of all test files, which takes half of its start, unless it finds the result.
+sys.dont_write_bytecode = False
 
 # A shell that runs us in the background has SIGINT ignored, and every process we start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
