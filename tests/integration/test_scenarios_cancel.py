@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lsp_puppet import CAPABLE, STRINGS, Puppet
 from mcp_scene import looked_for, stdio
 from scenario import PLAIN, Parts, Scene, all_gone, call, is_alive, open_scenario
@@ -100,6 +101,7 @@ async def test_at_any_instant_of_an_edit_the_file_is_whole_and_undo_knows_of_it(
     assert seen == ["one\n", "two\n", "two\n"]
 
 
+@pytest.mark.usefixtures("awaited_servers")
 async def test_in_an_mcp_call_the_server_hears_of_it_and_goes_on(tmp_path: Path) -> None:
     steps: list[list[Any]] = [[call("mcp__test__hang")], STILL]
     notes = tmp_path / "notes"
