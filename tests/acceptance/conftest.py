@@ -21,10 +21,20 @@ def endpoint(endpoint_process: Endpoint) -> Iterator[Endpoint]:
 
 
 @pytest.fixture(scope="module")
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    """One server for all tests of a file; each works in a directory of its own."""
+def new_home(endpoint: Endpoint) -> Iterator[Home]:
+    """Without a server, for files that configure it first."""
     with home_with(endpoint) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def home(new_home: Home) -> Home:
+    """One server for all tests of a file; each works in a directory of its own.
+
+    It runs already: else the first command would say that it starts one, and any test may be the first.
+    """
+    assert new_home.longboat("session", "list", cwd=new_home.workspace("first")).code == 0
+    return new_home
 
 
 @pytest.fixture
@@ -36,4 +46,4 @@ def own_home(endpoint: Endpoint) -> Iterator[Home]:
 
 @pytest.fixture
 def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name.translate(str.maketrans("[]/ ", "____")))
+    return home.workspace(request.node.name.translate(str.maketrans("[]/ ", "__+_")))

@@ -17,17 +17,17 @@ SAID = "No provider is configured: the small local model answers, which talks bu
 
 
 @pytest.fixture(scope="module")
-def home(home: Home) -> Home:
-    configure(home)
-    library = home.path / "library"
+def home(new_home: Home) -> Home:
+    configure(new_home)
+    library = new_home.path / "library"
     library.mkdir()
     (library / "xllamacpp.py").write_text("raise SystemExit('this one only pretends')")
-    home.environ["PYTHONPATH"] = str(library)
-    stub = weights.path_of(home.path / "data")
+    new_home.environ["PYTHONPATH"] = str(library)
+    stub = weights.path_of(new_home.path / "data")
     stub.parent.mkdir(parents=True)
     with open(stub, "wb") as file:
         file.truncate(weights.SMOLLM2.size)
-    return home
+    return new_home
 
 
 def configure(home: Home, **config: object) -> None:

@@ -32,9 +32,9 @@ ENDLESS = [program for program in PROGRAMS if "client.events(" in program]
 
 
 @pytest.fixture(scope="module")
-def home(home: Home) -> Home:
-    home.serve()
-    return home
+def home(new_home: Home) -> Home:
+    new_home.serve()
+    return new_home
 
 
 def start(home: Home, cwd: Path, program: str) -> Process:

@@ -16,9 +16,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
-def home(home: Home) -> Home:
-    home.serve()
-    return home
+def home(new_home: Home) -> Home:
+    new_home.serve()
+    return new_home
 
 
 def example(home: Home, cwd: Path, name: str, *arguments: str) -> Process:
