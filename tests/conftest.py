@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import longboat
@@ -17,6 +18,10 @@ from environment import is_hidden
 
 # Every worker rewrites the asserts of all test files, which takes half of its start, unless it finds the result.
 sys.dont_write_bytecode = False
+
+# An example that takes longer than 200 ms on a busy machine is no failure.
+hypothesis.settings.register_profile("without a clock", deadline=None)
+hypothesis.settings.load_profile("without a clock")
 
 # A shell that runs us in the background has SIGINT ignored, and every process we start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
