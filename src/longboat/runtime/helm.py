@@ -37,12 +37,11 @@ from longboat.core.effects import (
 from longboat.core.lifecycle import decide
 from longboat.core.state import SessionState, is_covered, place_of
 from longboat.errors import CancelNotDurable, SessionNotFound, StoreUnavailable
-from longboat.runtime import insistence
 from longboat.runtime.account import enter, title_write
 from longboat.runtime.booking import NO_TURN, Booking, Ending
 from longboat.runtime.ends import Stop
 from longboat.runtime.home import Home
-from longboat.runtime.insistence import insist
+from longboat.runtime.insistence import insist, retry_later
 from longboat.runtime.mailbox import Mailbox
 from longboat.runtime.tally import NOTHING, Spending, Tally
 from longboat.runtime.titles import write_title
@@ -286,7 +285,7 @@ class Helm:
         try:
             await self._apply(command, records=[replace(rec, run=self._as_canceled(rec.run)) for rec in covered])
         except StoreUnavailable:
-            asyncio.get_running_loop().call_later(insistence.RETRY_S, self._finish_next_batch)
+            retry_later(self._finish_next_batch)
             return
         except Exception:
             logger.exception("canceled runs could not be finished", extra={"session_id": self._session.id})
@@ -322,7 +321,7 @@ class Helm:
     def _save_later(self) -> None:
         if not self._saving:
             self._saving = True
-            asyncio.get_running_loop().call_later(insistence.RETRY_S, lambda: self._mailbox.post(self._try_to_save))
+            retry_later(lambda: self._mailbox.post(self._try_to_save))
 
     async def _try_to_save(self) -> None:
         self._saving = False

@@ -4,7 +4,6 @@ Owns what each command checks and answers; the helm decides and writes. Callers 
 taken runs to its end. Must not know HTTP, SQL or providers.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -33,7 +32,7 @@ from longboat.errors import (
 )
 from longboat.runtime.booking import NO_TURN, Booking
 from longboat.runtime.helm import Helm
-from longboat.runtime.insistence import RETRY_S
+from longboat.runtime.insistence import retry_later
 from longboat.runtime.intake import check_apart
 from longboat.runtime.repair import mend, seen
 from longboat.runtime.turn import WHOLE
@@ -126,7 +125,7 @@ class SessionActor(Helm):
                 await self._start(run.run_id)
         except StoreUnavailable:
             # Accepted is accepted: it enters as soon as the store writes again, or after the next start.
-            asyncio.get_running_loop().call_later(RETRY_S, self._enter_next, run_id)
+            retry_later(self._enter_next, run_id)
 
     async def _start(self, run_id: str) -> None:
         try:

@@ -50,7 +50,8 @@ RESTORED = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD]
 """Signals that Python ignores, or we do, and that a command does not expect to be ignored."""
 FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS}
 AGAIN_S, AGAIN_MAX_S = 0.01, 1.0
-"""Between two tries to kill whoever is left: some take a while, some are another user's and stay."""
+"""Between two tries to kill whoever is left: some take a while, some are another user's and stay. No `Backoff`: this
+program can import nothing of ours."""
 TAKEN, OVER = b"t", b"o"
 Plan = tuple[list[str], str, dict[str, str], str, int]
 """What to run, where, in which environment, its sieve, and how large a file it may write; 0 is any size."""

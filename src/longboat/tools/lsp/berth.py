@@ -143,7 +143,7 @@ class Berth:
 
     async def _pause(self) -> None:
         if self.status.state is ServerState.CRASHED:
-            due = self._since + self._patience.backoff_s * 2 ** (self._crashes - 1)
+            due = self._since + self._patience.restart.delay(self._crashes)
             await asyncio.sleep(max(0.0, due - _now()))
 
     def _lost(self, server: Server, reason: str) -> None:
@@ -160,7 +160,7 @@ class Berth:
 
     def _crashed(self, reason: str) -> None:
         self._crashes += 1
-        given_up = self._crashes > self._patience.restarts
+        given_up = self._patience.restart.gives_up(self._crashes)
         self._change(ServerState.FAILED if given_up else ServerState.CRASHED, reason)
 
     def _is_forgiven(self) -> bool:

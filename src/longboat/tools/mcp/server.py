@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from longboat.backoff import Backoff
 from longboat.errors import ConfigInvalid
 from longboat.tools import family
 from longboat.tools.kit import ToolError
@@ -35,17 +36,11 @@ _GRACE_S = 1.0
 """Between closing a child's input and ending it by force."""
 _CLOSE_S = 3.0
 
+RECONNECT = Backoff(base_s=0.5, ceiling_s=30.0, attempts=6)
+"""Of a server that failed. After the last attempt it rests until somebody asks for it, `ceiling_s` later at the
+earliest. One that lived for `ceiling_s` begins anew."""
+
 OnChange = Callable[[ServerState], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How a server that failed is tried again: after `base_s`, then twice as long each, `tries` times in a row; then it
-    rests until somebody asks for it, `rest_s` later at the earliest. One that lived for `rest_s` begins anew."""
-
-    tries: int = 6
-    base_s: float = 0.5
-    rest_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +54,7 @@ class Workplace:
     mark: str
     logins: Logins | None
     on_change: OnChange
-    patience: Patience
+    backoff: Backoff
 
 
 class Server:
@@ -85,7 +80,7 @@ class Server:
         """Connect in the background, unless it is being done, or failed a moment ago and not `anyway`."""
         if self._closing.is_set() or (self._task is not None and not self._task.done()):
             return
-        if anyway or time.monotonic() - self._rested_at >= self._workplace.patience.rest_s:
+        if anyway or time.monotonic() - self._rested_at >= self._workplace.backoff.ceiling_s:
             self._become(Phase.CONNECTING)
             self._task = asyncio.get_running_loop().create_task(self._live(), name=f"mcp {self.name}")
 
@@ -158,7 +153,7 @@ class Server:
             self._become(Phase.FAILED, f"{type(error).__name__} in Longboat itself: its log says more")
 
     async def _keep_connected(self) -> None:
-        patience = self._workplace.patience
+        backoff = self._workplace.backoff
         failures = 0
         while True:
             began = time.monotonic()
@@ -166,14 +161,14 @@ class Server:
             self._rested_at = time.monotonic()
             if self._closing.is_set():
                 return
-            failures = 1 if self._rested_at - began >= patience.rest_s else failures + 1
-            if not reason.may_pass or failures >= patience.tries:
+            failures = 1 if self._rested_at - began >= backoff.ceiling_s else failures + 1
+            if not reason.may_pass or backoff.gives_up(failures):
                 self.catalog = Catalog()
                 self._become(Phase.FAILED, reason.text)
                 return
             # It keeps its tools meanwhile: a call waits until it is back.
             self._become(Phase.FAILED, reason.text)
-            if await self._closes_within(min(patience.base_s * 2 ** (failures - 1), patience.rest_s)):
+            if await self._closes_within(backoff.delay(failures)):
                 return
             self._become(Phase.CONNECTING)
 

@@ -13,12 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from longboat.backoff import Backoff
 from longboat.errors import BadInput, ConfigInvalid, McpServerNotFound, NoLoginPending
 from longboat.tools.kit import ToolError
 from longboat.tools.mcp.logins import Logins, query_of
 from longboat.tools.mcp.names import tool_names
 from longboat.tools.mcp.resource import ResourceTool
-from longboat.tools.mcp.server import OnChange, Patience, Server, Workplace
+from longboat.tools.mcp.server import RECONNECT, OnChange, Server, Workplace
 from longboat.tools.mcp.settings import read
 from longboat.tools.mcp.state import McpPrompt, McpResource, Phase, ServerState
 from longboat.tools.mcp.tool import McpTool
@@ -46,7 +47,7 @@ class McpServers:
         logins: Logins | None = None,
         on_change: OnChange = lambda _: None,
         wait_s: float = WAIT_S,
-        patience: Patience | None = None,
+        backoff: Backoff = RECONNECT,
     ) -> None:
         workplace = Workplace(
             directory=directory,
@@ -55,7 +56,7 @@ class McpServers:
             mark=f"mcp-{secrets.token_hex(8)}",
             logins=logins,
             on_change=on_change,
-            patience=patience or Patience(),
+            backoff=backoff,
         )
         self._wait_s = wait_s
         self._servers: dict[str, Server] = {}
