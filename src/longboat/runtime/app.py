@@ -20,11 +20,11 @@ from longboat.runtime.figures import read_stats, since_day
 from longboat.runtime.insistence import RESTORE_S, insist
 from longboat.runtime.models import ModelDesk, ModelSource
 from longboat.runtime.place import Place, scratches
-from longboat.runtime.tasks import Tasks
 from longboat.store.datadir import STORE_NAME, hold_data_dir
 from longboat.store.protocol import Entry, Row, Store, UniqueViolated, Unit, Write
 from longboat.store.rows import client_from_row
 from longboat.store.sqlite import open_sqlite
+from longboat.tasks import Tasks
 from longboat.tools import family
 from longboat.tools.output_files import MEGABYTE, OutputFiles
 from longboat.wire import models as wire
@@ -84,14 +84,14 @@ async def open_app(
 async def _unless(stop: asyncio.Event, opening: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
     """Open this, unless somebody stops the server first."""
     async with AsyncExitStack() as stack:
-        entering = asyncio.ensure_future(stack.enter_async_context(opening))
-        stopped = asyncio.ensure_future(stop.wait())
-        await asyncio.wait([entering, stopped], return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        if not entering.done():
-            entering.cancel()
-            await asyncio.gather(entering, return_exceptions=True)
-            raise ServerLeaving
+        async with Tasks() as tasks:
+            entering = tasks.spawn(stack.enter_async_context(opening), name="open", awaited=True)
+            stopped = tasks.spawn(stop.wait(), name="stop")
+            await asyncio.wait([entering, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not entering.done():
+                entering.cancel()
+                await asyncio.wait([entering])
+                raise ServerLeaving
         yield entering.result()
 
 

@@ -17,6 +17,7 @@ from longboat.runtime.intake import take_in
 from longboat.runtime.workbench import Workbench
 from longboat.store.protocol import Store
 from longboat.store.rows import RunOptions, RunRecord, read_messages
+from longboat.tasks import Tasks
 from longboat.tools.kit import ToolError
 from longboat.wire.ids import new_id
 from longboat.wire.models import Accepted, Message, Outcome, Role, Run, Session
@@ -34,6 +35,7 @@ class Yard(Protocol):
     """What a sub-agent needs of its workspace."""
 
     store: Store
+    tasks: Tasks
     bench: Workbench
 
     async def model(self, name: str | None, role: ModelRole) -> Model: ...
@@ -67,12 +69,13 @@ async def _see_through(yard: Yard, record: RunRecord) -> Run:
 
     The child is called off even if the cancel comes while it is being accepted: that cannot be taken back.
     """
-    accepting = asyncio.ensure_future(yard.accept(record))
+    run_id = record.run.run_id
+    accepting = yard.tasks.spawn(yard.accept(record), name=f"accept {run_id}", awaited=True)
     try:
         await asyncio.shield(accepting)
-        return await yard.run(record.run.run_id, wait_s=FOR_EVER_S)
+        return await yard.run(run_id, wait_s=FOR_EVER_S)
     except asyncio.CancelledError:
-        calling_off = asyncio.ensure_future(_call_off(yard, accepting, record.run.run_id))
+        calling_off = yard.tasks.spawn(_call_off(yard, accepting, run_id), name=f"call off {run_id}")
         while not calling_off.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([calling_off])

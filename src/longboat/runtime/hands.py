@@ -15,9 +15,9 @@ from longboat.runtime.host import Host
 from longboat.runtime.outbox import Outbox
 from longboat.runtime.outfit import Outfit
 from longboat.runtime.round import Round, Slot, groups
-from longboat.runtime.tasks import together
 from longboat.runtime.toolbox import Toolbox
 from longboat.store.rows import RunRecord
+from longboat.tasks import together
 from longboat.wire.models import Message, ToolCallPart
 
 

@@ -258,6 +258,7 @@ class Helm:
             case RunStarted() | RunResumed():
                 # Registered before anything else can run, so a cancel that comes now finds it.
                 self._turn = Turn(self._home, self, self._records[effect.run_id])
+                self._turn.start()
                 self._home.tasks.spawn(self._drive(self._turn), name=f"turn {effect.run_id}")
             case CancelRequested() if self._turn is not None and self._turn.run_id == effect.run_id:
                 self._turn.stop(Stop.CANCEL, by=self._records[effect.run_id].run.canceled_by)

@@ -9,11 +9,11 @@ from longboat.models.seam import Model, ModelRole
 from longboat.runtime.asks import Asks
 from longboat.runtime.files import FileBook
 from longboat.runtime.outfit import Outfit
-from longboat.runtime.tasks import Tasks
 from longboat.runtime.undo import UndoBook
 from longboat.runtime.workbench import Workbench
 from longboat.store.protocol import Store
 from longboat.store.rows import RunRecord
+from longboat.tasks import Tasks
 from longboat.wire.models import Run
 
 

@@ -27,11 +27,11 @@ from longboat.runtime.models import ModelDesk
 from longboat.runtime.outfit import Outfit, wished
 from longboat.runtime.place import private_rules, scratches
 from longboat.runtime.sights import Sights
-from longboat.runtime.tasks import Tasks
 from longboat.runtime.undo import UndoBook
 from longboat.runtime.workbench import Workbench
 from longboat.store.protocol import Entry, Store, Unit
 from longboat.store.rows import RunRecord
+from longboat.tasks import Tasks
 from longboat.tools.mcp.logins import Logins
 from longboat.tools.output_files import OutputFiles
 from longboat.tools.sandbox import warning

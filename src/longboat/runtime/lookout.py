@@ -14,7 +14,7 @@ import msgspec
 from longboat.config.load import FILE_NAME
 from longboat.errors import LongboatError
 from longboat.runtime.models import ModelDesk
-from longboat.runtime.tasks import Tasks
+from longboat.tasks import Tasks
 from longboat.wire.workshop import ConfigChanged
 
 LOOK_S = 2.0

@@ -29,7 +29,7 @@ from longboat.runtime.environs import Environs
 from longboat.runtime.fittings import Fittings, Shop, lsp_event, mcp_event
 from longboat.runtime.mcp_prompts import PromptCall, fetched, listed
 from longboat.runtime.outfit import Outfit
-from longboat.runtime.tasks import Tasks
+from longboat.tasks import Tasks
 from longboat.tools.brief import few
 from longboat.tools.kit import ToolError
 from longboat.tools.output_files import OutputFiles

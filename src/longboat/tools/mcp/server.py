@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from longboat.backoff import Backoff
 from longboat.errors import ConfigInvalid
+from longboat.tasks import Tasks
 from longboat.tools import family
 from longboat.tools.kit import ToolError
 from longboat.tools.mcp.logins import Logins, query_of
@@ -70,7 +71,8 @@ class Server:
         self._target: Target | None = None
         self._closing = asyncio.Event()
         self._changed = asyncio.Event()
-        self._calls: set[asyncio.Task[Any]] = set()
+        self._tasks = Tasks()
+        self._calls = Tasks()
 
     @property
     def name(self) -> str:
@@ -82,7 +84,7 @@ class Server:
             return
         if anyway or time.monotonic() - self._rested_at >= self._workplace.backoff.ceiling_s:
             self._become(Phase.CONNECTING)
-            self._task = asyncio.get_running_loop().create_task(self._live(), name=f"mcp {self.name}")
+            self._task = self._tasks.spawn(self._live(), name=f"mcp {self.name}")
 
     async def wait_settled(self) -> None:
         """Until it is ready or has failed once."""
@@ -136,10 +138,7 @@ class Server:
                 await asyncio.wait({task}, timeout=_CLOSE_S)
             if not task.done():
                 logger.error("mcp server %s does not end", self.name)
-        for call in self._calls:
-            call.cancel()
-        if self._calls:
-            await asyncio.wait(self._calls, timeout=_GRACE_S)
+        await self._calls.aclose()
         self.catalog = Catalog()
         self._become(Phase.CLOSED)
 
@@ -225,9 +224,8 @@ class Server:
         """Send a request to the server. If who asks is canceled, so is the request: the server is told at once, and
         nobody waits until it has heard."""
         connection = await self._ready(advice)
-        call = asyncio.get_running_loop().create_task(request(connection), name=f"mcp call to {self.name}")
-        self._calls.add(call)
-        call.add_done_callback(self._forget)
+        # Whoever asked may have left before the answer: a failure that nobody hears is no news.
+        call = self._calls.spawn(request(connection), name=f"mcp call to {self.name}", awaited=True)
         try:
             return await asyncio.shield(call)
         except asyncio.CancelledError:
@@ -269,12 +267,6 @@ class Server:
             )
         assert self._target is not None, "there was a connection"
         return f"The MCP server {self.name} failed: {complaint_of(error, self._target)}"
-
-    def _forget(self, call: "asyncio.Task[Any]") -> None:
-        self._calls.discard(call)
-        if not call.cancelled():
-            # Whoever asked may have left; a failure that nobody hears is no news.
-            call.exception()
 
     def _take(self, catalog: Catalog) -> None:
         if self.state.phase is not Phase.READY or catalog != self.catalog:

@@ -15,6 +15,7 @@ from typing import Any
 
 from longboat.backoff import Backoff
 from longboat.errors import BadInput, ConfigInvalid, McpServerNotFound, NoLoginPending
+from longboat.tasks import Tasks
 from longboat.tools.kit import ToolError
 from longboat.tools.mcp.logins import Logins, query_of
 from longboat.tools.mcp.names import tool_names
@@ -63,6 +64,7 @@ class McpServers:
         self._others: dict[str, ServerState] = {}
         """Servers that are switched off, or cannot be understood."""
         self._deadline: float | None = None
+        self._closing = Tasks()
         for name, value in section.items():
             self._add(name, value, workplace)
 
@@ -143,7 +145,7 @@ class McpServers:
 
     async def aclose(self) -> None:
         """Close them all, and end every process they started. Bounded; goes on by itself if the caller is canceled."""
-        closing = [asyncio.ensure_future(server.aclose()) for server in self._servers.values()]
+        closing = [self._closing.spawn(each.aclose(), name=f"close {name}") for name, each in self._servers.items()]
         if closing:
             await asyncio.wait(closing)
 

@@ -1,4 +1,6 @@
-"""Tasks with an owner: none is forgotten, none outlives the `async with` it belongs to."""
+"""Tasks with an owner: none is forgotten, none outlives the `async with` it belongs to. The one place where tasks are
+created. Any room but `core` may use it; it knows none.
+"""
 
 import asyncio
 import logging
@@ -18,15 +20,29 @@ class Tasks:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str) -> "asyncio.Task[T]":
+    def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str, awaited: bool = False) -> "asyncio.Task[T]":
+        """Start a task. `awaited`: whoever starts it also awaits it and deals with its failure, which is not logged."""
         task = asyncio.get_running_loop().create_task(coroutine, name=name)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._forget if awaited else self._log)
         return task
 
-    def _done(self, task: "asyncio.Task[Any]") -> None:
+    @property
+    def pending(self) -> frozenset["asyncio.Task[Any]"]:
+        """Those that have not ended."""
+        return frozenset(self._tasks)
+
+    def cancel(self) -> None:
+        """Cancel what is left, for those who cannot wait."""
+        for task in self._tasks:
+            task.cancel()
+
+    def _forget(self, task: "asyncio.Task[Any]") -> BaseException | None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        return None if task.cancelled() else task.exception()
+
+    def _log(self, task: "asyncio.Task[Any]") -> None:
+        if (error := self._forget(task)) is not None:
             logger.error("task %s failed", task.get_name(), exc_info=error)
 
     async def __aenter__(self) -> Self:
@@ -41,8 +57,7 @@ class Tasks:
         """Cancel what is left and wait for it, but not for ever: a task may be deaf."""
         end = asyncio.get_running_loop().time() + CLOSE_S
         while self._tasks and (left := end - asyncio.get_running_loop().time()) > 0:
-            for task in self._tasks:
-                task.cancel()
+            self.cancel()
             await asyncio.wait(self._tasks, timeout=left)
         for task in self._tasks:
             logger.error("task %s does not end", task.get_name())
@@ -50,7 +65,7 @@ class Tasks:
 
 async def together(coroutines: Sequence[Coroutine[Any, Any, None]]) -> None:
     """Do these at once. The first failure, or a cancel, ends them all; none is left behind."""
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    tasks = [asyncio.get_running_loop().create_task(coroutine) for coroutine in coroutines]
     try:
         await asyncio.gather(*tasks)
     finally:
