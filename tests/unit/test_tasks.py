@@ -17,8 +17,8 @@ async def test_leaving_cancels_what_is_left_and_waits_for_it() -> None:
     begun = asyncio.Barrier(3)
 
     async def hang(name: str) -> None:
-        await begun.wait()
         try:
+            await begun.wait()
             await asyncio.Event().wait()
         finally:
             unwound.append(name)
