@@ -27,7 +27,6 @@ TITLE_LENGTH = 80
 FOR_EVER_S = 1e9
 CALL_OFF_S = 10.0
 """How long a canceled parent waits for its child: longer than ending a shell and the last writes take."""
-WHOLE = 2**31
 ROLES: dict[str | None, ModelRole] = {"small": "small", "large": "large"}
 
 
@@ -58,7 +57,7 @@ async def delegate(yard: Yard, parent: RunRecord, call_id: str, prompt: str, age
         run = await _see_through(yard, _record(session, parent, prompt, model, agent))
     except LongboatError as error:
         raise ToolError(f"The sub-agent could not be started: {error.message}") from None
-    text = await yard.store.read(lambda reader: _answer(read_messages(reader, session.id, after=0, limit=WHOLE)))
+    text = await yard.store.read(lambda reader: _answer(read_messages(reader, session.id, after=0)))
     if run.outcome is not Outcome.END_TURN:
         raise ToolError(f"The sub-agent ended with {run.outcome}: {run.error or text or 'no answer'}")
     return text or "The sub-agent gave no answer."

@@ -21,7 +21,6 @@ from longboat.tools.sandbox import described
 from longboat.tools.wall import describe_wall
 from longboat.wire.requests import Approve
 
-WHOLE = 2**31
 MAX_SHOWN = 20
 """Names of one kind."""
 MAX_NAME = 100
@@ -66,7 +65,7 @@ async def _model(home: Home, record: RunRecord) -> list[str]:
 
 def _used(reader: Reader, workspace_id: str, session_id: str) -> int:
     row = reader.fetch("session_by_id", session_id=session_id, workspace_id=workspace_id)[0]
-    messages = read_messages(reader, session_id, after=max(0, row["summary_seq"] - 1), limit=WHOLE)
+    messages = read_messages(reader, session_id, after=max(0, row["summary_seq"] - 1))
     return estimate_tokens(for_model(messages, row["summary_seq"]))
 
 

@@ -35,7 +35,6 @@ from longboat.runtime.helm import Helm
 from longboat.runtime.insistence import retry_later
 from longboat.runtime.intake import check_apart
 from longboat.runtime.repair import mend, seen
-from longboat.runtime.turn import WHOLE
 from longboat.store.protocol import UniqueViolated, Write
 from longboat.store.rows import RunRecord, read_messages
 from longboat.wire.events import Change
@@ -181,7 +180,7 @@ class SessionActor(Helm):
         if active is not None:
             # All up to a summary is whole, and the summary itself is no answer.
             messages = await self._home.store.read(
-                lambda reader: read_messages(reader, self._session.id, after=self.summary_seq, limit=WHOLE)
+                lambda reader: read_messages(reader, self._session.id, after=self.summary_seq)
             )
             ending = mend(messages, active, effects, self.next_message_seq, asks=self._home.asks)
         await self._apply(command, records=records, ending=ending)

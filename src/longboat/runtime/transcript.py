@@ -28,7 +28,6 @@ from longboat.wire.ids import new_id
 from longboat.wire.models import Message, Run, RunState, Session
 from longboat.wire.workshop import TodoItem, Todos
 
-WHOLE = 2**31
 TITLE_LENGTH = 500
 
 

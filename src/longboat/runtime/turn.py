@@ -51,9 +51,6 @@ logger = logging.getLogger(__name__)
 STUBBORN_S = 2.0
 """A task that has swallowed its cancellation is asked again after so long."""
 
-WHOLE = 2**31
-"""A page that holds any transcript."""
-
 FULL = "The context window is nearly full: summarizing, then going on."
 
 
@@ -191,9 +188,7 @@ class Turn:
     async def _read_history(self) -> None:
         """What was said so far; of a run that is resumed, its own part too, which it ends like the rest (T3)."""
         after = max(self._host.summary_seq - 1, 0)
-        self._history = await self._home.store.read(
-            lambda reader: read_messages(reader, self._session_id, after=after, limit=WHOLE)
-        )
+        self._history = await self._home.store.read(lambda reader: read_messages(reader, self._session_id, after=after))
         self._own = [message for message in self._history if self._is_own(message)]
 
     def _is_own(self, message: Message) -> bool:

@@ -19,8 +19,6 @@ from longboat.wire.events import Change, encode_body
 from longboat.wire.models import Message, Role
 from longboat.wire.workshop import FileFate, Undone, UndoneFile
 
-WHOLE = 2**31
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turnabout:
@@ -139,7 +137,7 @@ def _is_made(change: FileChangeRecord) -> bool:
 
 
 def _newest(reader: Reader, session_id: str) -> Turnabout | None:
-    messages = read_messages(reader, session_id, after=0, limit=WHOLE)
+    messages = read_messages(reader, session_id, after=0)
     last = next((message for message in reversed(messages) if message.role is not Role.USER), None)
     if last is None:
         return None

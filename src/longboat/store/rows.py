@@ -52,6 +52,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NO_OPTIONS = RunOptions()
+WHOLE = 2**31
+"""The limit of a page that holds any transcript."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,14 +284,14 @@ def open_messages(reader: Reader, workspace_id: str) -> list[Message]:
     return readable(lambda row: _with_deltas(reader, row), rows)
 
 
-def read_messages(reader: Reader, session_id: str, *, after: int, limit: int) -> list[Message]:
-    """A page of the transcript; an open message comes as far as it has been streamed."""
+def read_messages(reader: Reader, session_id: str, *, after: int, limit: int = WHOLE) -> list[Message]:
+    """A page of the transcript, by default all of it; an open message comes as far as it has been streamed."""
     return _read(reader, reader.fetch("messages_page", session_id=session_id, after=after, limit=limit))
 
 
 def read_legible_messages(reader: Reader, session_id: str, left_out: list[str]) -> list[Message]:
     """The whole transcript without what is damaged, which `left_out` is told."""
-    rows = reader.fetch("messages_page", session_id=session_id, after=0, limit=2**31)
+    rows = reader.fetch("messages_page", session_id=session_id, after=0, limit=WHOLE)
     return readable(lambda row: _read(reader, [row])[0], rows, left_out)
 
 
