@@ -2,13 +2,11 @@
 
 import asyncio
 
-import msgspec
-
 from longboat.tools.kit import Kit, parse
 from longboat.tools.lsp.places import excerpts, located
 from longboat.tools.lsp.servers import LanguageServers
 from longboat.tools.lsp.shapes import PLACES
-from longboat.tools.lsp.spot import FileName, LineNumber, SymbolName, find_spot
+from longboat.tools.lsp.spot import SymbolInput, find_spot
 from longboat.tools.schema import spec_of
 from longboat.tools.seam import ToolCall, ToolResult
 
@@ -17,20 +15,14 @@ MAX_LINES = 20
 """Lines shown of each definition."""
 
 
-class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    path: FileName
-    symbol: SymbolName
-    line: LineNumber = None
-
-
 class DefinitionTool:
-    spec = spec_of("definition", Input)
+    spec = spec_of("definition", SymbolInput)
 
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
 
     async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
-        wanted = parse("definition", call.arguments, Input)
+        wanted = parse("definition", call.arguments, SymbolInput)
         spot = await find_spot(kit, "definition", wanted.path, wanted.symbol, wanted.line)
         source = spot.source
         server = await self._servers.serving(source.target.path, source.text, "definition_provider")

@@ -2,13 +2,11 @@
 
 import asyncio
 
-import msgspec
-
 from longboat.tools.kit import Kit, parse
 from longboat.tools.lsp.places import listed, located
 from longboat.tools.lsp.servers import LanguageServers
 from longboat.tools.lsp.shapes import PLACES
-from longboat.tools.lsp.spot import FileName, LineNumber, SymbolName, find_spot
+from longboat.tools.lsp.spot import SymbolInput, find_spot
 from longboat.tools.lsp.words import counting
 from longboat.tools.schema import spec_of
 from longboat.tools.seam import ToolCall, ToolResult
@@ -16,20 +14,14 @@ from longboat.tools.seam import ToolCall, ToolResult
 MAX_PLACES = 150
 
 
-class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    path: FileName
-    symbol: SymbolName
-    line: LineNumber = None
-
-
 class ReferencesTool:
-    spec = spec_of("references", Input)
+    spec = spec_of("references", SymbolInput)
 
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
 
     async def run(self, call: ToolCall, kit: Kit) -> ToolResult:
-        wanted = parse("references", call.arguments, Input)
+        wanted = parse("references", call.arguments, SymbolInput)
         spot = await find_spot(kit, "references", wanted.path, wanted.symbol, wanted.line)
         source = spot.source
         server = await self._servers.serving(source.target.path, source.text, "references_provider")

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 
 from longboat.core.permissions import Need
@@ -21,6 +22,14 @@ LineNumber = Annotated[
     Annotated[int, Meta(ge=1)] | None,
     Meta(description="The line it is on, counted from 1. Left out: its first place in the file."),
 ]
+
+
+class SymbolInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of the tools that look up one symbol."""
+
+    path: FileName
+    symbol: SymbolName
+    line: LineNumber = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
