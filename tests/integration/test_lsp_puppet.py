@@ -199,7 +199,7 @@ class TestAServerThatDies:
         assert stage.states == [*started, ServerState.CRASHED, *started]
 
     async def test_it_is_started_again_only_so_often(self, project: Path) -> None:
-        async with open_stage(project, replace(QUICK, restarts=2)) as stage:
+        async with open_stage(project, replace(QUICK, restart=Backoff(base_s=0.0, attempts=3))) as stage:
             for _ in range(3):
                 puppet = await ready(stage)
                 puppet.die()
@@ -212,7 +212,7 @@ class TestAServerThatDies:
             assert not stage.has_entrance
 
     async def test_one_that_ran_long_enough_has_its_crashes_forgiven(self, project: Path) -> None:
-        async with open_stage(project, replace(QUICK, restarts=1, stable_s=0.0)) as stage:
+        async with open_stage(project, replace(QUICK, restart=Backoff(base_s=0.0, attempts=2), stable_s=0.0)) as stage:
             for _ in range(4):
                 puppet = await ready(stage)
                 puppet.die()
