@@ -2,20 +2,12 @@
 
 import click
 
-from longboat.cli import shell_completion
 from longboat.cli.options import cwd_option
-from longboat.cli.undo import turn_about
+from longboat.cli.undo import session_option, turn_about
 
 
 @click.command(short_help="Bring back what was undone last.")
-@click.option(
-    "-s",
-    "--session",
-    "session_id",
-    metavar="ID",
-    shell_complete=shell_completion.sessions,
-    help="The session.  [default: the one used last here]",
-)
+@session_option
 @cwd_option
 def redo(session_id: str | None, cwd: str) -> None:
     """Bring back what `longboat undo` took back last, unless a prompt came since.

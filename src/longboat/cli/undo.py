@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 WORDS = 70
 """Columns of the prompt by which a turn is known again."""
 
-
-@click.command(short_help="Take the newest turn back: its file changes and its messages.")
-@click.option(
+session_option = click.option(
     "-s",
     "--session",
     "session_id",
@@ -25,6 +23,10 @@ WORDS = 70
     shell_complete=shell_completion.sessions,
     help="The session.  [default: the one used last here]",
 )
+
+
+@click.command(short_help="Take the newest turn back: its file changes and its messages.")
+@session_option
 @cwd_option
 def undo(session_id: str | None, cwd: str) -> None:
     """Put back the files that the newest turn changed with its own tools, and take its messages out of the session.

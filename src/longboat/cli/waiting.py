@@ -23,6 +23,7 @@ from longboat.cli.runs import OUTCOMES
 from longboat.client import Client, Event
 from longboat.client.patience import STOPPED
 from longboat.errors import LongboatError, ServerUnreachable, SessionDamaged
+from longboat.tasks import Tasks
 from longboat.wire.asks import Question
 from longboat.wire.models import Outcome, RunComplete
 from longboat.wire.requests import Submit
@@ -122,7 +123,7 @@ async def _shown(
         hint = f"The prompt was accepted and is kept: longboat watch {shlex.quote(run_id)} goes on watching."
         raise Failure(error.message, hint) from error
     finally:
-        stage.answering.close()
+        await stage.answering.aclose()
     return complete
 
 
@@ -181,14 +182,11 @@ class _Interrupt:
         self._workspace_id = workspace_id
         self._run_id = run_id
         self._stage = stage
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
+        self.asked = False
         self._delivered = False
         self.accepted = asyncio.Event()
         self.deadline = asyncio.timeout(None)
-
-    @property
-    def asked(self) -> bool:
-        return self._task is not None
 
     @property
     def unheeded(self) -> str:
@@ -198,10 +196,11 @@ class _Interrupt:
         return f"The server could not be told within {STOP_S:g} s: the run may go on. longboat cancel {self._run_id}"
 
     def __call__(self) -> None:
-        if self._task is not None:
+        if self.asked:
             os._exit(CANCELED)  # every display flushes what it writes
         self._stage.say("Canceling … (Ctrl-C again leaves at once)")
-        self._task = asyncio.create_task(self._cancel())
+        self.asked = True
+        self._tasks.spawn(self._cancel(), name="cancel the run")
         self.deadline.reschedule(asyncio.get_running_loop().time() + STOP_S)
 
     async def _cancel(self) -> None:
@@ -214,6 +213,4 @@ class _Interrupt:
             self._stage.say(error.message)
 
     async def settled(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._tasks.aclose()

@@ -2,13 +2,11 @@
 
 import asyncio
 
-import msgspec
-
 from longboat.tools.context import ToolContext, parse
 from longboat.tools.lsp.client.locations import excerpts, parse_locations
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import PLACES
-from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolName, find_symbol
+from longboat.tools.lsp.client.symbol_location import SymbolInput, find_symbol
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 
@@ -17,20 +15,14 @@ MAX_LINES = 20
 """Lines shown of each definition."""
 
 
-class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    path: FileName
-    symbol: SymbolName
-    line: LineNumber = None
-
-
 class DefinitionTool:
-    spec = spec_of("definition", Input)
+    spec = spec_of("definition", SymbolInput)
 
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        wanted = parse("definition", call.arguments, Input)
+        wanted = parse("definition", call.arguments, SymbolInput)
         location = await find_symbol(context, "definition", wanted.path, wanted.symbol, wanted.line)
         source = location.source
         server = await self._servers.serving(source.target.path, source.text, "definition_provider")
