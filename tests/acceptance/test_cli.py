@@ -182,8 +182,8 @@ def test_a_mistake_in_the_configuration_is_told_as_such(home: Home, cwd: Path) -
 def test_going_on_where_nothing_began_begins_and_says_so(home: Home, cwd: Path) -> None:
     done = home.longboat("run", "-c", "hi", cwd=cwd)
     assert (done.code, done.out) == (0, "echo: hi\n")
-    assert "a new one is started" in done.err
-    assert "a new one" not in home.longboat("run", "-c", "again", cwd=cwd).err
+    assert "Starting a new one." in done.err
+    assert "Starting a new one." not in home.longboat("run", "-c", "again", cwd=cwd).err
 
 
 @pytest.mark.parametrize("dash", [[], ["-"]])
@@ -226,7 +226,7 @@ def test_a_steering_prompt_is_taken_into_the_running_turn_and_ends_with_it(home:
     home.endpoint.wait_for_gate("steered")
     steering = home.start("run", "-c", "--delivery", "steer", "turn left", cwd=cwd)
     assert steering.stderr is not None
-    assert steering.stderr.readline() == "waits for the running turn's next step, to steer it\n"
+    assert steering.stderr.readline() == "queued: steers the running turn at its next step\n"
     home.endpoint.open_gate("steered")
     # Without tools the turn has no further step to fold into: it then runs as a turn of its own (L10).
     assert finished(host).code == 0

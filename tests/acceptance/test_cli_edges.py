@@ -50,7 +50,7 @@ def test_f1_the_live_output_of_a_command_is_bounded_counted_and_ends_with_its_la
     lines = terminal.lines
     own = lines[lines.index("● bash seq 200000") + 1 : lines.index("Done.")]
     assert len(own) == MAX_LINES + 1 + 1 + LAST_LINES
-    assert own[MAX_LINES] == "    … (there is more)"
+    assert own[MAX_LINES] == "    … (more)"
     assert re.fullmatch(r"    … more than [\d,]+ lines, then:", own[MAX_LINES + 1])
     assert own[-1] == "    200000"
 
@@ -123,12 +123,12 @@ def test_a2_a_line_that_is_no_answer_is_told_why_and_a_question_mark_explains(ho
     terminal.until("> ")
     terminal.forget()
     terminal.type("yes")
-    terminal.until("'yes' is not enough: o allows it once, d denies it.")
+    terminal.until("'yes' is ambiguous: type o to allow it once, d to deny it.")
     terminal.until("> ")
     terminal.forget()
     terminal.type("?")
     shown = terminal.until("> ")
-    assert "o, once: this call alone" in shown
+    assert "o, once: allow this call only" in shown
     assert terminal.lines.count("    +x") == 100
     terminal.type("o")
     assert terminal.finish() == 0
@@ -148,10 +148,10 @@ def test_a4_a_session_with_undone_turns_says_so_and_how_to_bring_them_back(home:
     assert sorted(home.longboat("undo", cwd=cwd).lines[1:]) == ["  removed new.txt", "  restored old.txt"]
     (session,) = listed(home, cwd, "session", "list")
     shown = home.longboat("session", "show", session["id"], cwd=cwd).lines
-    assert shown[-1].startswith("[1 turn is undone and not shown: longboat redo -s ")
+    assert shown[-1].startswith("[1 undone turn is not shown. Restore the last one with: longboat redo -s ")
     home.longboat("undo", cwd=cwd)
     shown = home.longboat("session", "show", session["id"], cwd=cwd).lines
-    assert shown[-1].startswith("[2 turns are undone and not shown: ")
+    assert shown[-1].startswith("[2 undone turns are not shown. ")
     home.longboat("redo", cwd=cwd)
     assert sorted(home.longboat("redo", cwd=cwd).lines[1:]) == ["  recreated new.txt", "  restored old.txt"]
     assert "undone" not in home.longboat("session", "show", session["id"], cwd=cwd).out
@@ -218,7 +218,7 @@ def test_f1_the_completion_of_each_shell_is_printed(home: Home, cwd: Path, shell
 def test_fish_is_told_the_whole_help_of_a_candidate(home: Home, cwd: Path) -> None:
     """A candidate comes as `plain,NAME<tab>HELP`, and the help has commas of its own."""
     given = {"_LONGBOAT_COMPLETE": "fish_complete", "COMP_WORDS": "longboat runs", "COMP_CWORD": "runs"}
-    assert home.longboat(cwd=cwd, **given).out == "plain,runs\tList runs: what is active, queued and over.\n"
+    assert home.longboat(cwd=cwd, **given).out == "plain,runs\tList active, queued and finished runs.\n"
     assert 'string split --max 1 "," $completion' in home.longboat("completion", "fish", cwd=cwd).out
 
 

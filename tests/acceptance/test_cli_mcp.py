@@ -69,7 +69,7 @@ def test_a_prompt_of_a_server_is_listed_and_used(home: Home, cwd: Path) -> None:
     assert (done.code, done.out) == (0, "Fine.\n"), done.err
     lines = home.longboat("mcp", cwd=cwd).lines
     assert [line.split() for line in lines[-3:]] == [
-        ["PROMPT", "WHAT", "FOR"],
+        ["PROMPT", "DESCRIPTION"],
         ["/test:review", "path", "[tone]", "Review", "a", "file."],
         ["/test:dawdle"],
     ]
@@ -91,7 +91,7 @@ def test_a_login_in_two_commands(home: Home, cwd: Path) -> None:
         done = home.longboat("mcp", "login", "g", address, cwd=cwd)
         assert (done.code, done.out) == (0, "g is ready\n"), done.err
         again = home.longboat("mcp", "login", "g", address, cwd=cwd)
-        assert (again.code, "begins a login" in again.err) == (1, True), again.err
+        assert (again.code, "to start a login" in again.err) == (1, True), again.err
         code = address.split("code=")[1].split("&")[0]
         assert code not in home.log + done.err + again.err
         assert home.longboat("mcp", "login", "nobody", cwd=cwd).code == 1

@@ -116,7 +116,7 @@ def test_a_directory_that_is_gone_is_told_in_one_line(home: Home, cwd: Path, com
     done = shell(home, f"mkdir gone && cd gone && rmdir ../gone && longboat {command} </dev/null", cwd)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line.startswith("longboat: The current directory does not exist any more")
+    assert line.startswith("longboat: The current directory no longer exists")
 
 
 # Terminals
@@ -145,7 +145,7 @@ def test_r4_what_ctrl_c_says_is_not_glued_to_the_answer(home: Home, cwd: Path) -
     assert process.wait(30) == 130
     lines = (seen.decode() + read_all(terminal)).splitlines()
     assert "half an ans" in lines
-    assert "Canceling … (Ctrl-C again leaves at once)" in lines
+    assert "Canceling … (press Ctrl-C again to exit now)" in lines
 
 
 # Words
@@ -157,7 +157,7 @@ def test_how_a_run_ended_is_told_in_plain_words(home: Home, cwd: Path) -> None:
     home.longboat("run", "--run-id", "bad", "[[refused]]", cwd=cwd)
     states = {line.split()[0]: line.split()[1] for line in home.longboat("runs", cwd=cwd).lines[1:]}
     assert states == {"good": "done", "bad": "failed"}
-    assert home.longboat("cancel", "good", cwd=cwd).out == "good was over before: done\n"
+    assert home.longboat("cancel", "good", cwd=cwd).out == "good had already ended: done\n"
     newest = json.loads(home.longboat("session", "list", "--limit", "1", "--format", "json", cwd=cwd).out)["id"]
     assert "[failed] The API key was refused: " in home.longboat("session", "show", newest, cwd=cwd).out
 
@@ -183,7 +183,7 @@ def test_b5_stop_force_says_what_it_waits_for(own_home: Home) -> None:
     cwd = hold(own_home, "drained")
     done = own_home.longboat("stop", "--force", cwd=cwd)
     assert (done.code, done.out) == (0, "The server has stopped.\n")
-    assert f"Waiting for what runs in {cwd}: up to 1 s, then it is interrupted." in done.err
+    assert f"Waiting up to 1 s for runs in {cwd} to end, then interrupting them." in done.err
 
 
 def test_b5_ctrl_c_in_stop_force_skips_the_drain(own_home: Home) -> None:
@@ -192,7 +192,7 @@ def test_b5_ctrl_c_in_stop_force_skips_the_drain(own_home: Home) -> None:
     stopping = own_home.start("stop", "--force", cwd=cwd)
     assert stopping.stderr is not None
     assert "up to 600 s" in stopping.stderr.readline()
-    assert "Ctrl-C interrupts it now" in stopping.stderr.readline()
+    assert "Press Ctrl-C to interrupt them now" in stopping.stderr.readline()
     stopping.send_signal(signal.SIGINT)
     done = finished(stopping)
     assert (done.code, done.out) == (0, "The server has stopped.\n")
@@ -203,7 +203,7 @@ def test_b5_ctrl_c_in_serve_says_what_it_waits_for_and_a_second_one_hurries(own_
     server = own_home.serve()
     hold(own_home, "waited")
     server.send_signal(signal.SIGINT)
-    wait_for_line(server, "Stopping: waiting up to 600 s for 1 run to end. (Ctrl-C again interrupts now.)")
+    wait_for_line(server, "Stopping: waiting up to 600 s for 1 run to end. (Press Ctrl-C to interrupt now.)")
     server.send_signal(signal.SIGINT)
     assert finished(server).code == 0
 

@@ -99,10 +99,10 @@ def test_attached_files_go_to_the_model_as_text_or_as_what_they_are(home: Home, 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"\x7fELF\x02\x01\x01\x00", "it is no text (ELF program or library)"),
-        (b"PK\x03\x04", "it is no text (ZIP archive"),
-        (b"x" * 20_000 + b"\0", "it is no text (binary file)"),
-        (b"\xff\xfb\x90\x01", "it is no text (binary file)"),
+        (b"\x7fELF\x02\x01\x01\x00", "it is not text (ELF program or library)"),
+        (b"PK\x03\x04", "it is not text (ZIP archive"),
+        (b"x" * 20_000 + b"\0", "it is not text (binary file)"),
+        (b"\xff\xfb\x90\x01", "it is not text (binary file)"),
         (b"\x89PNG\r\n\x1a\n", "it is damaged"),
         (b"\x89PNG\r\n\x1a\n" + bytes(6_000_000), "more than 5 MB"),
     ],
@@ -114,8 +114,8 @@ def test_a_file_that_no_model_could_be_shown_is_refused_before_anything_is_sent(
     (cwd / "blob").write_bytes(content)
     done = home.longboat("run", "-a", "blob", "hi", cwd=cwd)
     assert (done.code, done.out) == (2, "")
-    assert f"blob cannot be attached: {why}" in done.err
-    assert "What can: text, pictures (PNG, JPEG, GIF, WebP; 5 MB each) and PDFs, 10 MB together." in done.err
+    assert f"Cannot attach blob: {why}" in done.err
+    assert "Supported: text, images (PNG, JPEG, GIF, WebP; 5 MB each) and PDFs, 10 MB in total." in done.err
     assert listed(home, cwd, "session", "list") == []
 
 
@@ -187,7 +187,7 @@ def test_a_file_is_not_read_without_a_dash_and_that_is_said(home: Home, cwd: Pat
     with open(cwd / "notes") as notes:
         done = finished(home.start("run", "What is this?", cwd=cwd, stdin=notes))
     assert (done.code, done.out) == (0, "echo: What is this?\n")
-    assert 'unless the prompt ends with "-"' in done.err
+    assert 'end the prompt with "-" to read it' in done.err
 
 
 def test_a_loop_over_a_file_keeps_its_list(home: Home, cwd: Path) -> None:
@@ -227,7 +227,7 @@ def test_f1_a_pipe_that_stays_open_and_silent_does_not_hold_a_prompt_up(home: Ho
         done = finished(home.start("run", "hi", cwd=cwd, stdin=silent))
     assert (done.code, done.out) == (0, "echo: hi\n")
     waiting, gone_on = done.err.splitlines()
-    assert "`</dev/null`" in waiting
+    assert "redirect from /dev/null" in waiting
     assert 'end the prompt with "-"' in gone_on
 
 
@@ -285,14 +285,14 @@ def test_r3_an_outage_is_told_and_a_prompt_that_is_given_up_is_said_to_be_kept(e
         home.kill_server()
         done = finished(process)
         lost, gave_up, kept = done.err.splitlines()
-        assert (done.code, lost) == (1, "The connection is lost: trying again …")
+        assert (done.code, lost) == (1, "Connection lost. Reconnecting …")
         assert gave_up.startswith("longboat: Gave up after 0.5 s")
         assert "longboat watch doomed" in kept
         home.serve()
         waited = finished(watching)
         assert waited.code == 1
-        assert waited.err.splitlines()[:2] == ["The connection is lost: trying again …", "The connection is back."]
-        assert home.longboat("watch", "doomed", cwd=cwd).err == waited.err.partition("back.\n")[2]
+        assert waited.err.splitlines()[:2] == ["Connection lost. Reconnecting …", "Reconnected."]
+        assert home.longboat("watch", "doomed", cwd=cwd).err == waited.err.partition("Reconnected.\n")[2]
 
 
 def test_r4_ctrl_c_while_the_server_is_away_cancels_the_run_when_it_is_back(endpoint: Endpoint) -> None:
@@ -306,7 +306,7 @@ def test_r4_ctrl_c_while_the_server_is_away_cancels_the_run_when_it_is_back(endp
         wait_for_line(process, '"message_delta"')
         home.kill_server()
         assert process.stderr is not None
-        assert "The connection is lost" in process.stderr.readline()
+        assert "Connection lost." in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         assert "Canceling" in process.stderr.readline()
         home.serve()

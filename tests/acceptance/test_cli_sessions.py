@@ -66,7 +66,7 @@ def test_a_turn_from_before_a_fork_is_undone_and_redone(home: Home, cwd: Path) -
     fork = home.longboat("session", "fork", session, cwd=cwd).out.split()[0]
     for command, told in (("undo", "Undone"), ("redo", "Redone")):
         done = home.longboat(command, "-s", fork, cwd=cwd)
-        assert (done.code, done.out) == (0, f"{told}: a turn from before the fork\n  It had changed no files.\n")
+        assert (done.code, done.out) == (0, f"{told}: a turn from before the fork\n  No files were changed.\n")
 
 
 def test_a_fork_is_a_session_to_go_on_in(home: Home, cwd: Path) -> None:
@@ -103,7 +103,7 @@ def test_sessions_are_listed_by_last_use_and_what_is_left_out_is_counted(home: H
     json_list = home.longboat("session", "list", "--limit", "1", "--format", "json", cwd=cwd)
     assert (len(json_list.lines), json_list.err) == (1, "")
     runs = home.longboat("runs", "--limit", "3", cwd=cwd)
-    assert (len(runs.lines), runs.err) == (4, "There are older ones: longboat runs --limit 15\n")
+    assert (len(runs.lines), runs.err) == (4, "More runs: longboat runs --limit 15\n")
 
 
 def test_whoever_sent_a_prompt_is_named_and_you_are_only_yourself(home: Home, cwd: Path) -> None:
@@ -160,7 +160,7 @@ def test_an_interrupted_answer_is_said_to_be_so_once(home: Home, cwd: Path) -> N
 
 
 def test_stats_are_tables_for_people_and_json_for_programs(home: Home, cwd: Path) -> None:
-    assert "Nothing since" in home.longboat("stats", cwd=cwd).out
+    assert "No usage since" in home.longboat("stats", cwd=cwd).out
     home.endpoint.script("costly", [Say("x"), Use(input_tokens=4000, output_tokens=20)])
     home.longboat("run", "[[costly]]", cwd=cwd)
     shown = home.longboat("stats", cwd=cwd).out

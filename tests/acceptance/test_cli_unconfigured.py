@@ -73,7 +73,7 @@ def test_a6_models_and_doctor_say_it(home: Home, cwd: Path) -> None:
     shown = json.loads(home.longboat("models", "--format", "json", cwd=cwd).out)
     assert shown["advice"].startswith(SAID)
     explained = " ".join(home.longboat("models", "--help", cwd=cwd).out.split())
-    assert "set the key of a provider as the table names it" in explained
+    assert "To add a provider, set its key as shown in the table" in explained
 
 
 def test_a6_where_providers_are_there_but_none_is_ready_that_is_said_instead(home: Home, cwd: Path) -> None:
@@ -81,4 +81,4 @@ def test_a6_where_providers_are_there_but_none_is_ready_that_is_said_instead(hom
     done = home.longboat("run", "hi", cwd=cwd)
     (told,) = [line for line in done.err.splitlines() if "small local model" in line]
     assert told.startswith("No provider in longboat.json is ready. ")
-    assert "groq of longboat.json is passed over: Set GROQ_API_KEY." in home.longboat("models", cwd=cwd).out
+    assert "groq (longboat.json) is skipped: Set GROQ_API_KEY." in home.longboat("models", cwd=cwd).out

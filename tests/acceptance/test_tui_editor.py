@@ -10,7 +10,7 @@ from parts import how, missing
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.skipif(missing("tmux"), reason=how("tmux"))]
 
-READY = "Ask for something"
+READY = "Type a prompt"
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_the_editor_has_the_terminal_and_the_app_has_it_again(home: Home) -> Non
     [
         ("exit 3", "The editor failed (3)"),
         ('printf "worse" > "$1"; kill -9 $$', "The editor failed (-9)"),
-        (None, "The editor cannot be used"),
+        (None, "Cannot start the editor"),
     ],
 )
 def test_the_terminal_comes_back_from_an_editor_that_fails(home: Home, does: str | None, told: str) -> None:

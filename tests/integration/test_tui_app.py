@@ -189,7 +189,7 @@ async def test_an_interrupted_run_is_told_once(tmp_path: Path) -> None:
         session_id = deck.app.desk.session_id
     async with port.serving(), aboard(port, session_id=session_id) as deck:
         await deck.until(lambda: deck.notes)
-        assert deck.notes == ["✗ The server stopped in the middle of this. Prompt again to go on."]
+        assert deck.notes == ["✗ The server stopped during this turn. Send another prompt to continue."]
 
 
 async def test_an_interrupted_run_is_told_once_to_who_looks_elsewhere(tmp_path: Path) -> None:
@@ -349,7 +349,10 @@ async def test_leaving_while_a_run_is_active_says_that_it_goes_on(tmp_path: Path
             told = deck.app.farewell("longboat -s {session_id}")
             session_id = deck.app.desk.session_id
             run = deck.app.desk.unfinished[0]
-        assert told.splitlines() == ["“long work” goes on without you.", f"Come back with: longboat -s {session_id}"]
+        assert told.splitlines() == [
+            "“long work” will continue without you.",
+            f"Continue with: longboat -s {session_id}",
+        ]
         gate.open()
         async with Client(socket=port.socket) as client:
             workspace = (await client.join(port.project)).id

@@ -125,7 +125,7 @@ def test_endless_output_is_bounded_and_cannot_move_the_cursor(seen: Any) -> None
     events = [calls(call("c", "bash", command="yes")), results(running("c")), output(0, 0, "\x1b[2Jy\n" * 1_000)]
     lines = seen(*events)
     assert len(lines) == 1 + MAX_LINES + 1
-    assert (lines[1], lines[-1]) == ("    ␛[2Jy", "    … (there is more)")
+    assert (lines[1], lines[-1]) == ("    ␛[2Jy", "    … (more)")
 
 
 def test_a_change_of_a_file_that_no_call_named_is_told_by_itself(seen: Any) -> None:
@@ -153,7 +153,7 @@ def test_an_output_that_was_too_long_ends_with_a_count_and_its_last_lines(seen: 
     lines = seen(*begin, results(over("c", f"{text}[exit code 0 after 1 s]")))
     more = 1_000 - MAX_LINES - LAST_LINES
     assert lines[1 + MAX_LINES :] == [
-        "    … (there is more)",
+        "    … (more)",
         f"    … {more:,} more lines, then:",
         *(f"    {number}" for number in range(1_000 - LAST_LINES, 1_000)),
     ]

@@ -71,7 +71,7 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     [
         ("rum", "No such command 'rum'. Did you mean run?"),
         ("sesion", "Did you mean session?"),
-        ("hi there", 'to send a prompt, longboat run "hi there"'),
+        ("hi there", 'To send a prompt: longboat run "hi there"'),
     ],
 )
 def test_a_command_that_is_none_is_told_what_it_may_have_been(given: str, told: str) -> None:
@@ -105,4 +105,4 @@ def test_models_pull_keeps_weights_that_are_here(tmp_path: Path) -> None:
     with weights.open("wb") as file:
         file.truncate(SMOLLM2.size)
     result = CliRunner().invoke(cli, ["models", "pull", "--data-dir", str(tmp_path)])
-    assert (result.exit_code, result.output) == (0, f"The local model is here: {weights}\n")
+    assert (result.exit_code, result.output) == (0, f"Local model: {weights}\n")

@@ -152,7 +152,7 @@ def test_the_command_tells_what_came_of_it(tmp_path: Path, site: Site, monkeypat
         monkeypatch.delenv(key, raising=False)
     arguments = ["refresh", "--cwd", str(tmp_path), "--prices-url", f"{site.url}/prices"]
     failed = CliRunner().invoke(models, arguments)
-    assert (failed.exit_code, "Nothing was fetched." in failed.output) == (1, True)
+    assert (failed.exit_code, "Nothing was downloaded;" in failed.output) == (1, True)
     site.pages = {"/prices": PRICES}
     with own_prices():
         done = CliRunner().invoke(models, arguments)

@@ -72,7 +72,7 @@ def test_only_long_text_and_pictures_become_attachments() -> None:
 )
 def test_what_cannot_be_a_path_is_text(text: str) -> None:
     assert from_paste(text, 0) is None
-    with pytest.raises(Unsuitable, match="is no file"):
+    with pytest.raises(Unsuitable, match="is not a file"):
         from_name(text)
 
 
@@ -96,7 +96,7 @@ def test_text_pdfs_and_pictures_can_be_attached_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"\x7fELF\0", "no text"), (b"caf\xe9", "no text"), (b"x" * 5_000_001, "too large"), (None, "no file")],
+    [(b"\x7fELF\0", "not text"), (b"caf\xe9", "not text"), (b"x" * 5_000_001, "too large"), (None, "not a file")],
 )
 def test_what_cannot_be_attached_says_why(tmp_path: Path, content: bytes | None, why: str) -> None:
     path = tmp_path / "file"
@@ -138,7 +138,7 @@ def test_tokens_are_told_in_few_characters(number: int, told: str) -> None:
 
 def test_the_last_words_tell_what_was_not_sent_and_how_to_come_back() -> None:
     told = farewell_text(failure="", session_id="s1", runs=(), unsent=["a\nb"], come_back="longboat -s {session_id}")
-    assert told.splitlines() == ["1 prompt was not sent:", "  a b", "Come back with: longboat -s s1"]
+    assert told.splitlines() == ["1 prompt was not sent:", "  a b", "Continue with: longboat -s s1"]
     assert farewell_text(failure="Gone\x1b[2J.", session_id="s1", runs=(), unsent=(), come_back="") == "Gone␛[2J."
 
 
@@ -157,7 +157,7 @@ def test_the_theme_follows_the_terminal(said: str, theme: str) -> None:
         (FinishPart(reason=FinishReason.ERROR, title="Too many requests"), "✗ Too many requests."),
         (
             FinishPart(reason=FinishReason.MAX_TOKENS),
-            "✗ The answer was cut: the model reached its limit. Ask it to go on.",
+            "✗ The answer was cut off at the model's output limit. Ask it to continue.",
         ),
     ],
 )

@@ -1,6 +1,6 @@
-"""The app: what is on the screen, which key does what, and which worker runs.
+"""The app: its widgets, key bindings and workers.
 
-Owns widgets and workers. What events mean is in `hearing`, what commands do in `deeds`, asks are in `asking`.
+`hearing` handles events, `deeds` runs commands, `asking` shows permission requests and questions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -45,7 +45,7 @@ from longboat.wire.requests import Approve, Effort
 from longboat.wire.workshop import CommandInfo
 
 HINT = "enter send · ctrl+j new line · ctrl+p commands"
-HINT_BUSY = "enter steers · ctrl+q queues · esc interrupts"
+HINT_BUSY = "enter steer · ctrl+q queue · esc interrupt"
 
 
 class LongboatApp(App[None]):
@@ -62,10 +62,10 @@ class LongboatApp(App[None]):
         Binding("ctrl+n", "command('new')", "New session", show=False),
         Binding("ctrl+o", "editor", "Editor", show=False),
         Binding("ctrl+r", "command('retry')", "Send again", show=False),
-        Binding("ctrl+g", "asks", "What waits for your word", show=False),
+        Binding("ctrl+g", "asks", "Pending requests", show=False),
         Binding("ctrl+t", "side", "Plan", show=False),
-        Binding("ctrl+b", "last_card", "Open the last tool call", show=False),
-        Binding("ctrl+end", "newest", "To the end", show=False, priority=True),
+        Binding("ctrl+b", "last_card", "Expand/collapse the last tool call", show=False),
+        Binding("ctrl+end", "newest", "Jump to the end", show=False, priority=True),
         Binding("ctrl+c", "leave", "Leave", show=False),
         Binding("f1", "command('help')", "Help", show=False),
     ]
@@ -107,7 +107,7 @@ class LongboatApp(App[None]):
         self.told_problem = False
         self._wanted: dict[int, str] = {}
         self._made: dict[int, str] = {}
-        """The sessions that prompts want and have made, by their draft."""
+        """The ids of sessions to be created and already created for prompts, by draft."""
         self._failure = ""
 
     # -- the screen
@@ -158,7 +158,7 @@ class LongboatApp(App[None]):
                 lambda: self.connection.client.sessions(self.connection.workspace_id, limit=1, top=True)
             )
             if page.items:
-                self._made[self.desk.draft] = page.items[0].id  # what was typed meanwhile is for it
+                self._made[self.desk.draft] = page.items[0].id  # prompts typed meanwhile go to it
                 self.open_session(page.items[0].id)
         self.run_worker(self.sender.send_all(), name="sender")
         await offering.look_around(self)
@@ -180,14 +180,14 @@ class LongboatApp(App[None]):
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Draw everything: another session, or a snapshot of which nobody knows what came before."""
+        """Redraw everything: for another session, or after a snapshot that replaces all that was known."""
         self._read()
         for show in (self.show_place, self.show_queue, self.show_tail, self.show_notices, self.show_state):
             show()
         self.asking.refresh()
 
     def read_again(self) -> None:
-        """Something was missed, unless it is being read already."""
+        """Read the session again because something was missed, unless that is already under way."""
         if not any(worker.group == "read" and not worker.is_finished for worker in self.workers):
             self._read()
 
@@ -206,15 +206,15 @@ class LongboatApp(App[None]):
         self.show_state()
 
     async def _session(self, prompt: Outgoing) -> str:
-        """The session for a prompt that has none, made if it is the first of its draft; shown if it still is."""
+        """The session for a prompt that has none. The first prompt of a draft creates it, and shows it in the draft."""
         if prompt.draft not in self._made:
-            wanted = self._wanted.setdefault(prompt.draft, new_id())  # the same one if the answer is lost on the way
+            wanted = self._wanted.setdefault(prompt.draft, new_id())  # the same id again if the response is lost
             session = await self.connection.client.create_session(self.connection.workspace_id, session_id=wanted)
             self._made[prompt.draft] = session.id
             if self.desk.session_id is None and self.desk.draft == prompt.draft:
                 self.connection.mirror.sessions.setdefault(session.id, session)
                 self.desk.turn_to(session.id)
-                self.desk.transcript.stale = False  # it is new: nothing can have been missed
+                self.desk.transcript.stale = False  # it is new, so nothing was missed
                 await self.view.show(self.desk.transcript)
                 self.show_place()
                 self.show_notices()
@@ -225,11 +225,11 @@ class LongboatApp(App[None]):
     def on_composed(self, event: Composed) -> None:
         text = event.text
         if (name := command_in(text)) in BY_NAME:
-            self.composer.give_back(event.attachments)  # they are for the prompt that comes
+            self.composer.give_back(event.attachments)  # they belong to the next prompt
             self.deeds.do(name, text[1:].partition(" ")[2].strip())
             return
         if name and name not in {command.name for command in self.project_commands}:
-            self.notify(f"There is no command /{name}. A space before it sends it as a prompt.", markup=False)
+            self.notify(f"Unknown command /{name}. To send it as a prompt, put a space before it.", markup=False)
             self.composer.give_back(event.attachments, text)
             return
         self.keeping.keep_prompt(self.connection.path, text)
@@ -253,7 +253,7 @@ class LongboatApp(App[None]):
         self.run_worker(self.view.newest(), name="newest")
 
     def on_dialog_strayed(self, event: Dialog.Strayed) -> None:
-        # In the queue of the input, behind what was typed before the dialog came.
+        # Queued on the input, after what was typed before the dialog opened.
         self.composer.input.call_later(self.composer.input.take, event.typed)
 
     def on_outgoing_view_retried(self, event: OutgoingView.Retried) -> None:
@@ -277,7 +277,7 @@ class LongboatApp(App[None]):
         self.composer.hint(HINT if self.desk.active is None else HINT_BUSY)
 
     def show_runs_soon(self) -> None:
-        """The queue and the state, once for all events that came together: a canceled queue sends thousands."""
+        """Redraw queue and state once for all events that arrive together: canceling a queue sends thousands."""
         if not self._runs_due:
             self._runs_due = True
             self.call_later(self._show_runs)
@@ -296,7 +296,7 @@ class LongboatApp(App[None]):
         self.query_one(JobsPanel).show(list(mirror.jobs.values()))
 
     def show_tail(self) -> None:
-        """Prompts that the server has not taken yet."""
+        """Show prompts that the server has not accepted yet."""
         shown = {view.prompt.run_id: view for view in self.view.tail.query(OutgoingView)}
         waiting = {prompt.run_id: prompt for prompt in self.sender.waiting}
         for run_id in shown.keys() - waiting.keys():
@@ -312,7 +312,7 @@ class LongboatApp(App[None]):
             notices.show((*offering.advice(self), *self.hearing.notices))
 
     def call_attention(self, words: str, detail: str = "") -> None:
-        """Somebody may be looking elsewhere. `words` are ours; only they and the title go to the desktop."""
+        """Notify a person who is looking elsewhere. The desktop sees only `words`, our own text, and the title."""
         if not self.app_focus:
             self.bell()
             if self._driver is not None:
@@ -322,8 +322,8 @@ class LongboatApp(App[None]):
     # -- keys
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Ours come from `CommandProvider`; of Textual's only what ours do not do."""
-        yield SystemCommand("Screenshot", "Save a picture of the screen as SVG", self.deliver_screenshot)
+        """The only Textual command that ours, from `CommandProvider`, do not replace."""
+        yield SystemCommand("Screenshot", "Save a screenshot as SVG", self.deliver_screenshot)
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, Palette):
@@ -379,14 +379,14 @@ class LongboatApp(App[None]):
         self.interrupting.kill(job_id)
 
     def on_prose_link_clicked(self, event: Prose.LinkClicked) -> None:
-        """A link can say something else than where it leads: say that first, and open nothing but pages."""
+        """Show where the link leads, because its text may say something else. Open only web pages."""
         event.stop()
         if event.href.startswith(("http://", "https://")):
             self.open_url(event.href)
         self.notify(f"Link: {event.href}", markup=False)
 
     def on_key(self, event: events.Key) -> None:
-        """What is typed where it means nothing is meant for the prompt."""
+        """Send keys that no widget uses to the prompt."""
         if event.is_printable and len(self.screen_stack) == 1 and event.key not in self.screen.active_bindings:
             self.composer.input.focus()
             self.composer.input.take(event)
@@ -395,7 +395,7 @@ class LongboatApp(App[None]):
         await self.connection.leave()
 
     def farewell(self, come_back: str) -> str:
-        """What to print after the app is gone."""
+        """The text to print after the app has closed."""
         unsent = [prompt.text for prompt in self.sender.waiting if prompt.progress is not Progress.SENT]
         return leaving.farewell_text(
             failure=self._failure,

@@ -1,8 +1,8 @@
-"""Draws all that moved, whoever asked for a place before it was laid out.
+"""Repaints every widget that moved, which Textual sometimes does not.
 
-Textual repaints where its map of the screen changed between two layouts. Whoever asks a widget for its place in between
-can have that map made anew, and then the next layout finds nothing changed: what moved stays where it was drawn, or is
-gone, until something else repaints it. Must not know what is drawn.
+Textual repaints where its map of the screen changed between two layouts. Code that asks a widget for its position in
+between can rebuild that map, and then the next layout sees no change: a widget that moved stays where it was drawn, or
+is missing, until something else repaints it. Must not know what is drawn.
 """
 
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ S = TypeVar("S", bound=Screen[Any])
 
 
 def on_canvas(screen: S) -> S:
-    """The same screen, that draws so from now on."""
+    """Make a screen use `Canvas`, and return it."""
     screen._compositor = Canvas()
     return screen
 
@@ -25,9 +25,9 @@ class Canvas(Compositor):
     def __init__(self) -> None:
         super().__init__()
         self._laid_out: CompositorMap = {}
-        """By the last layout of everything."""
+        """The map of the last full layout."""
         self._drawn: CompositorMap = {}
-        """By the last layout: of everything, or of what scrolling left to see."""
+        """The map of the last layout, full or only of the widgets visible after scrolling."""
 
     def clear(self) -> None:
         super().clear()
@@ -48,6 +48,6 @@ class Canvas(Compositor):
 
 
 def _places(before: CompositorMap, now: CompositorMap) -> set[Region]:
-    """Where something is seen, or was, that was not so before."""
+    """The visible regions that differ between two maps."""
     changes = before.items() ^ now.items()
     return {place for _, at in changes if (place := at.clip.intersection(at.region))}

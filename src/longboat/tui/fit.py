@@ -1,7 +1,7 @@
-"""Keeps the drawing as large as the terminal.
+"""Keeps the app at the terminal's size.
 
-Textual tells its screens of a new size by a timer of a few milliseconds. On a busy machine one that is late as it
-starts never fires, and then no later size is told of either. Must not know what is drawn.
+Textual passes a new size to its screens with a timer of a few milliseconds. On a busy machine, a timer that is late
+when it starts never fires, and then later sizes are not passed on either. Must not know what is drawn.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""A list to choose from, wherever it is drawn: Textual's own cannot be paged through where it has no rows."""
+"""A list to choose from. Textual's own fails on page keys while it has no visible rows."""
 
 from textual._widget_navigation import Direction
 from textual.widgets import OptionList

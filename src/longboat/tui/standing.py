@@ -1,9 +1,10 @@
-"""How things stand, gathered for the lower line. Must not know how that looks."""
+"""Collects the content of the status bar. Must not know how it looks."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from longboat.tui.status import State
+from longboat.wire.asks import Question
 from longboat.wire.models import RunState
 from longboat.wire.requests import Approve
 
@@ -21,6 +22,7 @@ def state_of(app: "LongboatApp") -> State:
         doing="interrupting" if active is not None and active.cancel_requested else "working",
         queued=sum(run.state in (RunState.ACCEPTED, RunState.QUEUED) for run in app.desk.unfinished),
         asks=len(app.asking.pending),
+        questions=sum(isinstance(ask, Question) for ask in app.asking.pending),
         elsewhere=len(app.asking.sessions - {app.desk.session_id}),
         model=model,
         effort=app.effort or "",

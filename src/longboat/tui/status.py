@@ -1,4 +1,4 @@
-"""The lines above and below: whose session this is, who else is here, what is going on, what it has cost.
+"""The header and the status bar: session, directory and other clients; activity, model, usage and cost.
 
 Each draws a frozen view of its state. Must not know where the state comes from.
 """
@@ -21,12 +21,12 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What the upper line tells."""
+    """The content of the header."""
 
     title: str = ""
     path: str = ""
     others: tuple[str, ...] = ()
-    """Who is attached besides us."""
+    """The other connected clients."""
 
 
 class Header(Widget):
@@ -37,7 +37,7 @@ class Header(Widget):
 
     def render(self) -> RenderResult:
         width = self.size.width
-        others = one_line(f"with {', '.join(self.place.others)}", width // 3) if self.place.others else ""
+        others = one_line(f"also connected: {', '.join(self.place.others)}", width // 3) if self.place.others else ""
         title = one_line(self.place.title, max(10, width - len(others) - 4)) or "New session"
         room = width - len(title) - len(others) - 3
         path = one_line(self.place.path) if room > 12 else ""
@@ -49,23 +49,26 @@ class Header(Widget):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What the lower line tells."""
+    """The content of the status bar."""
 
     away: str = ""
-    """Why the server is not there; empty when it is."""
+    """Why the server is unreachable; empty if it is reachable."""
     since: float | None = None
     """When the active run was first seen, on the monotonic clock; None when there is none."""
     doing: str = "working"
     queued: int = 0
     asks: int = 0
+    """Pending requests: permissions and questions."""
+    questions: int = 0
+    """How many of those are questions."""
     elsewhere: int = 0
-    """Other sessions that wait for somebody's word."""
+    """The number of other sessions with a pending request."""
     model: str = ""
     effort: str = ""
     all_approved: bool = False
     usage: Usage = NOTHING_USED
     context: int = 0
-    """Tokens of the newest request to the model, and of its answer."""
+    """Tokens of the newest request to the model plus its answer."""
     window: int = 0
 
 
@@ -99,18 +102,19 @@ class StatusBar(Widget):
             words = one_line(f"{turn} Reconnecting… {state.away}", max(20, self.size.width - 2))
             return Content.styled(words, "bold $text-error")
         if state.asks:
-            return Content.styled(f"? {state.asks} waiting for your word (ctrl+g)", "bold $text-warning")
+            return Content.styled(f"? {_needed(state)} (ctrl+g)", "bold $text-warning")
         queued = f", {state.queued} queued" if state.queued else ""
         if state.since is None:
-            waits = f"{state.elsewhere} waits in another session (ctrl+s)" if state.elsewhere else ""
-            return Content.assemble((f"Idle{queued}", "dim"), (f"  ? {waits}" if waits else "", "$text-warning"))
+            others = "another session" if state.elsewhere == 1 else f"{state.elsewhere} other sessions"
+            waits = f"  ? answer needed in {others} (ctrl+s)" if state.elsewhere else ""
+            return Content.assemble((f"Idle{queued}", "dim"), (waits, "$text-warning"))
         seconds = int(monotonic() - state.since)
         return Content.assemble(
-            (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"), ("  esc interrupts", "dim")
+            (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"), ("  esc interrupt", "dim")
         )
 
     def _right(self) -> list[Content]:
-        """The least important first: those go when there is no room."""
+        """The parts on the right, least important first: those are dropped if there is no room."""
         state, usage = self.state, self.state.usage
         parts = []
         if usage.input_tokens or usage.output_tokens:
@@ -123,5 +127,11 @@ class StatusBar(Widget):
             name = state.model.rpartition("/")[2]
             parts.append(line(f"{name} {state.effort}".strip(), width=30))
         if state.all_approved:
-            parts.append(Content.styled("approves all", "bold $text-error"))
+            parts.append(Content.styled("auto-approve", "bold $text-error"))
         return parts
+
+
+def _needed(state: State) -> str:
+    """What the agent needs from the person, such as "1 approval needed"."""
+    one, several = ("approval", "approvals") if not state.questions else ("answer", "answers")
+    return f"{state.asks} {one if state.asks == 1 else several} needed"

@@ -1,6 +1,6 @@
-"""Takes notifications away whose time is over.
+"""Removes expired notifications.
 
-Textual does it by a timer for each, and on a busy machine one that is late as it starts never fires. Must not know what
+Textual uses a timer for each, and on a busy machine a timer that is late when it starts never fires. Must not know what
 they say.
 """
 

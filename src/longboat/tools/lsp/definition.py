@@ -15,14 +15,18 @@ MAX_LINES = 20
 """Lines shown of each definition."""
 
 
+class Input(SymbolInput, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
 class DefinitionTool:
-    spec = spec_of("definition", SymbolInput)
+    spec = spec_of("definition", Input)
 
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        wanted = parse("definition", call.arguments, SymbolInput)
+        wanted = parse("definition", call.arguments, Input)
         location = await find_symbol(context, "definition", wanted.path, wanted.symbol, wanted.line)
         source = location.source
         server = await self._servers.serving(source.target.path, source.text, "definition_provider")

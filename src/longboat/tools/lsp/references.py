@@ -14,14 +14,18 @@ from longboat.tools.schema import spec_of
 MAX_PLACES = 150
 
 
+class Input(SymbolInput, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
 class ReferencesTool:
-    spec = spec_of("references", SymbolInput)
+    spec = spec_of("references", Input)
 
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        wanted = parse("references", call.arguments, SymbolInput)
+        wanted = parse("references", call.arguments, Input)
         location = await find_symbol(context, "references", wanted.path, wanted.symbol, wanted.line)
         source = location.source
         server = await self._servers.serving(source.target.path, source.text, "references_provider")
