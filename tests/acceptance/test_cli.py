@@ -4,35 +4,16 @@ import json
 import os
 import pty
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import Endpoint, Home, finished, home_with, scripted_endpoint, wait_for_line
+from cli_home import Home, finished, wait_for_line
 
 from longboat.models.protocol import StopReason
 from longboat.testing import Gate, Hang, Pause, Refuse, Say, Stop, words
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with scripted_endpoint() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    """One server for all tests of this file; each works in a directory of its own."""
-    with home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def ledger(home: Home, cwd: Path) -> dict[str, dict[str, Any]]:
@@ -233,34 +214,32 @@ def test_a_steering_prompt_is_taken_into_the_running_turn_and_ends_with_it(home:
     assert finished(steering).out == "echo: turn left\n"
 
 
-def test_r3_a_server_gone_for_good_is_a_clear_error_and_never_exit_0(endpoint: Endpoint) -> None:
-    with home_with(endpoint) as home:
-        endpoint.script("doomed", [Say("x"), Hang()])
-        cwd = home.workspace("w")
-        home.serve()
-        process = home.start("run", "--format", "json", "--give-up-after", "0.5", "[[doomed]]", cwd=cwd)
-        wait_for_line(process, '"active"')
-        home.kill_server()
-        done = finished(process)
-        assert done.code == 1
-        assert "longboat: Gave up after 0.5 s" in done.err
-        assert "run_complete" not in done.out
+def test_r3_a_server_gone_for_good_is_a_clear_error_and_never_exit_0(own_home: Home) -> None:
+    own_home.endpoint.script("doomed", [Say("x"), Hang()])
+    cwd = own_home.workspace("w")
+    own_home.serve()
+    process = own_home.start("run", "--format", "json", "--give-up-after", "0.5", "[[doomed]]", cwd=cwd)
+    wait_for_line(process, '"active"')
+    own_home.kill_server()
+    done = finished(process)
+    assert done.code == 1
+    assert "longboat: Gave up after 0.5 s" in done.err
+    assert "run_complete" not in done.out
 
 
-def test_r3_a_server_killed_and_started_again_gives_every_waiting_client_its_terminal_event(endpoint: Endpoint) -> None:
-    with home_with(endpoint) as home:
-        cwd = home.workspace("w")
-        endpoint.script("crash", [Say("x"), Hang()])
-        home.serve()
-        active = home.start("run", "--format", "json", "[[crash]]", cwd=cwd)
-        wait_for_line(active, '"message_delta"')
-        queued = home.start("run", "-c", "behind", cwd=cwd)
-        assert queued.stderr is not None
-        assert queued.stderr.readline() == "queued: runs next\n"
-        home.kill_server()
-        home.serve()
-        interrupted = finished(active)
-        assert interrupted.code == 1
-        assert interrupted.events[-1]["payload"]["payload"]["outcome"] == "interrupted"
-        done = finished(queued)
-        assert (done.code, done.out) == (0, "echo: behind\n")
+def test_r3_a_server_killed_and_started_again_gives_every_waiting_client_its_terminal_event(own_home: Home) -> None:
+    cwd = own_home.workspace("w")
+    own_home.endpoint.script("crash", [Say("x"), Hang()])
+    own_home.serve()
+    active = own_home.start("run", "--format", "json", "[[crash]]", cwd=cwd)
+    wait_for_line(active, '"message_delta"')
+    queued = own_home.start("run", "-c", "behind", cwd=cwd)
+    assert queued.stderr is not None
+    assert queued.stderr.readline() == "queued: runs next\n"
+    own_home.kill_server()
+    own_home.serve()
+    interrupted = finished(active)
+    assert interrupted.code == 1
+    assert interrupted.events[-1]["payload"]["payload"]["outcome"] == "interrupted"
+    done = finished(queued)
+    assert (done.code, done.out) == (0, "echo: behind\n")

@@ -1,28 +1,16 @@
 """`longboat run` with an agent that has tools: what is shown, what is asked, and who answers (A2, F1)."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import Home, finished, home_with, scripted_endpoint
+from cli_home import Home, finished
 from terminal import Terminal
 
 from longboat.testing import CallTool, Say
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def call(name: str, **arguments: Any) -> CallTool:

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from cli_home import Endpoint, Home, finished, home_with, scripted_endpoint, wait_for_line
+from cli_home import Endpoint, Home, finished, wait_for_line
 
 from longboat.testing import Gate, Hang, Pause, Say
 from longboat.wire.models import PROTOCOL
@@ -18,16 +18,9 @@ from longboat.wire.models import PROTOCOL
 pytestmark = pytest.mark.acceptance
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with scripted_endpoint() as found:
-        yield found
-
-
 @pytest.fixture
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    with home_with(endpoint) as found:
-        yield found
+def home(own_home: Home) -> Home:
+    return own_home
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from cli_home import Home, finished, home_with, scripted_endpoint
+from cli_home import Home, finished
 from terminal import Terminal
 
 from longboat.cli.activity import LAST_LINES, MAX_LINES
@@ -19,17 +18,6 @@ from longboat.wire.figures import Stats
 from longboat.wire.models import Message, Run, Session
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def call(name: str, /, **arguments: Any) -> CallTool:
@@ -96,22 +84,21 @@ def test_a1_a_plan_that_was_not_taken_does_not_look_like_one_that_was(home: Home
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_a2_a_call_that_waited_for_an_answer_when_the_server_stopped_was_not_run(cwd: Path, how: str) -> None:
+def test_a2_a_call_that_waited_for_an_answer_when_the_server_stopped_was_not_run(own_home: Home, how: str) -> None:
     """Nor those behind it: nobody has to fear effects that they cannot have had."""
-    with scripted_endpoint() as endpoint, home_with(endpoint) as home:
-        endpoint.script("ask", [call("bash", command="touch x"), call("bash", command="touch y")], [Say("Done.")])
-        here = home.workspace("here")
-        process = home.start("run", "--wait-for-answers", "[[ask]]", cwd=here)
-        assert process.stderr is not None
-        assert any("Waiting for an answer" in line for line in process.stderr)
-        if how == "killed":
-            home.kill_server()
-        else:
-            assert home.longboat("stop", "--force", cwd=here).code == 0
-        (session,) = listed(home, here, "session", "list")
-        shown = home.longboat("session", "show", session["id"], cwd=here).out
-        assert shown.count("[failed: This call was not run: the server stopped before anyone approved it") == 2
-        finished(process)
+    own_home.endpoint.script(how, [call("bash", command="touch x"), call("bash", command="touch y")], [Say("Done.")])
+    here = own_home.workspace("here")
+    process = own_home.start("run", "--wait-for-answers", f"[[{how}]]", cwd=here)
+    assert process.stderr is not None
+    assert any("Waiting for an answer" in line for line in process.stderr)
+    if how == "killed":
+        own_home.kill_server()
+    else:
+        assert own_home.longboat("stop", "--force", cwd=here).code == 0
+    (session,) = listed(own_home, here, "session", "list")
+    shown = own_home.longboat("session", "show", session["id"], cwd=here).out
+    assert shown.count("[failed: This call was not run: the server stopped before anyone approved it") == 2
+    finished(process)
 
 
 # Answers
@@ -243,10 +230,9 @@ def test_f1_commands_options_ids_and_models_are_completed(home: Home, cwd: Path)
     assert completed(home, cwd, "run", "-m", "mine/") == ["mine/m"]
 
 
-def test_f1_completion_starts_no_server_and_says_nothing_where_none_runs(cwd: Path) -> None:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as home:
-        assert completed(home, cwd, "session", "show", "0") == []
-        assert not home.socket.exists()
+def test_f1_completion_starts_no_server_and_says_nothing_where_none_runs(own_home: Home, cwd: Path) -> None:
+    assert completed(own_home, cwd, "session", "show", "0") == []
+    assert not own_home.socket.exists()
 
 
 def test_f1_what_programs_are_given_has_the_shapes_of_the_protocol(home: Home, cwd: Path) -> None:

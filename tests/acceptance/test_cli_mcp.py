@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from cli_home import PATIENCE_S, Home, home_with, scripted_endpoint
+from cli_home import PATIENCE_S, Home
 from terminal import Terminal
 
 from longboat.testing import Say
@@ -19,17 +19,6 @@ from longboat.testing import Say
 pytestmark = pytest.mark.acceptance
 
 SERVERS = Path(__file__).parents[1] / "integration"
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def configure(home: Home, cwd: Path, mcp: dict[str, Any]) -> None:

@@ -3,15 +3,14 @@
 import json
 import os
 import pty
+import shlex
 import shutil
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import Endpoint, Home, Process, finished, home_with, scripted_endpoint, wait_for_line
+from cli_home import LONGBOAT, Home, Process, finished, wait_for_line
 
 from longboat.testing import Gate, Pause, Refuse, Say
 
@@ -20,33 +19,9 @@ pytestmark = pytest.mark.acceptance
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with scripted_endpoint() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    with home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def own_home(endpoint: Endpoint) -> Iterator[Home]:
-    """For tests that stop the server."""
-    with home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
-
-
 def shell(home: Home, script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A bash script in which `longboat` is the command."""
-    start = f'longboat() {{ "{sys.executable}" -m longboat "$@"; }}\n'
+    start = f'longboat() {{ {shlex.join(LONGBOAT)} "$@"; }}\n'
     command = ["bash", "-c", start + script]
     return subprocess.run(command, cwd=cwd, env=home.environ, capture_output=True, text=True, timeout=60, check=False)
 
@@ -225,7 +200,7 @@ def checkout(own_home: Home) -> Path:
     shutil.copy(ROOT / "Makefile", path)
     command = path / ".venv" / "bin" / "longboat"
     command.parent.mkdir(parents=True)
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m longboat "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(LONGBOAT)} "$@"\n')
     command.chmod(0o755)
     return path
 

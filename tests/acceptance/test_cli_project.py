@@ -4,28 +4,16 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import Home, finished, home_with, scripted_endpoint, wait_for_line
+from cli_home import Home, finished, wait_for_line
 from terminal import Terminal
 
 from longboat.testing import CallTool, Say
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def newest_run(home: Home, cwd: Path) -> dict[str, Any]:

@@ -5,14 +5,13 @@ import os
 import re
 import threading
 import urllib.request
-from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import Endpoint, Home, Process, finished, home_with, scripted_endpoint
+from cli_home import Home, Process, finished
 from terminal import Terminal
 
 from longboat.testing import Gate, Pause, Say
@@ -22,16 +21,9 @@ pytestmark = pytest.mark.acceptance
 KEY = {"FLEET_KEY": "k"}
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with scripted_endpoint() as found:
-        yield found
-
-
 @pytest.fixture
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    with home_with(endpoint) as found:
-        yield found
+def home(own_home: Home) -> Home:
+    return own_home
 
 
 @pytest.fixture

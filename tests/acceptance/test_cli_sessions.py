@@ -1,26 +1,14 @@
 """Sessions as things, and numbers, from the command line against a real server."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import Home, home_with, scripted_endpoint
+from cli_home import Home
 
 from longboat.testing import CallTool, Gate, Pause, Say, Use
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def test_a_session_goes_out_as_a_file_and_comes_in_again_elsewhere(home: Home, cwd: Path) -> None:

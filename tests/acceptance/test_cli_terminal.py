@@ -1,10 +1,9 @@
 """The terminal app and the server in the background behind it (R3, B5)."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import Home, home_with, scripted_endpoint
+from cli_home import Home
 from tmux import pane
 
 from parts import how, missing
@@ -13,9 +12,8 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.skipif(missing("tmux"), reason
 
 
 @pytest.fixture
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
+def home(own_home: Home) -> Home:
+    return own_home
 
 
 @pytest.fixture

@@ -4,11 +4,10 @@ The runtime of the local model is one that ends at once: what is asked of it fai
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import Endpoint, Home, home_with, scripted_endpoint
+from cli_home import Home
 
 from longboat.models import weights
 
@@ -18,34 +17,22 @@ SAID = "No provider is configured. Using the small local model. It can chat but 
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with scripted_endpoint() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    with home_with(endpoint) as found:
-        configure(found)
-        library = found.path / "library"
-        library.mkdir()
-        (library / "xllamacpp.py").write_text("raise SystemExit('this one only pretends')")
-        found.environ["PYTHONPATH"] = str(library)
-        stub = weights.path_of(found.path / "data")
-        stub.parent.mkdir(parents=True)
-        with open(stub, "wb") as file:
-            file.truncate(weights.SMOLLM2.size)
-        yield found
+def home(new_home: Home) -> Home:
+    configure(new_home)
+    library = new_home.path / "library"
+    library.mkdir()
+    (library / "xllamacpp.py").write_text("raise SystemExit('this one only pretends')")
+    new_home.environ["PYTHONPATH"] = str(library)
+    stub = weights.path_of(new_home.path / "data")
+    stub.parent.mkdir(parents=True)
+    with open(stub, "wb") as file:
+        file.truncate(weights.SMOLLM2.size)
+    return new_home
 
 
 def configure(home: Home, **config: object) -> None:
     file = home.path / "config" / "longboat" / "longboat.json"
     file.write_text(json.dumps({"models": {"detect": False}, "titles": False, **config}))
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name.translate(str.maketrans("[]/ ", "____")))
 
 
 def test_a6_run_says_once_on_stderr_that_nothing_is_configured_and_what_to_do(home: Home, cwd: Path) -> None:

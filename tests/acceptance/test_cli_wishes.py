@@ -1,29 +1,16 @@
 """`longboat run --schema` and `--effort` with real processes (A6)."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import Endpoint, Home, home_with, scripted_endpoint
+from cli_home import Endpoint, Home
 
 from longboat.testing import Say
 
 pytestmark = pytest.mark.acceptance
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with scripted_endpoint() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    with home_with(endpoint) as found:
-        yield found
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """ctrl+o in a real terminal: it is lent to the editor, and comes back whatever the editor does (F2)."""
 
-from collections.abc import Iterator
-
 import pytest
-from cli_home import Home, home_with, scripted_endpoint
+from cli_home import Home
 from tmux import pane
 
 from parts import how, missing
@@ -14,9 +12,8 @@ READY = "Type a prompt"
 
 
 @pytest.fixture
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
+def home(own_home: Home) -> Home:
+    return own_home
 
 
 def use(home: Home, name: str, does: str) -> None:

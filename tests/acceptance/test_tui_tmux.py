@@ -1,13 +1,12 @@
 """The terminal app in a real terminal, against a real server process, with other clients beside it (F2, F6, R, E)."""
 
 import signal
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
-from cli_home import Home, home_with, scripted_endpoint
+from cli_home import Home
 from tmux import Pane, pane
 
 from longboat.client import SyncClient
@@ -18,12 +17,6 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.skipif(missing("tmux"), reason
 
 SIZES = [(80, 24), (120, 40)]
 READY = "Type a prompt"
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
 
 
 @pytest.fixture

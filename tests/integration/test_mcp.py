@@ -4,13 +4,12 @@ import asyncio
 import json
 import os
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import uvloop
-from mcp_scene import Scene, is_alive, looked_for, old, opened, pid_in, stdio
+from mcp_scene import Scene, is_alive, is_stopped, looked_for, old, opened, pid_in, stdio
 
 from longboat.backoff import Backoff
 from longboat.testing.tool_context import OpenToolContext
@@ -98,11 +97,10 @@ async def test_a_server_that_does_not_read_holds_up_no_cancel(tmp_path: Path) ->
         os.kill(pid_in(tmp_path), 19)  # SIGSTOP: it takes nothing from its input any more
         calls = [asyncio.create_task(scene.use("mcp__t__echo", text="x" * 100_000)) for _ in range(10)]
         await looked_for(lambda: len(scene.context.needs) == 10)
-        began = time.monotonic()
         for call in calls:
             call.cancel()
         await asyncio.wait(calls)
-        assert time.monotonic() - began < 1
+        assert is_stopped(pid_in(tmp_path)), "the calls ended before the server read anything"
     assert not is_alive(pid_in(tmp_path))
 
 
@@ -170,22 +168,19 @@ async def test_a_server_that_fails_or_hangs_never_blocks_a_prompt(tmp_path: Path
         "good": stdio(tmp_path),
     }
     scene = Scene(tmp_path, section, wait_s=0.2)
-    began = time.monotonic()
     await scene.servers.wait_connected()
-    assert time.monotonic() - began < 3
     await scene.until(lambda state: state.name == "good" and state.phase is Phase.READY)
-    began = time.monotonic()
-    await scene.servers.wait_connected()
-    assert time.monotonic() - began < 0.1
+    again = asyncio.ensure_future(scene.servers.wait_connected())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert again.done(), "only the first turn waits"
     assert await scene.use("mcp__good__echo", text="hi") == "hi"
     states = {state.name: state for state in scene.servers.states()}
     assert states["silent"].phase is Phase.CONNECTING
     assert states["missing"].reason == "mcp.missing.command: the program 'no-such-program' was not found"
     assert "NOT_SET_ANYWHERE, which is not set" in states["unset"].reason
     assert states["wrong"].reason == "mcp.wrong: Object contains unknown field `colour`"
-    began = time.monotonic()
     await scene.servers.aclose()
-    assert time.monotonic() - began < 5
 
 
 async def test_prompts_and_resources_are_listed_and_read(tmp_path: Path) -> None:
@@ -273,9 +268,7 @@ def test_a_server_that_will_not_end_is_killed_on_uvloop_too(tmp_path: Path) -> N
             assert "mcp__t__hang" in scene.names()
             call = asyncio.create_task(scene.use("mcp__t__hang"))
             await looked_for((tmp_path / "hanging").exists)
-            began = time.monotonic()
             await scene.servers.aclose()
-            assert time.monotonic() - began < 5
             assert not is_alive(pid_in(tmp_path))
             with pytest.raises(ToolError, match="exited during the call"):
                 await call

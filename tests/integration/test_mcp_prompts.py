@@ -20,7 +20,7 @@ SILENT = {"command": "sleep", "args": ["600"]}
 
 
 @pytest.fixture
-def notes(tmp_path: Path) -> Path:
+def notes(tmp_path: Path, awaited_servers: None) -> Path:
     directory = tmp_path / "notes"
     directory.mkdir()
     return directory

@@ -12,8 +12,8 @@ from longboat.testing import Say, ScriptedModel
 from longboat.tui.dialogs.help import HelpScreen
 from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.sessions import SessionList
-from longboat.tui.keeping import Keeping
 from longboat.tui.panels.queue import QueuePanel
+from longboat.tui.saved_state import SavedState
 from longboat.tui.status import Header, StatusBar
 from longboat.wire.models import FilePart
 from longboat.wire.requests import Approve
@@ -332,7 +332,7 @@ async def test_summarize_is_a_run_of_its_own(tmp_path: Path) -> None:
 
 
 async def test_the_next_process_knows_the_theme_and_the_prompts_of_this_one(tmp_path: Path) -> None:
-    keeping = Keeping(tmp_path / "state")
+    keeping = SavedState(tmp_path / "state")
     async with harbour(tmp_path, ScriptedModel.echo()).serving() as port:
         async with aboard(port, keeping=keeping) as deck:
             await deck.say("said before")
@@ -355,7 +355,7 @@ async def test_the_next_process_knows_the_theme_and_the_prompts_of_this_one(tmp_
 
 
 async def test_a_theme_that_there_is_no_more_is_the_one_that_fits_the_terminal(tmp_path: Path) -> None:
-    keeping = Keeping(tmp_path / "state")
+    keeping = SavedState(tmp_path / "state")
     keeping.keep_theme("of-another-version")
     async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port, keeping=keeping) as deck:
         assert deck.app.theme == "textual-dark"

@@ -10,7 +10,7 @@ from tui_deck import aboard, harbour
 from longboat.client import Client
 from longboat.testing import Gate, Hang, Pause, Say, ScriptedModel
 from longboat.tui.app import LongboatApp
-from longboat.tui.sending import Progress
+from longboat.tui.prompt_outbox import Progress
 from longboat.tui.status import StatusBar
 from longboat.tui.tail import OutgoingView
 

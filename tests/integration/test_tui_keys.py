@@ -18,9 +18,9 @@ import longboat.tui
 from longboat.client import Client
 from longboat.testing import Gate, Pause, Say, ScriptedModel
 from longboat.tui.app import LongboatApp
+from longboat.tui.command_actions import KEYS
 from longboat.tui.commands import COMMANDS
 from longboat.tui.composer import PromptInput
-from longboat.tui.deeds import KEYS
 from longboat.tui.dialogs.confirm import ConfirmDialog, TextDialog
 from longboat.tui.dialogs.diffs import DiffDialog
 from longboat.tui.dialogs.export import ExportDialog

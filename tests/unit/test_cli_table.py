@@ -9,6 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from cases import for_each
 from longboat.cli.main import COMMANDS, HINTS, cli
 from longboat.errors import LongboatError
 
@@ -32,7 +33,7 @@ def test_short_commands_need_neither_httpx2_nor_an_event_loop(command: str) -> N
     assert not modules_after(command, *(["x"] if command == "cancel" else [])) & {"httpx2", "asyncio", "litestar"}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_the_table_agrees_with_the_command_and_its_help_has_an_example(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None

@@ -1,7 +1,6 @@
 """Permissions (A2): the order of the rules, what they match, what is asked, and what an answer would allow."""
 
 import shlex
-import time
 
 import pytest
 import shell_attacks
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from shell_attacks import COVERED, EVERYDAY, HARMLESS, NEVER, TRICKS, UNCOVERED
 from shell_corpus import ALLOW, ALLOWED, ASKED, DENIED, DENY, DIRECTORY, PIECES
 
+from cases import for_each
 from longboat.permissions.shell.script import Word, parse
 from longboat.permissions.verdict import (
     Allow,
@@ -27,6 +27,7 @@ from longboat.permissions.verdict import (
     parse_rule,
     parse_rules,
 )
+from work import check_proportion
 
 CORPUS = Rules.parse(allow=ALLOW, deny=DENY)
 NONE = Rules()
@@ -55,17 +56,17 @@ def test_the_corpus_is_large_enough() -> None:
     assert len({*ALLOWED, *DENIED, *ASKED}) > 500
 
 
-@pytest.mark.parametrize("command", ALLOWED)
+@for_each("command", ALLOWED)
 def test_a_command_is_allowed_a2(command: str) -> None:
     assert bash(command) == Allow()
 
 
-@pytest.mark.parametrize("command", DENIED)
+@for_each("command", DENIED)
 def test_a_command_with_a_denied_part_is_denied_a2(command: str) -> None:
     assert isinstance(bash(command), Deny)
 
 
-@pytest.mark.parametrize("command", ASKED)
+@for_each("command", ASKED)
 def test_a_command_is_asked_a2(command: str) -> None:
     assert isinstance(bash(command), Ask)
 
@@ -80,32 +81,32 @@ def attacked(command: str, rules: Rules) -> Verdict:
     return judge(Need(tool="bash", action="run", argument=command), rules=rules, directory=shell_attacks.DIRECTORY)
 
 
-@pytest.mark.parametrize("command", [*EVERYDAY, *HARMLESS])
+@for_each("command", [*EVERYDAY, *HARMLESS])
 def test_an_everyday_command_is_not_asked_a2(command: str) -> None:
     assert attacked(command, NONE) == Allow()
 
 
-@pytest.mark.parametrize("command", TRICKS)
+@for_each("command", TRICKS)
 def test_a_trick_is_asked_without_rules_a2(command: str) -> None:
     assert isinstance(attacked(command, NONE), Ask)
 
 
-@pytest.mark.parametrize("command", COVERED)
+@for_each("command", COVERED)
 def test_a_rule_holds_for_what_it_says_a2(command: str) -> None:
     assert attacked(command, BROAD) == Allow()
 
 
-@pytest.mark.parametrize("command", UNCOVERED)
+@for_each("command", UNCOVERED)
 def test_a_rule_holds_for_no_more_than_it_says_a2(command: str) -> None:
     assert attacked(command, BROAD) != Allow()
 
 
-@pytest.mark.parametrize("command", NEVER)
+@for_each("command", NEVER)
 def test_what_is_or_may_be_denied_is_not_done_even_if_the_whole_of_bash_is_allowed_a2(command: str) -> None:
     assert attacked(command, WHOLE) != Allow()
 
 
-@pytest.mark.parametrize("command", [*TRICKS, *UNCOVERED])
+@for_each("command", [*TRICKS, *UNCOVERED])
 def test_what_is_offered_for_a_trick_is_enough_a2(command: str) -> None:
     """An answer for the session is not asked again (A2)."""
     need = Need(tool="bash", action="run", argument=command)
@@ -297,7 +298,7 @@ def test_a_look_at_a_repository_that_may_run_something_is_asked_unless_a_rule_al
     assert judge(need, rules=Rules.parse(allow=["bash(git status *)"]), directory=DIRECTORY) == Allow()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "command",
     [
         *(
@@ -329,7 +330,7 @@ def test_what_may_show_a_file_that_nobody_is_to_view_is_asked_a2(command: str) -
     assert isinstance(bash(command, Rules.parse(deny=["view(**/key)"])), Ask)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "command",
     [
         *(
@@ -495,7 +496,7 @@ def test_a_star_in_the_name_of_an_mcp_tool() -> None:
     assert isinstance(web("mcp__gitlab__list", "", rules), Ask)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rule", "part"),
     [
         ("", "it is not a tool name"),
@@ -539,7 +540,7 @@ def offered(need: Need, rules: Rules = NONE) -> Offer:
     return grant_for(need, rules=rules, directory=DIRECTORY)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("command", "narrow", "wide"),
     [
         ("make all", ["bash(make all)"], ["bash(make all *)"]),
@@ -611,7 +612,7 @@ def test_only_what_no_rule_allows_yet_is_offered() -> None:
     assert offered(Need(tool="bash", action="run", argument="make b; rm x"), rules) == Offer()
 
 
-@pytest.mark.parametrize("command", [*ASKED, *DENIED])
+@for_each("command", [*ASKED, *DENIED])
 def test_what_is_offered_is_enough_and_for_the_opaque_it_is_the_very_text(command: str) -> None:
     need = Need(tool="bash", action="run", argument=command)
     offer = offered(need)
@@ -785,23 +786,24 @@ def test_what_only_seems_to_look_is_asked(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("start", "piece", "times"),
     [
-        "cat " + ("*a" * 30 + " ") * 1_600,
-        "cat " + ("a*/" * 1_000 + "x ") * 30,
-        "cat " + "a," * 49_000,
-        "cat -" + "a" * 99_000,
-        "git log " + "'s*' " * 3_900,
-        "diff " + "a " * 3_900,
+        ("cat ", "*a" * 30 + " ", 50),
+        ("cat ", "a*/" * 1_000 + "x ", 2),
+        ("cat ", "a,", 300),
+        ("cat -", "a", 1_000),
+        ("git log ", "'s*' ", 50),
+        ("diff ", "a ", 30),
     ],
 )
-def test_a_long_command_is_judged_in_time(command: str) -> None:
-    deny = ["view(**/a*b*a/**/secrets/**)", "view(.env)", "edit(mig/**)"]
-    start = time.process_time()
-    bash(command, Rules.parse(allow=["bash(cat *)"], deny=deny))
-    named_paths(command, directory=DIRECTORY)
+def test_a_long_command_is_judged_in_steps_in_proportion(start: str, piece: str, times: int) -> None:
+    rules = Rules.parse(allow=["bash(cat *)"], deny=["view(**/a*b*a/**/secrets/**)", "view(.env)", "edit(mig/**)"])
 
-    assert time.process_time() - start < 3
+    def judge_repeated(times: int) -> None:
+        bash(start + piece * times, rules)
+        named_paths(start + piece * times, directory=DIRECTORY)
+
+    check_proportion(judge_repeated, times)
 
 
 def test_a_name_that_ends_with_the_status_is_looked_up_as_a_pattern() -> None:

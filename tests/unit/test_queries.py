@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import longboat
+from cases import for_each
 from longboat.errors import DataDirError
 from longboat.store.sqlite.migrations import migrate, migrations
 from longboat.store.sqlite.queries import Query, load_queries, parse_queries
@@ -36,7 +37,7 @@ def schema() -> sqlite3.Connection:
     return connection
 
 
-@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
+@for_each("query", QUERIES.values())
 def test_a_query_parses_and_says_what_it_is_for(query: Query, schema: sqlite3.Connection) -> None:
     params = dict.fromkeys(re.findall(r":(\w+)", query.sql), 1)
     assert schema.execute(f"EXPLAIN {query.sql}", params).fetchall()

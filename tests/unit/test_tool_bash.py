@@ -5,7 +5,6 @@ import fcntl
 import os
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -199,17 +198,16 @@ while :; do sleep 0.1; done
 FAMILY = ("child", "orphan", "session", "daemon", "stopped", "shell")
 
 
-async def test_a_canceled_command_is_gone_within_a_second_with_all_that_it_started(
-    bash: BashTool, context: OpenToolContext
-) -> None:
-    """A1: even if they ignore TERM, were forked twice, are stopped, or made a session of their own."""
+async def test_a_canceled_command_is_gone_with_all_that_it_started(bash: BashTool, context: OpenToolContext) -> None:
+    """A1: even if they ignore TERM, were forked twice, are stopped, or made a session of their own.
+
+    The benchmark `cancel` has the time that it takes.
+    """
     running = asyncio.create_task(context.use(bash, command=STUBBORN))
     await until(lambda: written(context.directory, *FAMILY))
-    began = time.monotonic()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert time.monotonic() - began < 1.0
     assert [pid for pid in pids(context.directory, *FAMILY) if process_tree.is_alive(pid)] == []
 
 

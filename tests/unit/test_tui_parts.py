@@ -9,12 +9,12 @@ from textual.widget import Widget
 
 import longboat.tui
 from longboat.client.subject import subject_of
+from longboat.tui.app_exit import farewell_text, theme_of_terminal
 from longboat.tui.attachments import LONG, Unsuitable, chip, from_file, from_name, from_paste
 from longboat.tui.commands import command_in
 from longboat.tui.completion import Choice, Sort, Wanted, find_wanted, matching
 from longboat.tui.content import format_count, one_line
 from longboat.tui.history import History
-from longboat.tui.leaving import farewell_text, theme_of_terminal
 from longboat.tui.messages import end_note
 from longboat.tui.toolcard import diff_style
 from longboat.wire.models import FinishPart, FinishReason

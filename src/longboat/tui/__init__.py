@@ -35,7 +35,7 @@ async def open_app(
     client stays open.
     """
     from longboat.tui.app import LongboatApp
-    from longboat.tui.keeping import Keeping, state_dir
+    from longboat.tui.saved_state import SavedState, state_dir
     from longboat.tui.terminal import ended_by_signals, ignoring_slow_terminal
 
     for name in ("COLUMNS", "LINES"):  # they would override the terminal's real size and its changes
@@ -49,7 +49,7 @@ async def open_app(
         effort=effort,
         approve=approve,
         env=env,
-        keeping=Keeping(state_dir(os.environ, Path.home())),
+        keeping=SavedState(state_dir(os.environ, Path.home())),
     )
     with ended_by_signals(app), ignoring_slow_terminal():
         await app.run_async()

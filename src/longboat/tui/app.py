@@ -14,27 +14,26 @@ from textual.screen import Screen
 
 from longboat.client import Client
 from longboat.errors import LongboatError
-from longboat.tui import fit, leaving, offering, toasts
-from longboat.tui.asking import Asking
-from longboat.tui.canvas import on_canvas
+from longboat.tui import app_exit, suggestions, textual_fixes
+from longboat.tui.ask_dialogs import AskDialogs
+from longboat.tui.command_actions import CommandActions
 from longboat.tui.commands import BY_NAME, CommandProvider, Palette, command_in
 from longboat.tui.composer import Completing, Composed, Composer, PromptInput
 from longboat.tui.connection import Connection
-from longboat.tui.deeds import Deeds
-from longboat.tui.desk import Desk
+from longboat.tui.current_session import CurrentSession
 from longboat.tui.dialogs.frame import Dialog
 from longboat.tui.editor import NotEdited, edited
-from longboat.tui.hearing import Hearing
-from longboat.tui.interrupting import Interrupting
-from longboat.tui.keeping import Keeping
+from longboat.tui.event_handling import EventHandling
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
+from longboat.tui.prompt_outbox import Kind, Outgoing, Progress, Sender
 from longboat.tui.prose import Prose
-from longboat.tui.sending import Kind, Outgoing, Progress, Sender
-from longboat.tui.standing import state_of
-from longboat.tui.status import Header, Place, StatusBar
+from longboat.tui.saved_state import SavedState
+from longboat.tui.status import Header, Place, StatusBar, state_of
+from longboat.tui.stopping import Stopping
 from longboat.tui.tail import Notices, OutgoingView
+from longboat.tui.textual_fixes import on_canvas
 from longboat.tui.theming import Theming
 from longboat.tui.transcript import TranscriptView
 from longboat.wire.events import Event
@@ -82,23 +81,23 @@ class LongboatApp(App[None]):
         effort: Effort | None = None,
         approve: Approve = Approve.ASK,
         env: Mapping[str, str] | None = None,
-        keeping: Keeping | None = None,
+        keeping: SavedState | None = None,
     ) -> None:
         super().__init__()
-        self.keeping = keeping or Keeping(None)
+        self.keeping = keeping or SavedState(None)
         self.theming = Theming(self, self.keeping)
         self.model, self.effort, self.approve = model, effort, approve
         self.models: ModelPage | None = None
         self.project_commands: tuple[CommandInfo, ...] = ()
         self.connection = Connection(client, path, self, env=env)
-        self.desk = Desk(self.connection)
+        self.desk = CurrentSession(self.connection)
         self.sender = Sender(self.connection, session=self._session, on_change=lambda _: self.show_tail())
-        self.hearing = Hearing(self)
-        self.asking = Asking(self)
-        self.deeds = Deeds(self)
-        self.interrupting = Interrupting(self)
+        self.hearing = EventHandling(self)
+        self.asking = AskDialogs(self)
+        self.deeds = CommandActions(self)
+        self.interrupting = Stopping(self)
         self._runs_due = False
-        self.leaving = leaving.Leaving(self)
+        self.leaving = app_exit.AppExit(self)
         self.composer = Composer(lambda: (self.desk.session_id, self.desk.draft))
         self.view = TranscriptView(by=self.desk.by, other=self.desk.other, older=self.desk.read_older)
         self._resume = resume
@@ -130,8 +129,7 @@ class LongboatApp(App[None]):
 
     def on_mount(self) -> None:
         self.theming.start()
-        fit.watch(self)
-        toasts.watch(self)
+        textual_fixes.watch(self)
         self.composer.history.remember(self.keeping.prompts(self.connection.path))
         self.view.tail.mount(Notices())
         self.composer.input.focus()
@@ -161,7 +159,7 @@ class LongboatApp(App[None]):
                 self._made[self.desk.draft] = page.items[0].id  # prompts typed meanwhile go to it
                 self.open_session(page.items[0].id)
         self.run_worker(self.sender.send_all(), name="sender")
-        await offering.look_around(self)
+        await suggestions.look_around(self)
 
     def heard(self, event: Event) -> None:
         self.hearing.hear(event)
@@ -261,7 +259,7 @@ class LongboatApp(App[None]):
 
     @work(name="complete", exclusive=True, group="complete")
     async def on_completing(self, event: Completing) -> None:
-        await offering.complete(self, event.wanted)
+        await suggestions.complete(self, event.wanted)
 
     # -- showing
 
@@ -309,14 +307,14 @@ class LongboatApp(App[None]):
 
     def show_notices(self) -> None:
         for notices in self.view.tail.query(Notices):
-            notices.show((*offering.advice(self), *self.hearing.notices))
+            notices.show((*suggestions.advice(self), *self.hearing.notices))
 
     def call_attention(self, words: str, detail: str = "") -> None:
         """Notify a person who is looking elsewhere. The desktop sees only `words`, our own text, and the title."""
         if not self.app_focus:
             self.bell()
             if self._driver is not None:
-                self._driver.write(leaving.notification(words, self.query_one(Header).place.title))
+                self._driver.write(app_exit.notification(words, self.query_one(Header).place.title))
             self.notify(f"{words} {detail}".strip(), markup=False)
 
     # -- keys
@@ -397,7 +395,7 @@ class LongboatApp(App[None]):
     def farewell(self, come_back: str) -> str:
         """The text to print after the app has closed."""
         unsent = [prompt.text for prompt in self.sender.waiting if prompt.progress is not Progress.SENT]
-        return leaving.farewell_text(
+        return app_exit.farewell_text(
             failure=self._failure,
             session_id=self.desk.session_id,
             runs=self.desk.unfinished,

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets.option_list import Option
 
 from longboat.tui.content import line
-from longboat.tui.listing import Listing
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.plain import fold_case
 
 _FILE = re.compile(r"(?:^|(?<=\s))@(\S*)$")

@@ -21,7 +21,7 @@ from longboat.tui.clipboard import NoPicture, Reader, picture_on_clipboard, read
 from longboat.tui.completion import Choice, Choices, Wanted, find_wanted
 from longboat.tui.content import line
 from longboat.tui.history import History
-from longboat.tui.keys import run_key_binding
+from longboat.tui.textual_fixes import run_key_binding
 from longboat.wire.models import Attachment
 from longboat.wire.plain import spelled
 

@@ -3,8 +3,9 @@
 Each draws a frozen view of its state. Must not know where the state comes from.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from textual.app import RenderResult
 from textual.content import Content
@@ -13,7 +14,12 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from longboat.tui.content import format_count, line, one_line
-from longboat.wire.models import Usage
+from longboat.wire.asks import Question
+from longboat.wire.models import RunState, Usage
+from longboat.wire.requests import Approve
+
+if TYPE_CHECKING:
+    from longboat.tui.app import LongboatApp
 
 NOTHING_USED = Usage()
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -135,3 +141,23 @@ def _needed(state: State) -> str:
     """What the agent needs from the person, such as "1 approval needed"."""
     one, several = ("approval", "approvals") if not state.questions else ("answer", "answers")
     return f"{state.asks} {one if state.asks == 1 else several} needed"
+
+
+def state_of(app: "LongboatApp") -> State:
+    active, away, session = app.desk.active, app.connection.away, app.desk.session
+    model = app.model or (app.models.large if app.models is not None else None) or ""
+    windows = {info.name: info.context_window or 0 for info in app.models.items} if app.models else {}
+    state = State(
+        away=away.message if away is not None else "",
+        since=app.hearing.since(active),
+        doing="interrupting" if active is not None and active.cancel_requested else "working",
+        queued=sum(run.state in (RunState.ACCEPTED, RunState.QUEUED) for run in app.desk.unfinished),
+        asks=len(app.asking.pending),
+        questions=sum(isinstance(ask, Question) for ask in app.asking.pending),
+        elsewhere=len(app.asking.sessions - {app.desk.session_id}),
+        model=model,
+        effort=app.effort or "",
+        all_approved=app.approve is Approve.ALL,
+        window=windows.get(model, 0),
+    )
+    return state if session is None else replace(state, usage=session.usage, context=session.context_tokens)

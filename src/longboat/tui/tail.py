@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from longboat.tui.content import content, line
-from longboat.tui.sending import Kind, Outgoing, Progress
+from longboat.tui.prompt_outbox import Kind, Outgoing, Progress
 from longboat.wire.plain import plain
 
 PROMPT_LINES = 6

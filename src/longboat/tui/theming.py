@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from textual.theme import Theme
 
-from longboat.tui.keeping import AUTO, Keeping
-from longboat.tui.leaving import theme_of_terminal
+from longboat.tui.app_exit import theme_of_terminal
+from longboat.tui.saved_state import AUTO, SavedState
 
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
@@ -14,7 +14,7 @@ OURS = {"dark": "textual-dark", "light": "textual-light"}
 
 
 class Theming:
-    def __init__(self, app: "LongboatApp", keeping: Keeping) -> None:
+    def __init__(self, app: "LongboatApp", keeping: SavedState) -> None:
         self._app = app
         self._keeping = keeping
         self._fitting = ""

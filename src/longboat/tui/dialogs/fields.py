@@ -6,7 +6,7 @@ from textual.widgets.text_area import Edit, EditResult
 
 from longboat.tui.attachments import in_lines
 from longboat.tui.dialogs.frame import Dialog
-from longboat.tui.keys import run_key_binding
+from longboat.tui.textual_fixes import run_key_binding
 from longboat.wire.plain import plain, spelled
 
 

@@ -15,7 +15,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from longboat.tui.canvas import on_canvas
+from longboat.tui.textual_fixes import on_canvas
 
 Result = TypeVar("Result")
 

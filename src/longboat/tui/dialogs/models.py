@@ -14,8 +14,8 @@ from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.figures import tokens
 from longboat.tui.dialogs.frame import Dialog, keys_line
 from longboat.tui.dialogs.one_of import OneOf
-from longboat.tui.listing import Listing
 from longboat.tui.panels.looks import FAINT
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.listings import ModelInfo, ModelPage
 from longboat.wire.plain import plain, plain_line
 

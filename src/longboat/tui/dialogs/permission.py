@@ -15,9 +15,9 @@ from textual.widgets.option_list import Option
 from longboat.tui.dialogs.asks import Gone, tell, told_permission
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.frame import GRACE_S, HIGH, Clock, Dialog, keys_line
-from longboat.tui.listing import Listing
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.looks import FAINT
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.asks import Permission, PermissionAnswer
 from longboat.wire.plain import plain, plain_line
 

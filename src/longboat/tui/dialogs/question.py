@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from longboat.tui.dialogs.asks import Gone, tell, told_question
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.frame import GRACE_S, Clock, Dialog, keys_line
-from longboat.tui.listing import Listing
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.asks import Question
 from longboat.wire.plain import plain, plain_line
 

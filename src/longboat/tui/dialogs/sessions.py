@@ -19,8 +19,8 @@ from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.figures import ago, cost, now
 from longboat.tui.dialogs.frame import Dialog, keys_line
-from longboat.tui.listing import Listing
 from longboat.tui.panels.looks import FAINT
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.models import Session
 from longboat.wire.plain import plain_line
 

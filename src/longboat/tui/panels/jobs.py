@@ -12,8 +12,8 @@ from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
 from longboat.tui.dialogs.figures import lasted
-from longboat.tui.listing import Listing
 from longboat.tui.panels.looks import FAINT
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.plain import plain_line
 from longboat.wire.workshop import Job, JobState
 

@@ -14,8 +14,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.confirm import TextDialog, Written
-from longboat.tui.listing import Listing
 from longboat.tui.panels.looks import FAINT
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.models import Delivery, Run, RunState
 from longboat.wire.plain import plain_line
 

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from longboat.client.subject import subject_of
-from longboat.tui import offering
+from longboat.tui import suggestions
 from longboat.tui.content import one_line
 from longboat.tui.messages import CardKey, Note
 from longboat.tui.toolcard import ToolCard
@@ -42,7 +42,7 @@ ENDED = {
 }
 
 
-class Hearing:
+class EventHandling:
     def __init__(self, app: "LongboatApp") -> None:
         self._app = app
         self.notices: list[str] = []
@@ -89,11 +89,11 @@ class Hearing:
                 self._app.asking.refresh()
                 self._app.show_state()
             case ConfigChanged() as told:
-                offering.hear_config(self._app, told)
+                suggestions.hear_config(self._app, told)
                 self._look_again()
 
     def _look_again(self) -> None:
-        self._app.run_worker(offering.look_around(self._app), name="models", group="models", exclusive=True)
+        self._app.run_worker(suggestions.look_around(self._app), name="models", group="models", exclusive=True)
 
     # -- one method per kind of event
 

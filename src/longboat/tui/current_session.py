@@ -16,7 +16,7 @@ LEDGER = 100
 """Runs to read when a session is opened."""
 
 
-class Desk:
+class CurrentSession:
     def __init__(self, connection: Connection) -> None:
         self.session_id: str | None = None
         self.draft = 0

@@ -34,7 +34,7 @@ def state_dir(environ: Mapping[str, str], home: Path) -> Path:
     return (Path(base) if base else home / ".local" / "state") / "longboat"
 
 
-class Keeping:
+class SavedState:
     """The stored theme and prompts. `directory`: None stores nothing."""
 
     def __init__(self, directory: Path | None) -> None:

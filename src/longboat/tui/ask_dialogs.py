@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Ask = Permission | Question
 
 
-class Asking:
+class AskDialogs:
     def __init__(self, app: "LongboatApp") -> None:
         self._app = app
         self._known: dict[str, Ask] = {}

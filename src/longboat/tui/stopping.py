@@ -26,7 +26,7 @@ class Asked:
     at: float
 
 
-class Interrupting:
+class Stopping:
     def __init__(self, app: "LongboatApp") -> None:
         self._app = app
         self.clock: Callable[[], float] = monotonic
@@ -50,7 +50,7 @@ class Interrupting:
             run = app.desk.active or runs[0]
             self._asked = Asked(session_id=run.session_id, run_id=run.run_id, at=self.clock())
             if len(runs) > 1:
-                app.notify(f"Interrupting. Press esc again to cancel the {len(runs) - 1} queued too.")
+                app.notify(f"Stopping. Press esc again to cancel the {len(runs) - 1} queued too.")
             self.cancel(run.run_id)
         else:
             app.composer.input.focus()

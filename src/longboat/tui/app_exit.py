@@ -33,7 +33,7 @@ def notification(words: str, title: str, environ: Mapping[str, str] = os.environ
     return f"\x1b]9;Longboat: {said}\x1b\\"
 
 
-class Leaving:
+class AppExit:
     """ctrl+c: copies the selection, else clears the prompt, else quits when pressed twice."""
 
     def __init__(self, app: "LongboatApp") -> None:

@@ -18,7 +18,7 @@ from longboat.tui.dialogs.export import ExportChoice, ExportDialog
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
 from longboat.tui.dialogs.models import ModelChoice, ModelPicker
 from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList
-from longboat.tui.sending import Kind, Outgoing, Progress
+from longboat.tui.prompt_outbox import Kind, Outgoing, Progress
 from longboat.wire.models import Message, Role, Session, TextPart
 from longboat.wire.plain import plain
 from longboat.wire.requests import Approve, Effort
@@ -51,7 +51,7 @@ KEYS = HelpSection(
 )
 
 
-class Deeds:
+class CommandActions:
     def __init__(self, app: "LongboatApp") -> None:
         self._app = app
 
