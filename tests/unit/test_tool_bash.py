@@ -264,7 +264,7 @@ async def test_two_cancels_at_any_instant_leave_nothing_running(
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        await until(lambda: not jobs._tasks)
+        await until(lambda: not jobs._tasks.pending)
         assert process_tree.find(None, f"{jobs.token}/") == set()
 
 

@@ -14,11 +14,11 @@ from longboat.core.turn import LoopGuard
 from longboat.errors import ModelError
 from longboat.runtime.clock import now
 from longboat.runtime.protocols import TurnOwner, WorkspaceServices
-from longboat.runtime.tasks import run_together
 from longboat.runtime.turn.outbox import Outbox
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.tool_caller import ToolCaller
 from longboat.store.records import RunRecord
+from longboat.tasks import run_together
 from longboat.wire.asks import CallAnswer
 from longboat.wire.events import Change
 from longboat.wire.models import Message, MessageDelta, ToolCallPart, ToolResultPart

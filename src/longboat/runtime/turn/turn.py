@@ -81,13 +81,17 @@ class Turn:
             heed_stop=self._heed_stop,
             problem=self._notices.problem,
         )
-        self._task: asyncio.Task[StopReason] = asyncio.get_running_loop().create_task(self._steps())
+        self._task: asyncio.Task[StopReason] | None = None
 
     @property
     def run_id(self) -> str:
         return self._record.run.run_id
 
     # From the session
+
+    def start(self) -> None:
+        """Start the steps; `unwind()` waits for their end."""
+        self._task = self._services.tasks.spawn(self._steps(), name=f"steps of {self.run_id}", awaited=True)
 
     def stop(self, why: Stop, *, by: str | None = None) -> None:
         """Ask the turn to end. A cancel outranks an interruption. `by`: the client that wants it."""
@@ -99,7 +103,7 @@ class Turn:
             self._insist()
 
     def _insist(self) -> None:
-        if not self._task.done():
+        if self._task is not None and not self._task.done():
             self._task.cancel()
             asyncio.get_running_loop().call_later(STUBBORN_S, self._insist)
 
@@ -113,6 +117,7 @@ class Turn:
 
     async def unwind(self) -> tuple[Outcome, Ending]:
         """Wait for the task, close the transcript, and say how it ended."""
+        assert self._task is not None, "a turn is started first"
         try:
             await asyncio.wait([self._task])
         finally:

@@ -21,7 +21,6 @@ from longboat.runtime.archive.archive import Archive
 from longboat.runtime.protocols import SessionHost
 from longboat.runtime.session.file_history import FileHistory
 from longboat.runtime.session.undo import UndoHistory
-from longboat.runtime.tasks import Tasks
 from longboat.runtime.turn.asks import Asks
 from longboat.runtime.turn.mcp_prompts import find_call
 from longboat.runtime.turn.setup import TurnSetup, apply_options
@@ -33,6 +32,7 @@ from longboat.runtime.workspace.models import ModelPool
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Entry, Store, Unit
 from longboat.store.records import RunRecord
+from longboat.tasks import Tasks
 from longboat.tools.mcp.logins import Logins
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool

@@ -25,11 +25,11 @@ from longboat.context.prompt import build_prompt, build_small_prompt, instructio
 from longboat.context.skills import Skill
 from longboat.errors import BadInput, JobNotFound
 from longboat.models.protocol import Model
-from longboat.runtime.tasks import Tasks
 from longboat.runtime.turn.mcp_prompts import PromptCall, command_info, fetch_prompt
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.workspace.client_environment import ClientEnvironments
 from longboat.runtime.workspace.configured_tools import ConfiguredTools, ToolSetup, lsp_event, mcp_event
+from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool

@@ -2,13 +2,11 @@
 
 import asyncio
 
-import msgspec
-
 from longboat.tools.context import ToolContext, parse
 from longboat.tools.lsp.client.locations import excerpts, parse_locations
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import PLACES
-from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolName, find_symbol
+from longboat.tools.lsp.client.symbol_location import SymbolInput, find_symbol
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 
@@ -17,10 +15,8 @@ MAX_LINES = 20
 """Lines shown of each definition."""
 
 
-class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    path: FileName
-    symbol: SymbolName
-    line: LineNumber = None
+class Input(SymbolInput, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
 
 
 class DefinitionTool:
