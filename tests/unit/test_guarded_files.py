@@ -5,20 +5,10 @@ from pathlib import Path
 import pytest
 import shell_attacks
 import shell_corpus
+from rules import parse_rules, rules_for
 
 from longboat.permissions.guarded_files import GUARDED, is_guarded, mentions_guarded, source_may_be_guarded
-from longboat.permissions.verdict import (
-    Allow,
-    Ask,
-    Need,
-    Offer,
-    Rules,
-    Verdict,
-    grant_for,
-    judge,
-    parse_rules,
-    parts_of,
-)
+from longboat.permissions.verdict import Allow, Ask, Need, Offer, Verdict, grant_for, judge, parts_of
 from longboat.tools.process.shell_paths import look_up
 
 DIRECTORY = "/w/p"
@@ -95,11 +85,11 @@ def file_need(tool: str, path: str, directory: str) -> Need:
 
 
 def judged(need: Need, *grants: str, allow: tuple[str, ...] = ()) -> Verdict:
-    return judge(need, rules=Rules.parse(allow=allow), grants=parse_rules(grants), directory=DIRECTORY)
+    return judge(need, rules=rules_for(allow=allow), grants=parse_rules(grants), directory=DIRECTORY)
 
 
 def offered(need: Need) -> Offer:
-    return grant_for(need, rules=Rules(), directory=DIRECTORY)
+    return grant_for(need, rules=rules_for(), directory=DIRECTORY)
 
 
 def edits_in(directory: str) -> list[Need]:
@@ -176,11 +166,11 @@ def test_no_offer_for_a_command_allows_an_edit_of_a_guarded_file_b1(
 ) -> None:
     directory = str(workspace)
     need = look_up(command(text), workspace, workspace)
-    for rules in (Rules(), Rules.parse(allow=shell_corpus.ALLOW), Rules.parse(allow=["bash"])):
+    for rules in (rules_for(), rules_for(allow=shell_corpus.ALLOW), rules_for(allow=["bash"])):
         offer = grant_for(need, rules=rules, directory=directory)
         granted = (*offer.narrow, *offer.wide)
         for edit in edits if granted else ():
-            given = {"rules": Rules(), "grants": parse_rules(granted)}, {"rules": Rules.parse(allow=granted)}
+            given = {"rules": rules_for(), "grants": parse_rules(granted)}, {"rules": rules_for(allow=granted)}
             assert all(judge(edit, directory=directory, **each) != Allow() for each in given), (edit, granted)
 
 
@@ -247,7 +237,7 @@ def test_the_reason_shown_is_the_riskiest_one_b1() -> None:
 
 
 def test_the_parts_of_a_command_say_which_of_them_is_about_a_guarded_file() -> None:
-    parts, _ = parts_of(command("make && cp a longboat.json"), rules=Rules(), directory=DIRECTORY)
+    parts, _ = parts_of(command("make && cp a longboat.json"), rules=rules_for(), directory=DIRECTORY)
 
     assert [part.why for part in parts] == ["no rule allows it", "may change what may run here"]
 

@@ -5,13 +5,14 @@ import time
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from rules import rules_for
 from shell_corpus import ASKED, DIRECTORY, PIECES
 
 from longboat.permissions.shell.summary import MAX_PARTS, MAX_TEXT
 from longboat.permissions.verdict import Ask, Deny, Need, Rules, grant_for, judge, parts_of
 from longboat.wire.asks import CommandPart, CommandPartKind, Permission
 
-RULES = Rules.parse(allow=["bash(npm test *)", "edit(src/**)"], deny=["view(.env)"])
+RULES = rules_for(allow=["bash(npm test *)", "edit(src/**)"], deny=["view(.env)"])
 
 
 def parts(command: str, rules: Rules = RULES, **fields: str) -> tuple[CommandPart, ...]:
@@ -81,7 +82,7 @@ def test_each_part_says_what_allows_it_or_why_it_is_asked_a2(text: str, expected
 
 
 def test_the_rule_for_the_whole_of_bash_is_told_too() -> None:
-    assert parts("make > a; cat /etc/x", Rules.parse(allow=["bash"])) == (
+    assert parts("make > a; cat /etc/x", rules_for(allow=["bash"])) == (
         command("make", rule="bash"),
         command("cat /etc/x", "/etc/x is outside the workspace."),
         redirection("> a", rule="bash"),
@@ -122,7 +123,7 @@ def test_the_parts_and_the_verdict_agree_a2(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["eval a; " * 1_300, "cat /etc/x;" * 1_300, "> a " * 1_900, "make a$x;" * 1_300])
 def test_the_parts_of_a_long_command_are_told_in_time(text: str) -> None:
-    rules = Rules.parse(allow=["bash", "bash(= x)", "bash(cat *)"], deny=["view(.env)", "bash(rm *)"])
+    rules = rules_for(allow=["bash", "bash(= x)", "bash(cat *)"], deny=["view(.env)", "bash(rm *)"])
     start = time.process_time()
     need = Need(tool="bash", action="run", argument=text)
     grant_for(need, rules=rules, directory=DIRECTORY)

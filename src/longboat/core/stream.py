@@ -12,6 +12,7 @@ import msgspec
 
 from longboat.errors import ModelError
 from longboat.wire.models import Message, MessageDelta, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from longboat.wire.tools import ToolTraits
 
 MAX_PARTS = 256
 """Of one answer. Each is told with the whole message: the parts of an answer cost their number times its length."""
@@ -37,6 +38,7 @@ class _Growing:
     length: int = 0
     call_id: str = ""
     name: str = ""
+    traits: ToolTraits | None = None
     signature: str | None = None
 
     def part(self) -> Part:
@@ -49,7 +51,7 @@ class _Growing:
             case "reasoning":
                 return ReasoningPart(text=text, signature=self.signature)
             case "tool_call":
-                return ToolCallPart(id=self.call_id, name=self.name, input=text)
+                return ToolCallPart(id=self.call_id, name=self.name, input=text, traits=self.traits)
 
 
 class Draft:
@@ -80,8 +82,9 @@ class Draft:
             self._parts[-1].signature = signature
         return grown
 
-    def start_call(self, index: int, call_id: str, name: str) -> Message:
-        shape = self._begin(_Growing("tool_call", call_id=self._fresh(call_id), name=name))
+    def start_call(self, index: int, call_id: str, name: str, traits: ToolTraits | None = None) -> Message:
+        """`traits` of the tool; None if there is no tool of that name."""
+        shape = self._begin(_Growing("tool_call", call_id=self._fresh(call_id), name=name, traits=traits))
         self._calls[index] = len(self._parts) - 1
         return shape
 

@@ -11,29 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from longboat.permissions.guarded_files import is_guarded
-from longboat.permissions.rules import (
-    CHANGES,
-    ON_PATHS,
-    CommandPattern,
-    Glob,
-    PathPattern,
-    Rule,
-    Rules,
-    UrlPattern,
-    below,
-)
-from longboat.permissions.shell.syntax import names
-
-LOOKING = names(
-    """agent definition diagnostics glob grep job_list job_output longboat_info ls question references symbols todos
-    view"""
-)
-"""Tools that need no rule inside the workspace."""
-
-_CHANGE_PATHS = CHANGES | {"rename"}
-"""Every path of theirs needs a rule."""
-_SHOWING = frozenset({"glob", "grep", "ls"})
-_WRITERS = _CHANGE_PATHS | {"bash", "download"}
+from longboat.permissions.rules import CommandPattern, Glob, PathPattern, Rule, Rules, UrlPattern, below
+from longboat.wire.tools import Governs, Lists, ToolTraits
 
 
 class Risk(IntEnum):
@@ -75,24 +54,36 @@ class Assessment:
     grants: tuple[Rule, ...]
     directory: str
 
+    @property
+    def traits(self) -> ToolTraits:
+        return self.rules.traits_of(self.tool)
+
     def denials(self) -> Iterator[Rule]:
         """The deny rules that this meets."""
+        traits = self.traits
         for rule in self.rules.deny:
-            named = rule.concerns(self.tool) and self._meets(rule)
-            changed = self.tool in _WRITERS and rule.concerns("edit")
-            read = self.tool in _SHOWING and rule.concerns("view") and self._shows(rule)
+            named = rule.concerns(self.tool, traits) and self._meets(rule)
+            changed = traits.writes and rule.governs_changes
+            read = rule.governs_reading and self._shows(rule)
             if named or read or (changed and any(self.on_path(rule, path) for path in self._places())):
                 yield rule
 
     def _shows(self, rule: Rule) -> bool:
         """Whether it shows what nobody is to view. Where that is everything, names alone may still be seen."""
-        return self._meets(rule) and (rule.pattern is not None or self.tool == "grep")
+        match self.traits.lists:
+            case Lists.NOTHING:
+                return False
+            case Lists.NAMES:
+                return rule.pattern is not None and self._meets(rule)
+            case Lists.CONTENTS:
+                return self._meets(rule)
 
     def gaps(self) -> Iterator[Gap]:
         """What no rule allows."""
         for path in self._places():
             yield from self.path_gaps(self.tool, path)
-        if self.tool in LOOKING | _CHANGE_PATHS or any(map(self._meets, self.allowing(self.tool))):
+        traits = self.traits
+        if not traits.needs_rule or traits.changes_paths or any(map(self._meets, self.allowing(self.tool))):
             return
         yield self._gap()
 
@@ -106,13 +97,16 @@ class Assessment:
 
     def _places(self) -> tuple[str, ...]:
         """The paths that it touches: as resolved, and as named."""
-        named = (self.absolute(self.argument),) if self.tool in ON_PATHS else ()
+        named = (self.absolute(self.argument),) if self.traits.about_paths else ()
         return tuple(dict.fromkeys((*named, *map(posixpath.normpath, self.paths))))
 
     def allowing(self, tool: str, *, guarded: bool = False) -> Iterator[Rule]:
         """The rules that may allow something. For a `guarded` file no grant does."""
-        grants = () if guarded else self.grants
-        return (rule for rule in (*self.rules.allow, *grants) if rule.concerns(tool))
+        traits = self.rules.traits_of(tool)
+        return (rule for rule in self._allowing(guarded) if rule.concerns(tool, traits))
+
+    def _allowing(self, guarded: bool) -> tuple[Rule, ...]:
+        return self.rules.allow if guarded else (*self.rules.allow, *self.grants)
 
     def _meets(self, rule: Rule) -> bool:
         """Whether the argument is what the rule names."""
@@ -137,18 +131,20 @@ class Assessment:
     def path_gaps(self, tool: str, path: str) -> Iterator[Gap]:
         """Whether `tool` may touch this path: outside the workspace, and where a write would change what is allowed or
         run, only by a rule that names the place."""
+        traits = self.rules.traits_of(tool)
         inside = below(path, self.directory)
-        guarded = tool in _WRITERS and is_guarded(path)
-        if inside is not None and not guarded and tool not in _CHANGE_PATHS:
+        guarded = traits.writes and is_guarded(path)
+        if inside is not None and not guarded and not traits.changes_paths:
             return
-        as_change = tool in _WRITERS and tool not in CHANGES
-        as_edit = self.allowing("edit", guarded=guarded) if as_change else ()
+        as_change = traits.writes and traits.governs is Governs.NOTHING
+        as_edit = (rule for rule in self._allowing(guarded) if as_change and rule.governs_changes)
         for rule in (*self.allowing(tool, guarded=guarded), *as_edit):
             if self.on_path(rule, path) and (
                 (inside is not None or _is_absolute(rule)) and (not guarded or _names_guarded(rule))
             ):
                 return
-        yield path_gap("edit" if as_change else tool, path, inside, guarded=guarded)
+        name = self.rules.tool_for(Governs.EDITING) if as_change else tool
+        yield path_gap(name, path, inside, guarded=guarded)
 
     def _gap(self) -> Gap:
         why = f"No rule allows {self.tool} {self.argument}".rstrip() + "."

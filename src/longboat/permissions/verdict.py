@@ -44,7 +44,7 @@ class Need:
     """What a tool call is about to do, for the rules and for the person who is asked.
 
     `argument` is what rules match: a path relative to the workspace (absolute outside it) for file tools, a URL for the
-    web, the command text for bash. `paths` are all absolute paths it touches, `only_read` those of them that a command
+    web, a command for a shell. `paths` are all absolute paths it touches, `only_read` those of them that a command
     does no more than read. `directory` is where a command runs, if not in the root of the workspace; `doubt` says why
     even a look at the git repository may run something. `outside` asks for a command to run without the wall around
     harmless commands, and `has_wall` says whether there is one. `detail` is shown to the person: a diff, the whole
@@ -110,7 +110,7 @@ def judge(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory:
 
 def _is_harmless(assessment: ShellAssessment) -> bool:
     """Whether a command that is allowed needs no rule for any of its parts, and has none for all of them."""
-    by_itself = replace(assessment, rules=Rules(deny=assessment.rules.deny), grants=())
+    by_itself = replace(assessment, rules=replace(assessment.rules, allow=()), grants=())
     by_rules = replace(assessment, unwalled=True)
     return next(by_itself.gaps(), None) is None and next(by_rules.gaps(), None) is not None
 
@@ -135,7 +135,9 @@ def _for_all(need: Need, assessment: Assessment) -> tuple[str, ...]:
     """For what has a part that no rule can name: the rule for all of it, and those that it needs beside it."""
     if not (rule := assessment.rule_for_all()):
         return ()
-    more = _assess(need, assessment.rules, (*assessment.grants, parse_rule(rule)), assessment.directory).gaps()
+    more = _assess(
+        need, assessment.rules, (*assessment.grants, parse_rule(rule, assessment.rules.tools)), assessment.directory
+    ).gaps()
     narrow = tuple(dict.fromkeys((*(gap.narrow for gap in more), rule)))
     return () if "" in narrow else narrow
 
@@ -157,20 +159,19 @@ def may_be_denied(need: Need, *, rules: Rules, directory: str) -> str:
 def named_paths(command: str, *, directory: str, start: str = "") -> tuple[NamedPath, ...]:
     """The paths inside the workspace that a shell command may name, if it runs in `start`. Whoever can look at the disk
     resolves them and puts those that lead out through a link into `Need.paths`, so that they are asked."""
-    return _assess_shell(
-        Need(tool="bash", action="run", argument=command, directory=start), Rules(), (), directory
-    ).named()
+    need = Need(tool="", action="run", argument=command, directory=start)
+    return _assess_shell(need, Rules(), (), directory).named()
 
 
 def hidden_by(rules: Rules, *, directory: str) -> Callable[[str], bool]:
     """What says of an absolute path whether a rule denies the view of it: for tools that show many files at once."""
     root = posixpath.normpath(directory)
-    patterns = [rule.pattern for rule in rules.deny if rule.concerns("view") and isinstance(rule.pattern, PathPattern)]
+    patterns = [rule.pattern for rule in rules.deny if rule.governs_reading and isinstance(rule.pattern, PathPattern)]
     return lambda path: any(pattern.fits(path, root) for pattern in patterns)
 
 
 def _assess(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -> Assessment:
-    if need.tool == "bash":
+    if rules.traits_of(need.tool).command:
         return _assess_shell(need, rules, grants, directory)
     return Assessment(
         tool=need.tool,

@@ -1,4 +1,4 @@
-"""The few tools of a model with a small window, in few words: all of them would fill it."""
+"""The tools for a model with a small window, in few words: all of them would fill it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,15 +6,6 @@ from dataclasses import dataclass, replace
 from longboat.core.tool import ToolSpec
 from longboat.tools.context import ToolContext
 from longboat.tools.protocol import Tool, ToolCall, ToolResult
-
-WORDS = {
-    "view": "Read a file.",
-    "ls": "List the files here.",
-    "grep": "Search the files for a pattern.",
-    "edit": "Replace text in a file that was read before.",
-    "write": "Write a file.",
-    "bash": "Run a shell command.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +20,9 @@ class BriefTool:
 
 
 def small_tools(tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """Those that have a brief description."""
     return {
-        name: BriefTool(tools[name], replace(tools[name].spec, description=words))
-        for name, words in WORDS.items()
-        if name in tools
+        name: BriefTool(tool, replace(tool.spec, description=tool.spec.brief))
+        for name, tool in tools.items()
+        if tool.spec.brief
     }

@@ -10,6 +10,7 @@ import msgspec
 
 from longboat.wire.asks import CallAnswer, Permission, Question
 from longboat.wire.shape import Shape
+from longboat.wire.tools import ToolTraits
 
 
 class RunState(StrEnum):
@@ -85,6 +86,8 @@ class ToolCallPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="tool
     input: str
     """The arguments as the model wrote them: JSON text, complete when `finished`."""
     finished: bool = False
+    traits: ToolTraits | None = None
+    """What the tool says of itself: how to draw the call. Null if nobody knew the tool when the call was recorded."""
 
 
 class Image(Shape, frozen=True, kw_only=True):

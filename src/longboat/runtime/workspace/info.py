@@ -89,7 +89,7 @@ def _settings(config: Config, record: RunRecord) -> Iterator[str]:
 async def _grants(services: WorkspaceServices, record: RunRecord) -> list[str]:
     session_id = record.run.parent_session_id or record.run.session_id
     rows = await services.store.read(lambda reader: reader.fetch("grants_of", session_id=session_id))
-    return [rule_from_row(row).text for row in rows]
+    return [rule_from_row(row, services.tools.traits).text for row in rows]
 
 
 async def _around(services: WorkspaceServices) -> list[str]:

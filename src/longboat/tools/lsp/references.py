@@ -1,6 +1,7 @@
 """`references`: everywhere a name is used, as a language server knows it (A1)."""
 
 import asyncio
+from typing import Self
 
 import msgspec
 
@@ -12,6 +13,8 @@ from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, Symb
 from longboat.tools.lsp.client.words import counting
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.tools.services import ToolServices
+from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
 
 MAX_PLACES = 150
 
@@ -23,10 +26,25 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ReferencesTool:
-    spec = spec_of("references", Input)
+    spec = spec_of(
+        "references",
+        Input,
+        ToolTraits(
+            effect=Effect.READS,
+            path="path",
+            heading=("symbol", "path"),
+            sub_agents=SubAgents.ALL,
+            quick=True,
+            draw=Draw.QUIET,
+        ),
+    )
 
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
+
+    @classmethod
+    def build(cls, services: ToolServices) -> Self:
+        return cls(services.language_servers)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("references", call.arguments, Input)
