@@ -7,6 +7,8 @@ import httpx2
 import msgspec
 from sessions import SessionClient
 
+from longboat.tools.registry import built_in_traits
+
 NOW = "2026-01-02T03:04:05.678Z"
 
 Parts = list[dict[str, Any]]
@@ -24,7 +26,10 @@ def text(value: str) -> Parts:
 def called(call_id: str, name: str, arguments: dict[str, Any], result: str) -> tuple[Parts, Parts]:
     """A call and its result."""
     said = {"type": "tool_call", "id": call_id, "name": name, "input": msgspec.json.encode(arguments).decode()}
-    return [said | {"finished": True}], [{"type": "tool_result", "tool_call_id": call_id, "content": result}]
+    traits = msgspec.to_builtins(built_in_traits().get(name))
+    return [said | {"finished": True, "traits": traits}], [
+        {"type": "tool_result", "tool_call_id": call_id, "content": result}
+    ]
 
 
 async def imported(session: SessionClient, title: str, runs: Iterable[dict[str, Any]], **more: Any) -> SessionClient:

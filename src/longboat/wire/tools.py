@@ -56,7 +56,7 @@ class SubAgents(StrEnum):
 
 
 class Draw(StrEnum):
-    """How a client draws a call."""
+    """How a client draws a call. Transcripts keep these: a value that was released stays."""
 
     CALL = "call"
     """Its arguments, and the end of its output."""
