@@ -1,8 +1,9 @@
-"""Writes what is made from the code: `protocol.md` from the wire, `states.md` from the lifecycle's table, `commands.md`
-from the command line's help, and the keys in `configuration.md` from the schema.
+"""Writes the pages generated from the code: `protocol.md` from the wire types, `states.md` from the lifecycle's table,
+`commands.md` from the command line's help, `reference.md` from the routes and the client, and the keys in
+`configuration.md` from the schema, and the rooms in `architecture.md` from the packages.
 
 python docs/generate.py            write them
-python docs/generate.py --check    exit 1 and name each page that is stale; write nothing
+python docs/generate.py --check    exit 1 and name each stale page; write nothing
 """
 
 import enum
@@ -19,6 +20,7 @@ import msgspec
 from manual import commands, configuration
 from markup import one_line, page, sentences, table
 from reference import reference
+from rooms import architecture
 
 from longboat import errors
 from longboat.core import lifecycle
@@ -33,14 +35,14 @@ Kind = typing.TypeVar("Kind")
 DOCS = Path(__file__).parent
 
 HAPPENINGS = {
-    Happening.ENTER_COVERED: "The prompt gets to its session after a cancel that covers it: it never starts.",
-    Happening.ENTER_BUSY: "The prompt gets to its session while a turn is under way, or while the server is leaving.",
-    Happening.ENTER_IDLE: "The prompt gets to its session and nothing is before it.",
-    Happening.START: "The turn before it ended, and it is the oldest in the queue.",
-    Happening.FOLD: "The active turn is about to make its next model request and takes the prompt along.",
-    Happening.CANCEL: "Somebody cancels the run, the queue or the session.",
-    Happening.FAIL: "A defect of the server keeps it from being started: it ends as an error instead of waiting.",
-    Happening.END: "The active turn has unwound; a run that was folded into it ends with it.",
+    Happening.ENTER_COVERED: "The prompt enters its session after a cancel that covers it: it never starts.",
+    Happening.ENTER_BUSY: "The prompt enters its session while a turn is in progress, or while the server is stopping.",
+    Happening.ENTER_IDLE: "The prompt enters its session, and no other prompt is ahead of it.",
+    Happening.START: "The turn before it has ended, and this prompt is the oldest in the queue.",
+    Happening.FOLD: "The active turn is about to make its next model request and includes the prompt.",
+    Happening.CANCEL: "A client cancels the run, the queue or the session.",
+    Happening.FAIL: "A defect in the server keeps it from starting: it ends with an error instead of waiting.",
+    Happening.END: "The active turn has ended; runs that were folded into it end with it.",
 }
 """What the diagram's labels mean. A happening without a sentence here fails the build of the page."""
 
@@ -178,36 +180,36 @@ def protocol() -> str:
     shapes = [shape for module in pages for shape in members(module, msgspec.Struct) if shape not in parts]
     return page(
         "# Protocol",
-        f"Protocol number {models.PROTOCOL}. The routes are described by the server itself: `GET /v1/openapi.json`, or "
-        "`/v1/docs` in a browser. This page has what travels on them.",
+        f"Protocol number {models.PROTOCOL}. The server describes its own routes: `GET /v1/openapi.json`, or "
+        "`/v1/docs` in a browser. This page lists the events, types and errors.",
         "## Events",
         "`GET /v1/workspaces/{workspace_id}/events?client_id=…` answers with server-sent events: `id` is the cursor to "
-        "go on from (send it back as `Last-Event-ID`), `event` is the type, `data` is one line of JSON.",
+        "resume from (send it back as `Last-Event-ID`), `event` is the type, `data` is one line of JSON.",
         example(),
         manifest(),
-        "Two more are about one connection only. They have no `id` and no inner envelope: `data` is "
+        "Two more concern only one connection. They have no `id` and no inner envelope: `data` is "
         '`{"type": …, "payload": {…}}`.',
         unlogged(),
-        "Ignore types and fields that you do not know: there will be more.",
+        "Ignore types and fields that you do not know: later versions add more.",
         "## Shapes",
-        "Times are RFC 3339 in UTC with microseconds; nothing is ever ordered by them. Ids are opaque.",
+        "Times are RFC 3339 in UTC with microseconds; they never determine order. Ids are opaque.",
         *sections(shapes),
         "## Parts",
-        "What a message is made of: a list of these, told apart by `type`.",
+        "A message is a list of parts, distinguished by `type`.",
         *sections(parts),
         "## Words in shapes",
         *(section for module in (*pages, events) for section in sections(members(module, enum.Enum))),
         "## Requests",
-        "Bodies are JSON objects. A field that is not listed is refused with 400 and named.",
+        "Bodies are JSON objects. The server refuses a field that is not listed with 400 and names it.",
         *sections(members(requests, msgspec.Struct)),
         *sections(members(requests, enum.Enum)),
         "## Errors",
         'Every refusal is `{"code": …, "message": …}`. Codes are stable; messages are for people. Some refusals carry '
-        "a closer code than their row's (`bad_json`, `bad_run_id`): go by the status where you do not know the code. "
-        "A method that a path does not take is 405 `method_not_allowed`; anything we did not foresee is 500 "
-        "`internal_error`.",
+        "a more specific code than their row's (`bad_json`, `bad_run_id`): use the status if you do not know the code. "
+        "If a path does not support a method, the answer is 405 `method_not_allowed`; for anything unexpected it is "
+        "500 `internal_error`.",
         table(["status", "code", "class", "message"], error_rows(answered=True)),
-        "These are never the answer to a request: they stop a command, end a run, or are raised by the client itself.",
+        "These are never the answer to a request: they stop a command, end a run, or the client itself raises them.",
         table(["code", "class", "meaning"], error_rows(answered=False)),
     )
 
@@ -238,23 +240,22 @@ def states() -> str:
     commands = [[f"`{command.__name__}`", one_line(command.__doc__)] for command in typing.get_args(lifecycle.Command)]
     return page(
         "# The states of a run",
-        "Made from `TRANSITIONS` in `src/longboat/core/state.py`, the one table that decides where a run may go.",
+        "Generated from `TRANSITIONS` in `src/longboat/core/state.py`, the one table that defines every transition.",
         diagram(),
-        "There is no state for canceling: an active run that was asked to stop stays active, with `cancel_requested` "
-        "set, until its turn has unwound. An accepted run that was canceled stays accepted the same way until it "
-        "enters its session.",
+        "There is no state for canceling: a canceled active run stays active, with `cancel_requested` set, until its "
+        "turn has ended. In the same way, a canceled accepted run stays accepted until it enters its session.",
         "## States",
         values_of(RunState),
         "## What can happen",
         table(["label", "meaning"], [[happening.value, HAPPENINGS[happening]] for happening in Happening]),
         "## Every cell",
-        "A dash is a cell that is missing: asking for it raises `InvalidTransition` and changes nothing.",
+        "A dash is a missing cell: asking for that transition raises `InvalidTransition` and changes nothing.",
         matrix(),
         "## How a run ends",
         values_of(models.Outcome),
         "## Commands",
-        "What may be asked of a session. `decide(state, command)` answers with the next state and the effects, which "
-        "are recorded in one transaction before anybody acts on them.",
+        "What a session can be asked to do. `decide(state, command)` returns the next state and the effects, which are "
+        "recorded in one transaction before anything acts on them.",
         table(["command", "meaning"], commands),
     )
 
@@ -265,6 +266,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
     "reference.md": reference,
     "configuration.md": configuration,
+    "architecture.md": architecture,
 }
 
 

@@ -19,15 +19,15 @@ def reference() -> str:
     described = document(Litestar(HANDLERS, openapi_config=None, logging_config=None))
     return page(
         "# API reference",
-        "Made from the code. [HTTP](http.md) and [Python](python.md) explain how to use it; [protocol](protocol.md) "
-        "has the shapes. A running server has the same with every field: `GET /v1/openapi.json`, or `/v1/docs` in a "
-        "browser.",
+        "Generated from the code. [HTTP](http.md) and [Python](python.md) explain how to use the API; "
+        "[protocol](protocol.md) lists the types. A running server shows the same with every field: "
+        "`GET /v1/openapi.json`, or `/v1/docs` in a browser.",
         "## HTTP",
         f"`W` is `{PREFIX}`. Every refusal is `{{code, message}}` with one of the [codes](protocol.md#errors).",
         *(block for path, methods in described["paths"].items() for block in route(path, methods)),
         "## Python",
-        "The methods of `longboat.client.Client`. `SyncClient` has the same without `await`; there, `aclose` is "
-        "`close`.",
+        "The methods of `longboat.client.Client`. `SyncClient` has the same methods without `await`; its `aclose` is "
+        "called `close`.",
         *(block for name, member in vars(Client).items() if is_public(name, member) for block in method(name, member)),
     )
 

@@ -136,8 +136,9 @@ class Sandbox:
         if target.startswith(f"{self._temp}/") or (notice.call in _OPENING and _DEVICE.fullmatch(target)):
             self._listener.go_on(notice)
             return
-        seen.changed.append(Changed(notice.call, target))
-        self._listener.refuse(notice)
+        if self._listener.is_waiting(notice):
+            seen.changed.append(Changed(notice.call, target))
+            self._listener.refuse(notice)
 
 
 # What is made of the calls.
@@ -149,16 +150,13 @@ def _allow_exec(listener: Listener, notice: Notice, seen: Observed) -> None:
         first = 1 if notice.call == "execveat" else 0
         path, argv, environ = notice.arguments[first : first + 3]
         pairs = (text.partition("=") for text in memory.strings(environ))
-        seen.executed.append(
-            Executed(
-                memory.string(path),
-                tuple(memory.strings(argv)),
-                {name: value for name, equals, value in pairs if equals},
-            )
-        )
+        environment = {name: value for name, equals, value in pairs if equals}
+        found = Executed(memory.string(path), tuple(memory.strings(argv)), environment)
     finally:
         memory.close()
-    listener.go_on(notice)
+    if listener.is_waiting(notice):  # else it was killed, and what was read is not what it asked for
+        seen.executed.append(found)
+        listener.go_on(notice)
 
 
 def _refuse_socket(listener: Listener, notice: Notice, seen: Observed) -> None:

@@ -18,7 +18,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 _SET_MODE_FILTER, _NEW_LISTENER = 1, 8
 _ALLOW, _KILL, _NOTIFY = 0x7FFF0000, 0x80000000, 0x7FC00000
 _LOAD, _EQUAL, _BITS, _RETURN = 0x20, 0x15, 0x45, 0x06
-_RECEIVE, _SEND, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
+_RECEIVE, _SEND, _IS_VALID, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
 _CONTINUE, _SYNC_WAKE_UP = 1, 1
 _NOTICE = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
@@ -138,6 +138,14 @@ class Listener:
             return None
         notice_id, pid, _, number, _, _, *arguments = _NOTICE.unpack(buffer)
         return Notice(notice_id, pid, self._names[number], tuple(arguments))
+
+    def is_waiting(self, notice: Notice) -> bool:
+        """Whether the process still waits for an answer: only then was its memory its own until now."""
+        try:
+            fcntl.ioctl(self.fd, _IS_VALID, struct.pack("=Q", notice.notice_id))
+        except FileNotFoundError:
+            return False
+        return True
 
     def go_on(self, notice: Notice) -> None:
         self._answer(_ANSWER.pack(notice.notice_id, 0, 0, _CONTINUE))

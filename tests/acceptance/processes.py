@@ -34,7 +34,7 @@ GIVE_UP_S = 100
 BOTH_DOORS = ["unix", "tcp"]
 
 
-class Door(Enum):
+class ConnectionLimits(Enum):
     """How clients come in. A server with TCP has its unix socket besides."""
 
     UNIX = "unix"
@@ -46,7 +46,7 @@ class Site:
     """Where one server lives: its home, its data, the model it asks, and the process itself, which may be replaced."""
 
     path: Path
-    door: Door
+    door: ConnectionLimits
     model: ScriptedEndpoint
     environ: dict[str, str]
     clients: AsyncExitStack
@@ -101,7 +101,7 @@ class Site:
         environ = self.environ | options.pop("environ", {})
         module = options.pop("module", ["longboat"])
         module = ["longboat.testing.failpoints", *failpoint, "--"] if failpoint else module
-        tcp = ["--port", str(self.port)] if self.door is Door.TCP else []
+        tcp = ["--port", str(self.port)] if self.door is ConnectionLimits.TCP else []
         command = [*under, sys.executable, "-m", *module, "serve", "--data-dir", str(self.data), *tcp]
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
@@ -135,9 +135,9 @@ class Site:
 
     # Clients
 
-    async def client(self, door: Door | None = None) -> httpx2.AsyncClient:
+    async def client(self, door: ConnectionLimits | None = None) -> httpx2.AsyncClient:
         """A client at a door, by default the site's own; it is closed with the site."""
-        if (door or self.door) is Door.TCP:
+        if (door or self.door) is ConnectionLimits.TCP:
             pool, url, headers = httpx2.AsyncHTTPTransport(), self.discovery().url or "", self.headers
         else:
             limits = httpx2.Limits(max_connections=None)
@@ -148,9 +148,9 @@ class Site:
     @property
     def headers(self) -> dict[str, str]:
         """What this door asks of a request."""
-        return {"authorization": f"Bearer {self.discovery().token}"} if self.door is Door.TCP else {}
+        return {"authorization": f"Bearer {self.discovery().token}"} if self.door is ConnectionLimits.TCP else {}
 
-    async def session(self, directory: Path, door: Door | None = None) -> SessionClient:
+    async def session(self, directory: Path, door: ConnectionLimits | None = None) -> SessionClient:
         """A new session in a directory, seen by a client of its own."""
         http = await self.client(door)
         joined = await http.post("/v1/workspaces", json={"path": str(directory)})
@@ -163,7 +163,7 @@ class Site:
 
     async def raw(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A bare connection, for what no well-behaved client does."""
-        if self.door is Door.TCP:
+        if self.door is ConnectionLimits.TCP:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         else:
             reader, writer = await asyncio.open_unix_connection(str(self.socket))
@@ -192,7 +192,7 @@ async def open_site(door: str = "unix", *, drain_s: float = 1) -> AsyncIterator[
     (config / "longboat.json").write_text(json.dumps({"server": {"drain_s": drain_s}}))
     # Below pytest's own timeout, which would leave the processes behind.
     async with ScriptedEndpoint() as model, AsyncExitStack() as clients, asyncio.timeout(GIVE_UP_S):
-        site = Site(path=path, door=Door(door), model=model, environ=_environ(path), clients=clients)
+        site = Site(path=path, door=ConnectionLimits(door), model=model, environ=_environ(path), clients=clients)
         try:
             yield site
         finally:

@@ -21,11 +21,11 @@ pytestmark = [
 
 KNOCK = """
 import http.client, socket
-class Door(http.client.HTTPConnection):
+class ConnectionLimits(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect({socket!r})
-door = Door("localhost")
+door = ConnectionLimits("localhost")
 door.request("GET", "/v1/health")
 print("reached", door.getresponse().status)
 """

@@ -156,7 +156,7 @@ async def dialogs(tab: Tab) -> None:
     me = tab.page.locator("#me")
     await walk_to(tab, me, "Shift+Tab")
     await keys.press("Enter")
-    await expect(tab.page.get_by_role("dialog", name="Who are you?")).to_be_visible()
+    await expect(tab.page.get_by_role("dialog", name="Choose a name")).to_be_visible()
     await keys.press("Escape")
     await expect(me).to_be_focused()
 
@@ -274,7 +274,7 @@ async def test_f3_axe_finds_nothing_in_any_view_light_or_dark(
         await expect(tab.page.get_by_role("option", name="sums.py")).to_be_visible()
         await auditor.look("completion")
         await tab.prompt.fill("")
-        await tab.button("Back", within=tab.asks).click()
+        await tab.button("Cancel", within=tab.asks).click()
         await tab.button("Session").click()
         await auditor.look("menu")
         await tab.page.get_by_role("menuitem", name="Delete…").click()

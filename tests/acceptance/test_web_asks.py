@@ -32,7 +32,7 @@ async def test_a2_a_permission_answered_in_one_page_leaves_the_other_and_says_wh
         for tab in (anna, ben):
             await expect(tab.asks).to_have_count(1)
             await expect(tab.asks).to_contain_text(command)
-            await expect(tab.page.get_by_role("alert").filter(has_text="Permission asked")).to_be_attached()
+            await expect(tab.page.get_by_role("alert").filter(has_text="Approval needed")).to_be_attached()
         await expect(anna.tools).to_have_attribute("data-status", "asked")
         await expect(anna.tools.locator("pre.output:visible")).to_have_count(0)
         await anna.picture("page-permission")
@@ -40,7 +40,7 @@ async def test_a2_a_permission_answered_in_one_page_leaves_the_other_and_says_wh
         await ben.button("Allow once").click()
         await expect(ben.asks).to_have_count(0)
         await expect(anna.asks).to_have_count(0)
-        await expect(anna.page.locator("article.ask.leaving")).to_contain_text("allowed once, answered by ben")
+        await expect(anna.page.locator("article.ask.leaving")).to_contain_text("allowed once by ben")
         await expect(anna.page.locator("#polite")).to_contain_text("ben")
         for tab in (anna, ben):
             await tab.sees("Made.")
@@ -59,7 +59,7 @@ async def test_a2_the_parts_of_a_command_are_shown_once_with_those_that_are_the_
         await expect(anna.asks.locator("h2")).to_have_text("Run ls; touch a > /dev/null")
         await expect(anna.asks.locator(".command")).to_have_count(0)
         await expect(anna.asks.locator(".parts li")).to_have_text(
-            ["✓ ls needs no rule", "? touch a no rule allows it", "✓ > /dev/null needs no rule"]
+            ["✓ ls needs no approval", "? touch a no rule allows it", "✓ > /dev/null needs no approval"]
         )
         await expect(anna.asks.locator(".parts .asked")).to_have_count(1)
         await anna.button("Allow once").click()
@@ -101,7 +101,7 @@ async def test_a2_a_denial_carries_its_reason_to_the_model(chromium: Browser, si
         await anna.button("Deny…").click()
         await reason.fill("Not in this directory.")
         await reason.press("Enter")
-        await expect(ben.page.locator("article.ask.leaving")).to_contain_text("denied, answered by anna")
+        await expect(ben.page.locator("article.ask.leaving")).to_contain_text("denied by anna")
         for tab in (anna, ben):
             await tab.sees("Understood.")
             await expect(tab.tools).to_have_attribute("data-status", "failed")
@@ -125,7 +125,7 @@ async def test_a2_questions_are_answered_by_choice_by_several_and_in_own_words(c
         await card.get_by_role("radio", name="green").check()
         await anna.picture("page-question")
         await ben.button("Answer", within=card).click()
-        await expect(anna.page.locator("article.ask.leaving")).to_contain_text("“green”, answered by ben")
+        await expect(anna.page.locator("article.ask.leaving")).to_contain_text("Answered by ben: “green”")
         card = anna.asks.filter(has_text="Which sizes?")
         await expect(card).to_be_visible()
         answers.append(sent_back(site))
@@ -185,7 +185,7 @@ async def test_f6_who_opens_the_page_later_finds_the_ask_and_a_canceled_run_take
         await expect(anna.asks).to_contain_text("Still there?")
         async with open_tab(chromium, site, session, name="ben") as ben:
             await expect(ben.asks).to_contain_text("Still there?")
-            await expect(ben.page.get_by_label("waits for an answer").first).to_be_visible()
+            await expect(ben.page.get_by_label("needs an answer").first).to_be_visible()
             await ben.button("Stop").click()
             for tab in (anna, ben):
                 await expect(tab.asks).to_have_count(0)

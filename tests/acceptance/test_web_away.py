@@ -83,7 +83,7 @@ async def test_f6_a_prompt_that_waits_is_taken_back_and_never_runs(chromium: Bro
         await anna.say("this one")
         await expect(outgoing(anna)).to_have_count(2)
         await anna.prompt.fill("typed since")
-        await anna.button("Take back", within=outgoing(anna).first).click()
+        await anna.button("Undo send", within=outgoing(anna).first).click()
         await expect(outgoing(anna)).to_have_count(1)
         await expect(anna.prompt).to_have_value("not this one\n\ntyped since")
         await wire.mend()
@@ -107,7 +107,7 @@ async def test_f6_a_prompt_taken_back_when_the_server_had_it_already_is_canceled
         await anna.page.route("**/agent", slowly)
         await anna.say("[[held]]")
         await arrived.wait()
-        await anna.button("Take back", within=outgoing(anna).first).click()
+        await anna.button("Undo send", within=outgoing(anna).first).click()
         await expect(anna.prompt).to_have_value("[[held]]")
         answered.set()
         await expect(anna.transcript.locator(".finish:visible")).to_contain_text("Canceled")
@@ -189,7 +189,7 @@ async def test_f6_a_session_deleted_while_away_is_told_to_be_gone_and_its_prompt
         await expect(outgoing(anna)).to_have_count(1)
         await session.http.delete(f"{session.workspace}/sessions/{session.session_id}")
         await wire.mend()
-        await expect(anna.page.get_by_role("heading", name="This session is not there")).to_be_visible()
+        await expect(anna.page.get_by_role("heading", name="Session not found")).to_be_visible()
         await expect(anna.page.locator(".dock")).to_be_hidden()
         await expect(anna.title).to_have_text("No such session")
         await expect(outgoing(anna)).to_contain_text("anybody?")
@@ -344,7 +344,7 @@ async def test_f4_a_tool_call_with_odd_arguments_does_not_keep_the_rest_from_the
                 await card.locator("summary").first.click()
         rows = await anna.texts()
         assert rows[-1] == "Longboat: the end"
-        await expect(anna.transcript).not_to_contain_text("cannot be shown")
+        await expect(anna.transcript).not_to_contain_text("Cannot show this part")
 
 
 async def test_f4_odd_values_in_storage_and_odd_addresses_do_not_stop_the_page(chromium: Browser, site: Site) -> None:
@@ -371,10 +371,10 @@ async def test_f4_odd_values_in_storage_and_odd_addresses_do_not_stop_the_page(c
         await anna.say("still here")
         await anna.sees("echo: still here")
         await anna.go(path=f"/#/{workspace_id}/..")
-        await expect(anna.page.get_by_role("heading", name="This session is not there")).to_be_visible()
+        await expect(anna.page.get_by_role("heading", name="Session not found")).to_be_visible()
         await anna.page.evaluate("localStorage.setItem('longboat.name', '5')")
         await anna.page.reload()
-        await expect(anna.page.get_by_role("dialog", name="Who are you?")).to_be_visible()
+        await expect(anna.page.get_by_role("dialog", name="Choose a name")).to_be_visible()
 
 
 async def test_f6_a_job_that_died_with_its_server_is_not_shown_as_running(chromium: Browser) -> None:

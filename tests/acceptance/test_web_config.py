@@ -23,7 +23,7 @@ async def test_f3_the_page_shows_who_answers_since_the_configuration_changed(chr
         await expect(choice).to_have_text("Default: mine/m")
         config["providers"]["mine"]["models"].append({"id": "second"})
         file.write_text(json.dumps(config | {"models": {"large": "mine/second", "small": "mine/m"}}))
-        await expect(choice).to_have_text("No model is ready")
+        await expect(choice).to_have_text("No model available")
         await expect(anna.page.get_by_text("longboat trust").first).to_be_visible()
         trusted = await site.longboat("trust", "--yes", cwd=directory)
         assert await trusted.wait() == 0
@@ -48,5 +48,5 @@ async def test_f3_an_imported_session_shows_its_sub_agents_inside_their_calls(ch
         card = anna.tools.filter(has_text="agent").first
         if await card.get_attribute("open") is None:
             await card.locator("summary").first.click()
-        await card.get_by_text("What the sub-agent did").click()
+        await card.get_by_text("Sub-agent transcript").click()
         await expect(card.locator(".nested")).to_contain_text("Seen with own eyes.")

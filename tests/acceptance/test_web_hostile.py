@@ -239,7 +239,7 @@ async def test_f3_markup_in_the_address_and_in_what_the_browser_keeps_is_text(ch
                 "([key, value]) => localStorage.setItem(key, value)", [f"longboat.{key}", json.dumps(value)]
             )
         await tab.page.reload()
-        await expect(tab.page.get_by_role("dialog", name="Who are you?")).to_be_visible()
+        await expect(tab.page.get_by_role("dialog", name="Choose a name")).to_be_visible()
         assert await tab.page.evaluate("window.__pwned") is False
         await tab.page.get_by_label("Your name").fill("vera")
         await tab.page.get_by_label("Your name").press("Enter")

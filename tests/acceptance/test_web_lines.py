@@ -77,10 +77,10 @@ async def test_f6_a_page_that_never_arrives_whole_says_so_and_has_a_button(chrom
     async with open_tab(chromium, site) as anna:
         await anna.page.route("**/assets/js/mirror.js", lambda route: route.abort())
         await anna.page.goto(anna.origin)
-        alert = anna.page.get_by_role("alert").filter(has_text="A part of this page did not arrive.")
-        await expect(alert).to_contain_text("The server may be away.")
+        alert = anna.page.get_by_role("alert").filter(has_text="Part of this page did not load.")
+        await expect(alert).to_contain_text("The server may be down.")
         await anna.page.unroute("**/assets/js/mirror.js")
-        await anna.button("Load it again").click()
+        await anna.button("Reload").click()
         await expect(alert).to_have_count(0)
         await anna.go(session)
 

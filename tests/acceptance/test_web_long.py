@@ -92,7 +92,7 @@ async def test_f3_ten_thousand_messages_cost_at_most_twice_what_a_hundred_do(chr
         await scroll_up(tab, until=f"Prompt {LONG // 2 - 400}")
         assert await rows(tab) <= MOST_ROWS
         await expect(tab.transcript).not_to_contain_text(f"Prompt {LONG // 2}")
-        await tab.button("Newest").click()
+        await tab.button("Jump to latest").click()
         await tab.sees(f"Prompt {LONG // 2}")
         assert await rows(tab) <= MOST_ROWS
         await tab.say("and one more")
@@ -106,7 +106,7 @@ async def test_f3_a_short_session_is_read_from_its_first_word_to_its_last(chromi
     async with open_tab(chromium, site, session) as tab:
         await tab.sees("Prompt 125")
         await scroll_up(tab, until="Prompt 1")
-        await expect(tab.page.get_by_text("Older messages appear")).to_be_hidden()
+        await expect(tab.page.get_by_text("Scroll up for older messages")).to_be_hidden()
         # Who sent the older ones is asked for when they are shown.
         await expect(tab.page.locator(".transcript > .rows > .message .who").first).to_have_text("You")
         shown = [text for text in await tab.texts() if text.startswith("You: ")]

@@ -63,7 +63,7 @@ async def test_f3_the_link_of_longboat_web_asks_once_for_a_name_and_offers_one(c
 
 
 FIRST = (
-    "Who are you? Others on the same session see this name beside what you do. It is kept in this browser. Your name"
+    "Choose a name Other people in a session see this name next to what you do. It is stored in this browser. Your name"
 )
 
 
@@ -89,14 +89,14 @@ async def test_f3_links_that_lead_nowhere_say_so_and_what_to_do(chromium: Browse
         main = tab.page.locator("#main")
         for wrong in ("%E0%A4%A", "nonesuch", "nonesuch/neither"):
             await tab.page.goto(f"{tab.origin}/#/{wrong}")
-            await expect(main).to_contain_text("does not know the workspace in the address")
+            await expect(main).to_contain_text("does not know the workspace in this link")
             await expect(main.get_by_role("link", name="known")).to_be_visible()
         await tab.page.goto(address(tab, session, "nonesuch"))
-        await expect(main.get_by_role("heading", name="This session is not there")).to_be_visible()
+        await expect(main.get_by_role("heading", name="Session not found")).to_be_visible()
         await expect(tab.title).to_have_text("No such session")
         await expect(tab.prompt).to_be_hidden()
-        await main.get_by_role("link", name="Start a new one").click()
-        await expect(main.get_by_role("heading", name="What shall be done?")).to_be_visible()
+        await main.get_by_role("link", name="Start a new session").click()
+        await expect(main.get_by_role("heading", name="What should Longboat do?")).to_be_visible()
         await expect(tab.prompt).to_be_visible()
 
 
@@ -108,13 +108,13 @@ async def test_f3_a_new_session_says_who_answers_and_how_to_begin(chromium: Brow
     async with open_tab(chromium, site) as tab:
         await tab.page.goto(address(tab, session).rpartition("/")[0])
         main = tab.page.locator("#main")
-        await expect(main).to_contain_text("mine/m answers and remembers 128K tokens")
-        await main.get_by_role("list", name="Ways to begin").get_by_role("button").nth(1).click()
+        await expect(main).to_contain_text("Model: mine/m (128K context).")
+        await main.get_by_role("list", name="Example prompts").get_by_role("button").nth(1).click()
         await expect(tab.prompt).to_be_focused()
-        await expect(tab.prompt).to_have_value("Run the tests, and fix what fails.")
+        await expect(tab.prompt).to_have_value("Run the tests and fix any failures.")
         await tab.page.goto(f"{tab.origin}/stats")
         await tab.page.locator("#place").select_option(label="empty")
-        await expect(tab.page.locator("#charts")).to_contain_text("No run was made in these days")
+        await expect(tab.page.locator("#charts")).to_contain_text("No runs in this period")
 
 
 async def test_f3_without_a_model_the_page_says_what_is_missing_until_it_is_there(
@@ -125,13 +125,13 @@ async def test_f3_without_a_model_the_page_says_what_is_missing_until_it_is_ther
     async with open_tab(chromium, site) as tab:
         await tab.page.goto(address(tab, session).rpartition("/")[0])
         problem = tab.page.locator("#main .problem")
-        await expect(problem).to_contain_text("No model can answer yet")
+        await expect(problem).to_contain_text("No model available")
         await expect(problem).to_contain_text("ANTHROPIC_API_KEY")
         await expect(tab.toasts).to_be_empty()
         await tab.page.route("**/models", answered({"items": [], "large": "mine/m", "small": None, "problem": None}))
-        await tab.button("Look again").click()
+        await tab.button("Check again").click()
         await expect(problem).to_have_count(0)
-        await expect(tab.page.locator("#main")).to_contain_text("mine/m answers")
+        await expect(tab.page.locator("#main")).to_contain_text("Model: mine/m")
         await tab.page.unroute("**/models")
 
 
@@ -144,12 +144,12 @@ async def test_a6_where_nothing_is_configured_the_page_says_what_the_local_model
     async with open_tab(chromium, site) as tab:
         await tab.page.goto(address(tab, session).rpartition("/")[0])
         told = tab.page.locator("#main .problem")
-        await expect(told).to_contain_text("local/smollm2-135m answers")
+        await expect(told).to_contain_text("Using local/smollm2-135m")
         await expect(told).to_contain_text("No provider is configured")
         await expect(told).to_contain_text("talks but is no coder")
         await expect(told).to_contain_text("ANTHROPIC_API_KEY")
         await tab.page.route("**/models", answered({"items": [], "large": "mine/m", "small": None, "problem": None}))
-        await tab.button("Look again").click()
+        await tab.button("Check again").click()
         await expect(told).to_have_count(0)
         await tab.page.unroute("**/models")
 
@@ -251,7 +251,7 @@ async def test_f3_the_charts_of_the_stats_have_words_and_numbers(chromium: Brows
     async with open_tab(chromium, site, size=NARROW) as tab:
         await tab.page.goto(f"{tab.origin}/stats")
         await tab.page.locator("#place").select_option(label="counted")
-        charts = ("Tokens by day", "Cost by day", "Runs by outcome and day", "Time of a run by day", "Latency of runs")
+        charts = ("Tokens by day", "Cost by day", "Runs by outcome and day", "Run time by day", "Latency of runs")
         for name in charts:
             chart = tab.page.get_by_role("img", name=name)
             await expect(chart).to_be_visible()

@@ -56,7 +56,7 @@ async def test_f6_a_prompt_that_the_server_always_fails_at_does_not_hold_up_thos
         await anna.sees("echo: second", "third")
         await expect(outgoing(anna)).to_have_count(1)
         await expect(failed(anna)).to_contain_text("cursed")
-        await expect(failed(anna)).to_contain_text("Tried 5 times. The server failed on this request.")
+        await expect(failed(anna)).to_contain_text("Failed 5 times. The server failed on this request.")
         assert len(tries) == 5
         assert len(set(tries)) == 1, "the same run each time: never twice"
         await anna.idle()
@@ -90,7 +90,7 @@ async def test_f6_a_prompt_that_failed_is_edited_or_discarded_and_the_server_sha
         await anna.page.reload()
         await anna.page.route("**/agent", take_it_and_fail)
         await anna.say("[[late]]")
-        await expect(failed(anna)).to_contain_text("Tried 5 times")
+        await expect(failed(anna)).to_contain_text("Failed 5 times")
         await anna.button("Edit", within=failed(anna)).click()
         await expect(anna.prompt).to_have_value("[[late]]")
         await expect(outgoing(anna)).to_have_count(0)
@@ -111,7 +111,7 @@ async def test_f6_a_prompt_that_failed_and_is_seen_to_run_is_no_longer_shown_as_
 
         await anna.page.route("**/agent", fail)
         await anna.say("on its way")
-        await expect(failed(anna)).to_contain_text("Tried 5 times")
+        await expect(failed(anna)).to_contain_text("Failed 5 times")
         assert (await session.http.post(f"{session.workspace}/agent", json=bodies[0])).status_code == 202
         await anna.sees("echo: on its way")
         await expect(outgoing(anna)).to_have_count(0)

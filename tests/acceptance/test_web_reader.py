@@ -61,19 +61,19 @@ async def test_f3_an_ask_is_told_at_once_and_the_answer_when_it_is_whole(chromiu
         await expect(anna.asks).to_have_count(1)
         await expect(anna.prompt, "an ask does not take the focus").to_be_focused()
         (asked,) = (await session.http.get(f"{session.workspace}/permissions")).json()["items"]
-        await hears(anna, "assertive", f"Permission asked: {asked['title']}")
+        await hears(anna, "assertive", f"Approval needed: {asked['title']}")
         assert await told(anna, "polite") == [], "words that stream are not told"
         await anna.button("Allow once").focus()
         await keys.press("Enter")
         await expect(anna.prompt, "after an answer the focus is in the prompt").to_be_focused()
-        allowed = f"{asked['title']}: allowed once, answered by you."
+        allowed = f"{asked['title']}: allowed once by you."
         await hears(anna, "polite", allowed)
-        await hears(anna, "assertive", f"Permission asked: {asked['title']}", "Question: Which colour?")
+        await hears(anna, "assertive", f"Approval needed: {asked['title']}", "Question: Which colour?")
         await anna.asks.get_by_role("radio", name="green").focus()
         await keys.press("Space")
         await keys.press("Enter")
         await expect(anna.prompt).to_be_focused()
-        answered = "Which colour?: “green”, answered by you."
+        answered = "Answered by you: “green” (Which colour?)"
         await hears(anna, "polite", allowed, answered)
         await gate.reached()
         await anna.sees("It is")
@@ -94,17 +94,14 @@ async def test_f3_who_was_faster_is_told_and_the_focus_is_not_lost(chromium: Bro
         await ben.asks.get_by_label("Your answer").fill("ben")
         await ben.button("Answer").click()
         await expect(anna.prompt).to_be_focused()
-        await hears(anna, "polite", "Who is it?: “ben”, answered by ben.", "Answer: Fine.")
+        await hears(anna, "polite", "Answered by ben: “ben” (Who is it?)", "Answer: Fine.")
 
 
 async def test_f3_a_lost_connection_is_told_once_and_that_it_is_back(chromium: Browser, site: Site) -> None:
     session = await site.session(site.project("reader-line"))
     async with open_wire(site.port) as wire, open_tab(chromium, site, session, port=wire.port) as anna:
         await listen(anna)
-        lost, back = (
-            "The connection is lost. Trying again.",
-            "Connected again. Everything that happened meanwhile is shown.",
-        )
+        lost, back = "Connection lost. Reconnecting.", "Reconnected. The page is up to date."
         await wire.cut()
         await hears(anna, "polite", lost)
         for _ in range(2):  # attempts
@@ -203,7 +200,7 @@ async def test_f3_every_end_is_one_sentence(chromium: Browser, site: Site) -> No
                 "Failed",
                 "<b>The model</b>",
                 "Interrupted: The server stopped.",
-                "Cut off: the answer was too long for the model",
+                "Cut off: the answer reached the model’s length limit",
                 "Canceled by ben",
                 "Canceled",
             ]

@@ -22,7 +22,7 @@ async def test_f6_two_pages_and_a_command_see_the_same_text_before_the_run_ends(
     directory = site.project("stream")
     session = await site.session(directory)
     async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
-        await expect(anna.page.get_by_text(re.compile("Attached:.* anna, ben"))).to_be_attached()
+        await expect(anna.page.get_by_text(re.compile("Connected:.* anna, ben"))).to_be_attached()
         run = await site.longboat("run", "-s", session.session_id, "[[stream]] from the shell", cwd=directory)
         for tab in (anna, ben):
             await tab.sees("[[stream]] from the shell", "first words")
@@ -101,8 +101,8 @@ async def test_f3_queued_prompts_are_edited_deleted_and_cleared_by_whoever_looks
         await expect(anna.queue.get_by_role("listitem")).to_have_count(2)
         await anna.picture("page-queue")
         third = anna.queue.get_by_role("listitem").filter(has_text="third thought")
-        await anna.button("Send into the running turn", within=third).click()
-        await expect(ben.queue).to_contain_text("steers")
+        await anna.button("Add to the running turn", within=third).click()
+        await expect(ben.queue).to_contain_text("steering")
         await ben.button("Clear", within=ben.queue).click()
         for tab in (anna, ben):
             await expect(tab.queue).to_be_hidden()

@@ -76,7 +76,7 @@ async def test_f6_who_reads_further_up_stays_there_when_everything_is_read_again
         first = int(shown[0].rpartition(" ")[2])
         expected = [f"You: Prompt {number}" for number in range(first, first + len(shown))]
         assert shown == expected, "nothing is missing between"
-        await tab.button("Newest").click()
+        await tab.button("Jump to latest").click()
         await tab.sees("meanwhile 2")
 
 

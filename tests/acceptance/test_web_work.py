@@ -52,7 +52,7 @@ async def test_f3_files_go_along_picked_dropped_and_pasted(chromium: Browser, si
         await hand_over(anna, "drop", "noise.bin", "application/octet-stream", b"\x00\xff\x00")
         chips = anna.page.get_by_role("list", name="Attachments").get_by_role("listitem")
         await expect(chips).to_have_count(3)
-        await expect(anna.toasts).to_contain_text("noise.bin is neither text nor a picture")
+        await expect(anna.toasts).to_contain_text("noise.bin is not a text file or an image")
         await expect(chips.locator("img")).to_have_count(1)
         await anna.button("Remove drop.md").click()
         await expect(chips).to_have_count(2)
@@ -88,13 +88,13 @@ async def test_f3_commands_of_the_page_are_carried_out_and_unknown_ones_cost_no_
         await anna.say("/rename Two lines about the sea")
         await expect(anna.title).to_have_text("Two lines about the sea")
         await anna.say("/nonsense of mine")
-        await expect(anna.toasts).to_contain_text("There is no command /nonsense")
+        await expect(anna.toasts).to_contain_text("Unknown command /nonsense")
         await expect(anna.prompt).to_have_value("/nonsense of mine")
         async with anna.page.expect_download() as saved:
             await anna.say("/export json")
         assert (await saved.value).suggested_filename == "Two-lines-about-the-sea.json"
         await anna.say("/model nobody")
-        await expect(anna.toasts).to_contain_text("There is no model “nobody”")
+        await expect(anna.toasts).to_contain_text("Unknown model “nobody”")
         await expect(anna.page.get_by_role("combobox", name="Model")).to_be_focused()
         await anna.say(" /nonsense all the same")
         await anna.sees("echo: /nonsense all the same")
@@ -163,7 +163,7 @@ async def test_a4_undo_takes_the_turn_and_its_file_back_and_redo_returns_them(ch
     async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
         await anna.page.get_by_role("checkbox", name="Approve all").click()
         await anna.button("Approve all", within=anna.page.get_by_role("dialog")).click()
-        await expect(anna.page.get_by_text("Your prompts act without asking")).to_be_visible()
+        await expect(anna.page.get_by_text("Approve all is on")).to_be_visible()
         await anna.say("[[mend]]")
         for tab in (anna, ben):
             await tab.sees("Mended.")
@@ -175,7 +175,7 @@ async def test_a4_undo_takes_the_turn_and_its_file_back_and_redo_returns_them(ch
         await anna.button("Split").click()
         await expect(anna.tools.locator("table.diff.split")).to_be_visible()
         await menu(anna, "Undo the last turn")
-        await expect(anna.toasts).to_contain_text("Taken back. Files: sums.py")
+        await expect(anna.toasts).to_contain_text("Undone. Restored: sums.py")
         for tab in (anna, ben):
             await expect(tab.transcript).not_to_contain_text("Mended.")
             await expect(tab.page.locator(".changes")).to_contain_text("No changes.")
@@ -218,7 +218,7 @@ async def test_f3_sub_agents_are_shown_inside_their_calls_and_plan_timeline_and_
             card = agents.filter(has_text=title).first
             if await card.get_attribute("open") is None:
                 await card.locator("summary").first.click()
-            await card.get_by_text("What the sub-agent did").click()
+            await card.get_by_text("Sub-agent transcript").click()
             await expect(card.locator(".nested .message.assistant")).to_have_count(2 - index)
             await expect(card.locator(".nested")).to_contain_text(said)
         timeline = anna.page.get_by_role("img", name="Runs over time")
@@ -278,4 +278,4 @@ async def test_f3_sessions_are_found_renamed_forked_exported_and_deleted(chromiu
         await menu(ben, "Delete…")
         await ben.button("Delete").click()
         await expect(sessions).to_have_count(1)
-        await expect(ben.page.get_by_role("heading", name="What shall be done?")).to_be_visible()
+        await expect(ben.page.get_by_role("heading", name="What should Longboat do?")).to_be_visible()

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from longboat.store.changes import insert_run
 from longboat.store.datadir import STORE_NAME
 from longboat.store.protocol import Entry, Published, Store, Unit, Write
-from longboat.store.rows import RunRecord, insert_run
-from longboat.store.sqlite import SqliteStore, open_sqlite
+from longboat.store.records import RunRecord
+from longboat.store.sqlite.store import SqliteStore, open_sqlite
 from longboat.wire.events import Change, encode_body
 from longboat.wire.models import ClientInfo, Delivery, Outcome, Run, RunComplete, RunState
 from longboat.wire.requests import Approve

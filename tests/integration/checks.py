@@ -114,7 +114,7 @@ def locked_store(boat: Boat) -> Iterator[None]:
     """Another process holds the write lock: every commit fails, at once, until this ends. Reads go on."""
     intruder = sqlite3.connect(boat.app.settings.data_dir / STORE_NAME, isolation_level=None)
     try:
-        with patch("longboat.store.sqlite.BUSY_TIMEOUT_S", 0):
+        with patch("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0):
             intruder.execute("BEGIN IMMEDIATE")
             yield
     finally:

@@ -17,7 +17,7 @@ from mirror import log_of
 from scenario import PLAIN, WINDOW, Scene, call, open_scenario
 
 from longboat.errors import AlreadyAnswered
-from longboat.store.sqlite import SqliteStore
+from longboat.store.sqlite.store import SqliteStore
 from longboat.testing import Gate, Say, ScriptedModel
 from longboat.wire.asks import AskState, Permission, PermissionAnswer, Question
 from longboat.wire.models import Outcome

@@ -1,5 +1,8 @@
 """`make fuzz`, shortly: the reader of shell commands against bash and real programs; and that the fuzzer can fail."""
 
+import os
+import select
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -10,7 +13,7 @@ from fuzz.minimising import minimise
 from fuzz.mutation import Source
 from fuzz.options import programs
 from fuzz.rounds import Fuzzer, sandbox_of
-from fuzz.sandbox import Changed, Sandbox, unavailable
+from fuzz.sandbox import Changed, Sandbox, _Memory, unavailable
 from fuzz.workspace import Workspace, make_workspace
 
 from longboat.permissions.shell.script import Script, parse
@@ -126,6 +129,24 @@ def test_whatever_a_text_tries_nothing_changes_and_everything_is_noted(workspace
     assert names[0] == "bash"
     assert sorted(names[1:]) == sorted(["touch", "mkdir", "rm", "mv", "ln", "chmod", "touch"])
     assert {each.environ["PATH"] for each in seen.executed} == {environ["PATH"]}
+
+
+def test_of_a_process_that_was_killed_in_its_call_nothing_is_noted(
+    workspace: Workspace, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its memory is gone between the look at it and the answer: what was read is not what it asked for."""
+    open_memory = _Memory.__init__
+
+    def open_and_kill(self: _Memory, pid: int) -> None:
+        open_memory(self, pid)
+        process = os.pidfd_open(pid)
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+        select.select([process], [], [])
+        os.close(process)
+
+    monkeypatch.setattr(_Memory, "__init__", open_and_kill)
+    seen = sandbox.run("/bin/touch", ("touch", "new"), {"PATH": "/usr/bin:/bin"}, workspace.directory)
+    assert (seen.executed, seen.changed) == ([], [])
 
 
 def test_what_does_not_end_is_cut_off(workspace: Workspace, sandbox: Sandbox) -> None:

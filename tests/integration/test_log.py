@@ -18,7 +18,7 @@ from voyage import draw, launch_busy, logged, voyage
 from longboat.errors import SessionNotFound
 from longboat.runtime.workspace.hub import CHUNK_BYTES
 from longboat.store.protocol import Entry, Row, Unit
-from longboat.store.sqlite import SqliteReader
+from longboat.store.sqlite.store import SqliteReader
 from longboat.testing import Gate, Pause, Say, ScriptedModel, Step
 from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import Cursor

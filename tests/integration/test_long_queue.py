@@ -24,7 +24,7 @@ from longboat.core.commands import CANCEL_BATCH
 from longboat.errors import RunNotEditable, SessionNotFound, StoreUnavailable
 from longboat.runtime.session import actor, command_loop, live_session, unit_builder
 from longboat.store.protocol import Unit
-from longboat.store.sqlite import SqliteStore
+from longboat.store.sqlite.store import SqliteStore
 from longboat.testing import CallTool, Gate, Say, ScriptedModel, ScriptedTool
 from longboat.wire.models import Canceled, Delivery, Outcome, RunState
 from longboat.wire.requests import CreateSession, EditRun

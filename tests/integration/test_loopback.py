@@ -9,8 +9,8 @@ import httpx2
 import pytest
 from server_harness import serve_in
 
+from longboat.server.browser_port import PORT_FILE
 from longboat.server.listen import read_discovery
-from longboat.server.loopback import PORT_FILE
 from longboat.server.routes.service import own_page
 from longboat.server.token import FILE, token_for
 

@@ -11,7 +11,7 @@ import pytest
 from server_harness import TOKEN, overheard_client, refusal, serve_in
 
 import longboat
-from longboat.server import page, renderer
+from longboat.server import page, render_process
 from longboat.wire.requests import RenderItem, RenderKind
 
 WEB = Path(longboat.__file__).parent / "web"
@@ -272,7 +272,7 @@ def markdown(text: str) -> RenderItem:
 
 async def test_headings_of_a_text_stand_below_those_of_the_page():
     """The page itself has h1 and h2: whoever walks through it by headings finds them first."""
-    async with renderer.open_renderer() as made:
+    async with render_process.open_renderer() as made:
         (html,) = await made.render([markdown("# a\n\n## b\n\n#### d\n\n###### f\n\ng\n===\n")])
     assert re.findall(r"<(/?h\d)>", html) == [
         *("h3", "/h3", "h4", "/h4", "h6", "/h6", "h6", "/h6", "h3", "/h3"),
@@ -281,16 +281,16 @@ async def test_headings_of_a_text_stand_below_those_of_the_page():
 
 async def test_what_takes_too_long_is_shown_as_it_is_and_the_next_is_rendered(monkeypatch):
     """A parser that never ends is ended: it runs in a process of its own."""
-    async with renderer.open_renderer() as made:
+    async with render_process.open_renderer() as made:
         assert await made.render([markdown("*a*")]) == ["<p><em>a</em></p>\n"]
-        monkeypatch.setattr(renderer, "ITEM_S", 0.0)
+        monkeypatch.setattr(render_process, "ITEM_S", 0.0)
         assert await made.render([markdown("*<b>*")]) == ['<pre class="plain">*&lt;b&gt;*</pre>']
         monkeypatch.undo()
         assert await made.render([markdown("*a*")]) == ["<p><em>a</em></p>\n"]
 
 
 async def test_a_process_that_died_or_was_let_go_is_replaced():
-    async with renderer.open_renderer() as made:
+    async with render_process.open_renderer() as made:
         await made.render([markdown("a")])
         process = made._process
         assert process is not None
@@ -302,7 +302,7 @@ async def test_a_process_that_died_or_was_let_go_is_replaced():
 
 
 async def test_a_request_that_is_given_up_leaves_no_answer_to_the_next_one():
-    async with renderer.open_renderer() as made:
+    async with render_process.open_renderer() as made:
         await made.render([markdown("a")])
         asking = asyncio.create_task(made.render([markdown("*first* " * 20_000)]))
         await asyncio.sleep(0)

@@ -12,7 +12,7 @@ from wire_rules import check_wires
 
 from longboat.errors import StoreUnavailable
 from longboat.store.protocol import Unit
-from longboat.store.sqlite import SqliteStore
+from longboat.store.sqlite.store import SqliteStore
 from longboat.testing import Gate, Say, ScriptedModel, ScriptedTool
 from longboat.wire.asks import PermissionAnswer
 from longboat.wire.models import Message, Outcome, ToolResultPart

@@ -58,7 +58,7 @@ async def test_no_body_where_one_is_needed_is_bad_json(served):
         ({}, ["path", "required"]),
         ([], ["`object`", "`array`"]),
         ("text", ["`object`", "`str`"]),
-        ({"path": "/", "color": "red"}, ["unknown field", "`color`", "known are path, client_id"]),
+        ({"path": "/", "color": "red"}, ["unknown field", "`color`", "known fields: path, client_id"]),
         ({"path": "/", "client_id": 7}, ["client_id", "`str | null`"]),
     ],
 )

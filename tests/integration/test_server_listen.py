@@ -67,7 +67,7 @@ def test_a_directory_that_the_user_named_is_not_changed_but_refused_if_others_ma
         assert mode_of(shared / "my.sock") == 0o600
         assert mode_of(shared) == 0o755
     shared.chmod(0o1777)
-    with pytest.raises(ListenError, match="Others may write"), open_listeners(settings):
+    with pytest.raises(ListenError, match="Other users can write"), open_listeners(settings):
         pass
 
 
@@ -124,7 +124,7 @@ def test_of_two_servers_on_one_socket_the_second_is_refused_even_before_the_firs
 def test_a_file_that_is_no_socket_is_not_removed(settings):
     settings.runtime_dir.mkdir(mode=0o700)
     settings.socket.write_text("precious")
-    with pytest.raises(ListenError, match="no socket"), open_listeners(settings):
+    with pytest.raises(ListenError, match="not a socket"), open_listeners(settings):
         pass
     assert settings.socket.read_text() == "precious"
 

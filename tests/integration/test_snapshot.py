@@ -11,7 +11,7 @@ from boat import Boat, Watcher, launch, watch
 from mirror import Mirror, check_places, number_of, states
 from voyage import draw, launch_busy, logged, voyage
 
-from longboat.store.sqlite import SqliteStore
+from longboat.store.sqlite.store import SqliteStore
 from longboat.testing import Gate, Pause, Say, ScriptedModel, Use
 from longboat.wire.models import Usage
 from longboat.wire.requests import CreateSession, UpdateSession

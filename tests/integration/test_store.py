@@ -11,9 +11,10 @@ import pytest
 from bench import AT, Bench, WriterGate, accepted, entry, new_session, open_bench, record, said, terminal, unit
 
 from longboat.errors import StoreUnavailable
+from longboat.store.changes import insert_run, update_run
 from longboat.store.datadir import STORE_NAME
-from longboat.store.protocol import Reader, UniqueViolated, Write, WriteMissed
-from longboat.store.rows import insert_run, update_run
+from longboat.store.protocol import UniqueViolated, Write, WriteMissed
+from longboat.store.sqlite.reader import SqliteReader
 from longboat.wire.models import Outcome, RunState
 
 
@@ -224,7 +225,7 @@ async def test_a_read_does_not_wait_for_replays(bench: Bench) -> None:
     on, loop = threading.Event(), asyncio.get_running_loop()
     stuck = asyncio.Event()
 
-    def stand_still(reader: Reader) -> str:
+    def stand_still(reader: SqliteReader) -> str:
         loop.call_soon_threadsafe(stuck.set)
         on.wait()
         return reader.fetch("session_by_id", workspace_id="w", session_id="s")[0]["title"]

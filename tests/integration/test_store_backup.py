@@ -10,11 +10,11 @@ from boat import launch, settings_in, watch
 
 from longboat.errors import DataDirError
 from longboat.runtime.app import open_app
-from longboat.store.backup import back_up, restore
-from longboat.store.check import check_deeply
 from longboat.store.datadir import STORE_NAME
-from longboat.store.migrations import migrations
 from longboat.store.protocol import Entry
+from longboat.store.sqlite.backup import back_up, restore
+from longboat.store.sqlite.check import check_deeply
+from longboat.store.sqlite.migrations import migrations
 from longboat.testing import ScriptedModel
 
 
@@ -26,7 +26,7 @@ def titles(file: Path) -> list[str]:
 async def test_a_backup_is_one_instant_whatever_is_written_while_it_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longboat.store.backup.STEP_PAGES", 10)
+    monkeypatch.setattr("longboat.store.sqlite.backup.STEP_PAGES", 10)
     async with open_bench(tmp_path) as bench:
         await bench.store.submit(unit(entries=[Entry(bodies=(b"x" * 2_000_000 + b"\n\n",), session_id="s")]))
         writer = sqlite3.connect(tmp_path / STORE_NAME, isolation_level=None)

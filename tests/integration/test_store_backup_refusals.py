@@ -10,9 +10,9 @@ from bench import open_bench, said
 from boat import launch
 
 from longboat.errors import DataDirError
-from longboat.store.backup import back_up, restore
-from longboat.store.check import check_deeply
 from longboat.store.datadir import STORE_NAME
+from longboat.store.sqlite.backup import back_up, restore
+from longboat.store.sqlite.check import check_deeply
 from longboat.testing import ScriptedModel
 
 

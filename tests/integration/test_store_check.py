@@ -14,9 +14,9 @@ from boat import launch, settings_in
 from longboat.cli.doctor import Verdict, examine
 from longboat.errors import DataDirError
 from longboat.runtime.app import open_app
-from longboat.store.check import check_deeply, check_quickly, database_of
 from longboat.store.datadir import STORE_NAME
 from longboat.store.protocol import Problem
+from longboat.store.sqlite.check import check_deeply, check_quickly, database_of
 from longboat.testing import ScriptedModel
 
 
@@ -207,7 +207,7 @@ async def test_a_server_that_leaves_does_not_wait_for_its_check(
         assert give_up.wait(60), "closing the store gives the check up"
         return check_quickly(file, limit_s=limit_s)
 
-    monkeypatch.setattr("longboat.store.sqlite.check_quickly", check)
+    monkeypatch.setattr("longboat.store.sqlite.store.check_quickly", check)
     async with open_app(settings_in(tmp_path)):
         await begun.wait()
 

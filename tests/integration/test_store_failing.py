@@ -16,7 +16,7 @@ from longboat.errors import DataDirError, ServerLeaving, StoreUnavailable
 from longboat.runtime.app import open_app
 from longboat.store.datadir import STORE_NAME
 from longboat.store.protocol import Entry, UniqueViolated, Unit
-from longboat.store.sqlite import SqliteStore, _Pending, open_sqlite
+from longboat.store.sqlite.store import SqliteStore, _Pending, open_sqlite
 from longboat.testing import Gate, Hang, Pause, Say, ScriptedModel
 from longboat.wire.models import Outcome, RunState
 
@@ -61,7 +61,7 @@ async def test_a_full_disk_in_a_batch_accepts_all_of_a_unit_or_nothing(bench: Be
 async def test_a_locked_store_refuses_the_unit_until_the_lock_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longboat.store.sqlite.BUSY_TIMEOUT_S", 0.02)
+    monkeypatch.setattr("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0.02)
     async with open_bench(tmp_path) as bench:
         with locked(tmp_path / STORE_NAME):
             with pytest.raises(StoreUnavailable, match="locked"):
@@ -101,7 +101,7 @@ async def test_a_prompt_is_refused_while_the_store_fails_and_nothing_is_half_acc
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L15, B1: the server stays up, health says why, and the same prompt is accepted once the store writes again."""
-    monkeypatch.setattr("longboat.store.sqlite.BUSY_TIMEOUT_S", 0.02)
+    monkeypatch.setattr("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0.02)
     async with launch(tmp_path, ScriptedModel.echo()) as boat:
         with locked(tmp_path / "data" / STORE_NAME):
             with pytest.raises(StoreUnavailable, match="Nothing was accepted"):
@@ -122,7 +122,7 @@ async def test_a_run_whose_end_cannot_be_written_stays_active_until_it_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E2: the write is tried again, the run stays active meanwhile, and still ends once."""
-    monkeypatch.setattr("longboat.store.sqlite.BUSY_TIMEOUT_S", 0.02)
+    monkeypatch.setattr("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0.02)
     monkeypatch.setattr("longboat.runtime.session.actor.RETRY_S", 0.01)
     monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
     monkeypatch.setattr("longboat.runtime.turn.outbox.RETRY_S", 0.01)
@@ -147,7 +147,7 @@ async def test_a_run_whose_end_cannot_be_written_stays_active_until_it_can(
 
 
 async def test_pruning_goes_on_after_the_store_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longboat.store.sqlite.BUSY_TIMEOUT_S", 0.02)
+    monkeypatch.setattr("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0.02)
     monkeypatch.setattr("longboat.runtime.app.PRUNE_EVERY_S", 0.01)
 
     def pruned(unit: Unit) -> bool:
@@ -162,7 +162,7 @@ async def test_pruning_goes_on_after_the_store_has_failed(tmp_path: Path, monkey
 
 async def test_a_store_that_closes_waits_for_nobody_elses_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """B5."""
-    monkeypatch.setattr("longboat.store.sqlite.BUSY_TIMEOUT_S", 3600.0)
+    monkeypatch.setattr("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 3600.0)
     async with open_bench(tmp_path) as bench:
         with locked(tmp_path / STORE_NAME):
             waiting = bench.store.submit(said("never"))
@@ -175,7 +175,7 @@ async def test_a_start_waits_for_a_store_that_is_locked_for_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B6: what the last server left is taken up once the store can be written."""
-    monkeypatch.setattr("longboat.store.sqlite.BUSY_TIMEOUT_S", 0.02)
+    monkeypatch.setattr("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0.02)
     monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
     async with launch(tmp_path, ScriptedModel([[Say("mid"), Hang()]])) as boat:
         await boat.submit("go", "r1")
@@ -209,7 +209,7 @@ async def test_a_start_waits_for_a_store_that_is_locked_for_a_while(
 
 async def test_a_start_that_waits_for_a_lock_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """B5: also before the store is open."""
-    monkeypatch.setattr("longboat.store.sqlite.START_TIMEOUT_S", 3600.0)
+    monkeypatch.setattr("longboat.store.sqlite.store.START_TIMEOUT_S", 3600.0)
     async with open_app(settings_in(tmp_path)):
         pass
     stop = asyncio.Event()

@@ -67,7 +67,7 @@ async def test_a2_the_exported_page_names_who_answered(tmp_path: Path) -> None:
     async with open_scenario(tmp_path, STEPS) as scene:
         await lived(scene)
         page = await scene.workspace.archive.markdown(scene.boat.session_id)
-        for words in ("denied by ann", "allowed (session) by ben", "answered by somebody"):
+        for words in ("denied by ann", "allowed (session) by ben", "answered by someone"):
             assert words in page
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from longboat.config.load import user_config_file
 from longboat.errors import BadInput, SessionNotFound, WorkspaceNotFound
 from longboat.models.protocol import ModelRequest
 from longboat.runtime.app import App, open_app
-from longboat.store.protocol import Reader
+from longboat.store.records import SessionRecord
 from longboat.testing import Gate, Pause, Say, ScriptedModel, Step
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.testing.scripted import last_prompt
@@ -249,16 +249,16 @@ async def test_a_session_deleted_while_somebody_looks_it_up_is_not_found(tmp_pat
     """What was read of it is gone by the time it is used: no ghost of it is kept."""
     async with launch(tmp_path, ScriptedModel.echo()) as boat:
         session = await boat.workspace.create_session(CreateSession())
-        store = boat.workspace.store
-        read = store.read
+        reads = boat.workspace.store.reads
+        read = reads.session
 
-        async def read_late(query: Callable[[Reader], object]) -> object:
-            found = await read(query)
-            store.read = read  # type: ignore[method-assign]
+        async def read_late(workspace_id: str, session_id: str) -> SessionRecord | None:
+            found = await read(workspace_id, session_id)
+            reads.session = read  # type: ignore[method-assign]
             await boat.workspace.delete_session(session.id)
             return found
 
-        store.read = read_late  # type: ignore[method-assign,assignment]
+        reads.session = read_late  # type: ignore[method-assign]
         with pytest.raises(SessionNotFound):
             await boat.submit("hello", session_id=session.id)
 

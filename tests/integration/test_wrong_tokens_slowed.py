@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from server_harness import TOKEN, Served, overheard_client, refusal, serve_in
 
-from longboat.server.attempts import PER_ADDRESS
+from longboat.server.wrong_tokens import PER_ADDRESS
 
 
 @pytest.fixture

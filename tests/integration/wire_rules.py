@@ -14,9 +14,9 @@ from typing import Any
 from longboat.core.history import for_model
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
-from longboat.models.general import Endpoint, GeneralModel
 from longboat.models.openai_request import encode_request
 from longboat.models.protocol import ModelRequest
+from longboat.models.pydantic_adapter import Endpoint, PydanticModel
 from longboat.wire.ids import new_id
 from longboat.wire.models import Message, Role, TextPart
 
@@ -120,7 +120,7 @@ def _check_tools(names: Iterable[str]) -> None:
 async def _sent_to_anthropic(request: ModelRequest) -> dict[str, Any]:
     async with _listener() as (url, bodies):
         endpoint = Endpoint(provider="mine", name="claude-sonnet-5-5", wire="anthropic", api_key="sk", base_url=url)
-        model = GeneralModel(endpoint, context_window=200_000)
+        model = PydanticModel(endpoint, context_window=200_000)
         with suppress(ModelError):
             async with model.stream(request):
                 raise AssertionError("the listener refuses everything")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from longboat.models.catalogue import Counted, Facts, facts_of, families, family_of, plain_name, tariff_of
-from longboat.models.refreshed import Listed
+from longboat.models.refreshed_catalogue import Listed
 
 
 def window(kind: str, model: str, base_url: str | None = None) -> int | None:

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from longboat.cli.bounded_reading import BoundedReading
 from longboat.cli.connection import Connection
-from longboat.cli.reception import Reception
 from longboat.client import calls
 from longboat.client.address import Address
 from longboat.errors import LongboatError, ServerUnreachable
@@ -103,7 +103,7 @@ def test_an_answer_in_pieces_is_put_together() -> None:
 
 def test_a_large_answer_may_take_longer_than_a_small_one() -> None:
     """What is long is allowed its time, as long as it comes."""
-    reception = Reception("here", timeout_s=5, most=10 << 20, clock=iter([0.0, 4.0, 6.0, 80.0]).__next__)
+    reception = BoundedReading("here", timeout_s=5, most=10 << 20, clock=iter([0.0, 4.0, 6.0, 80.0]).__next__)
     reception.took(1 << 20)
     assert reception.left_s() > 0  # at 4 s
     assert reception.left_s() > 0  # at 6 s, with a megabyte of it

@@ -13,7 +13,6 @@ from descriptors import none_left
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
-from longboat.models.general import Endpoint, GeneralModel, Wire
 from longboat.models.protocol import (
     Abilities,
     Finished,
@@ -25,6 +24,7 @@ from longboat.models.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
+from longboat.models.pydantic_adapter import Endpoint, PydanticModel, Wire
 from longboat.wire.models import (
     FilePart,
     Image,
@@ -114,9 +114,9 @@ async def scripted(*replies: Reply) -> AsyncIterator[Script]:
 
 
 @asynccontextmanager
-async def model_at(url: str, wire: Wire, name: str, **more: Any) -> AsyncIterator[GeneralModel]:
+async def model_at(url: str, wire: Wire, name: str, **more: Any) -> AsyncIterator[PydanticModel]:
     endpoint = Endpoint(provider="mine", name=name, wire=wire, api_key=KEY, base_url=url, **more)
-    model = GeneralModel(endpoint, context_window=1000)
+    model = PydanticModel(endpoint, context_window=1000)
     try:
         yield model
     finally:
@@ -531,7 +531,9 @@ async def test_a_server_that_is_not_there_is_unreachable():
     ("url", "key"), [("http://127.0.0.1:port", KEY), ("http://127.0.0.1:9\0", KEY), ("http://127.0.0.1:9", f"{KEY}…")]
 )
 async def test_settings_that_http_cannot_carry_are_told_but_not_shown(wire: Wire, url: str, key: str):
-    model = GeneralModel(Endpoint(provider="mine", name="m", wire=wire, api_key=key, base_url=url), context_window=1000)
+    model = PydanticModel(
+        Endpoint(provider="mine", name="m", wire=wire, api_key=key, base_url=url), context_window=1000
+    )
     with pytest.raises(ModelError) as caught:
         async with model.stream(prompt("hi")) as events:
             assert [event async for event in events]
@@ -635,7 +637,7 @@ async def body_of(wire: Wire, request: ModelRequest, **more: Any) -> dict[str, A
     async with scripted(Reply(frames=frames)) as script:
         abilities = more.pop("abilities", Abilities())
         endpoint = Endpoint(provider="mine", name=name, wire=wire, api_key=KEY, base_url=script.url + path, **more)
-        model = GeneralModel(endpoint, context_window=1000, abilities=abilities)
+        model = PydanticModel(endpoint, context_window=1000, abilities=abilities)
         async with model.stream(request) as events:
             _ = [event async for event in events]
         await model.aclose()

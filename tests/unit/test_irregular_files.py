@@ -16,10 +16,10 @@ from longboat.cli.main import cli
 from longboat.client.address import Address, find, read_discovery
 from longboat.config.trust import record, recorded
 from longboat.errors import ConfigInvalid, DataDirError
-from longboat.models import refreshed
+from longboat.models import refreshed_catalogue
 from longboat.regular import opener
 from longboat.server import listen
-from longboat.server.loopback import _kept_port
+from longboat.server.browser_port import _kept_port
 from longboat.server.token import token_for
 from longboat.store.datadir import hold_data_dir
 from longboat.tools.mcp import logins
@@ -84,12 +84,17 @@ def test_what_the_terminal_app_keeps_is_forgotten_where_there_is_no_file(tmp_pat
 
 def test_the_port_of_the_page_and_what_was_fetched_are_as_if_there_were_none(tmp_path: Path, odd: Odd) -> None:
     (tmp_path / "models").mkdir()
-    for name in ("web-port", "login.json", f"models/{refreshed.LISTED}", f"models/{refreshed.PRICES}"):
+    for name in (
+        "web-port",
+        "login.json",
+        f"models/{refreshed_catalogue.LISTED}",
+        f"models/{refreshed_catalogue.PRICES}",
+    ):
         odd(tmp_path / name)
     assert _kept_port(tmp_path / "web-port") == 0
     assert logins.load(tmp_path / "login.json") == {}
-    assert refreshed.listing(tmp_path) == {}
-    assert not refreshed.use_prices(tmp_path)
+    assert refreshed_catalogue.listing(tmp_path) == {}
+    assert not refreshed_catalogue.use_prices(tmp_path)
 
 
 def test_a_data_directory_whose_lock_is_no_file_is_refused(tmp_path: Path, odd: Odd) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from longboat.tools.lsp.client.diagnostics_store import DiagnosticsStore, Source
 from longboat.tools.lsp.client.documents import Document
-from longboat.tools.lsp.client.peer import ServerGone
+from longboat.tools.lsp.client.json_rpc import ServerGone
 from longboat.tools.lsp.client.shapes import Diagnostic, Position, Range
-from longboat.tools.lsp.client.words import diagnostic_lines, summary
+from longboat.tools.lsp.client.wording import diagnostic_lines, summary
 
 A, B, C = Path("/w/a.py"), Path("/w/b.py"), Path("/w/c.py")
 

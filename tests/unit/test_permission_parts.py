@@ -155,7 +155,10 @@ def test_parts_are_told_where_there_are_several_each_on_one_line() -> None:
     made, looks = command("make 'a\nb'", "no rule allows it"), command("ls")
     of_two = permission(title="", argument="", detail="", parts=(made, looks))
 
-    assert permission(title="", argument="", detail="", parts=(made,)).describe_parts == ()
-    assert [part.told() for part in of_two.describe_parts] == ["? make 'a b': no rule allows it", "✓ ls: needs no rule"]
+    assert permission(title="", argument="", detail="", parts=(made,)).shown_parts == ()
+    assert [part.told() for part in of_two.shown_parts] == [
+        "? make 'a b': no rule allows it",
+        "✓ ls: needs no approval",
+    ]
     assert command("x", rule="bash(x)").told() == "✓ x: allowed by bash(x)"
     assert whole("It sets PATH.").told() == "? It sets PATH."

@@ -9,8 +9,8 @@ import pytest
 
 import longboat
 from longboat.errors import DataDirError
-from longboat.store.migrations import migrate, migrations
-from longboat.store.queries import Query, load_queries, parse_queries
+from longboat.store.sqlite.migrations import migrate, migrations
+from longboat.store.sqlite.queries import Query, load_queries, parse_queries
 from longboat.wire.plain import folded
 
 QUERIES = load_queries()
@@ -49,7 +49,7 @@ def test_every_query_is_used() -> None:
 
 
 def test_a_query_is_named_once() -> None:
-    text = (Path(longboat.__file__).parent / "store" / "queries.sql").read_text("utf-8")
+    text = (Path(longboat.__file__).parent / "store" / "sqlite" / "queries.sql").read_text("utf-8")
     assert re.findall(r"^-- name: (\w+)$", text, re.MULTILINE) == list(QUERIES)
 
 
@@ -86,7 +86,7 @@ def test_a_store_of_a_newer_version_is_refused_and_left_alone() -> None:
 def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "longboat.db"
     broken = [*migrations(), (len(migrations()) + 1, "CREATE TABLE half (way INTEGER); SELECT no_such_function();")]
-    monkeypatch.setattr("longboat.store.migrations.migrations", lambda: broken)
+    monkeypatch.setattr("longboat.store.sqlite.migrations.migrations", lambda: broken)
     connection = sqlite3.connect(file, isolation_level=None)
     with pytest.raises(sqlite3.OperationalError):
         migrate(connection, str(file))

@@ -1,6 +1,6 @@
 """What may be quoted of a provider's words."""
 
-from longboat.models.quotation import advised, quote, secrets_of
+from longboat.models.error_quotes import advised, quote, secrets_of
 
 KEY = "sk-0123456789abcdef"
 

@@ -15,9 +15,9 @@ from genai_prices.data_snapshot import get_snapshot, set_custom_snapshot
 
 from longboat.cli.models import models
 from longboat.config.settings import Config
-from longboat.models import refreshed
+from longboat.models import refreshed_catalogue
 from longboat.models.refresh import refresh
-from longboat.models.refreshed import Listed
+from longboat.models.refreshed_catalogue import Listed
 from longboat.models.registry import Registry
 
 PRICES = [
@@ -105,7 +105,7 @@ def test_what_was_fetched_is_what_is_known_from_then_on(tmp_path: Path, site: Si
             (True, "The price list is up to date."),
             (True, "mine lists 3 models and tells the window of 2."),
         ]
-        assert refreshed.listing(tmp_path)["mine"] == {
+        assert refreshed_catalogue.listing(tmp_path)["mine"] == {
             "vllm": Listed(context_window=4096),
             "router": Listed(context_window=9000, max_output_tokens=500, images=True),
             "bare": Listed(),
@@ -119,14 +119,14 @@ def test_what_was_fetched_is_what_is_known_from_then_on(tmp_path: Path, site: Si
 
 
 def test_without_a_network_everything_stays_and_it_is_said(tmp_path: Path, site: Site):
-    refreshed.save_listing(tmp_path, {"mine": {"m": Listed(context_window=5)}})
+    refreshed_catalogue.save_listing(tmp_path, {"mine": {"m": Listed(context_window=5)}})
     (prices, mine) = run(tmp_path, site)
     assert prices[0] is mine[0] is False
     assert "The price list was not fetched: " in prices[1]
     assert "stays" in prices[1]
     assert "404" in mine[1]
     assert "sesame" not in mine[1]
-    assert refreshed.listing(tmp_path) == {"mine": {"m": Listed(context_window=5)}}
+    assert refreshed_catalogue.listing(tmp_path) == {"mine": {"m": Listed(context_window=5)}}
     assert not get_snapshot().from_auto_update
 
 

@@ -10,12 +10,12 @@ import pytest
 from longboat.config.settings import Config
 from longboat.errors import ModelError
 from longboat.models import local, registry
-from longboat.models.general import GeneralModel
-from longboat.models.lending import LentModel
 from longboat.models.local import LocalModel
 from longboat.models.openai_chat import OpenAIChatModel
 from longboat.models.protocol import Abilities, Finished, Model, ModelRequest
+from longboat.models.pydantic_adapter import PydanticModel
 from longboat.models.registry import KNOWN, Registry
+from longboat.models.retirable import RetirableModel
 from longboat.testing.endpoint import ScriptedEndpoint
 
 MINE = {"type": "openai-compatible", "base_url": "http://127.0.0.1:8911/v1", "api_key": "x", "models": [{"id": "m"}]}
@@ -43,7 +43,7 @@ def spelled(model: Model) -> str:
 
 def adapter_of(models: Registry) -> Model:
     lent = models.resolve(None, "large")
-    assert isinstance(lent, LentModel)
+    assert isinstance(lent, RetirableModel)
     return lent.adapter
 
 
@@ -142,13 +142,13 @@ def test_the_same_name_is_the_same_model():
     [
         ({}, {"OPENROUTER_API_KEY": "k"}, OpenAIChatModel),
         ({}, {"GROQ_API_KEY": "k"}, OpenAIChatModel),
-        ({}, {"OPENAI_API_KEY": "k"}, GeneralModel),
+        ({}, {"OPENAI_API_KEY": "k"}, PydanticModel),
         ({}, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, OpenAIChatModel),
-        ({}, {"ANTHROPIC_API_KEY": "k"}, GeneralModel),
-        ({}, {"GEMINI_API_KEY": "k"}, GeneralModel),
-        ({}, {"MISTRAL_API_KEY": "k"}, GeneralModel),
+        ({}, {"ANTHROPIC_API_KEY": "k"}, PydanticModel),
+        ({}, {"GEMINI_API_KEY": "k"}, PydanticModel),
+        ({}, {"MISTRAL_API_KEY": "k"}, PydanticModel),
         ({"providers": {"mine": MINE}}, {}, OpenAIChatModel),
-        ({"providers": {"mine": MINE | {"type": "anthropic-compatible"}}}, {}, GeneralModel),
+        ({"providers": {"mine": MINE | {"type": "anthropic-compatible"}}}, {}, PydanticModel),
         ({"providers": {"mine": MINE | {"type": "openai"}}}, {}, OpenAIChatModel),
     ],
 )
@@ -185,12 +185,12 @@ BEDROCK = {"AWS_BEARER_TOKEN_BEDROCK": "sesame", "AWS_REGION": "eu-west-1"}
 @pytest.mark.parametrize(
     ("environ", "name", "adapter", "url"),
     [
-        (AZURE, "azure/my-gpt", GeneralModel, "https://mine.openai.azure.com/openai/v1"),
+        (AZURE, "azure/my-gpt", PydanticModel, "https://mine.openai.azure.com/openai/v1"),
         (BEDROCK, "bedrock/openai.gpt-oss-120b", OpenAIChatModel, "https://bedrock-mantle.eu-west-1.api.aws/v1"),
         (
             BEDROCK,
             "bedrock/us.anthropic.claude-sonnet-5-5",
-            GeneralModel,
+            PydanticModel,
             "https://bedrock-mantle.eu-west-1.api.aws/anthropic",
         ),
     ],
@@ -200,9 +200,9 @@ def test_a_cloud_is_reached_with_its_usual_variables(
 ):
     """A6"""
     lent = registry_of(environ=environ).resolve(name, "large")
-    assert isinstance(lent, LentModel)
+    assert isinstance(lent, RetirableModel)
     assert type(lent.adapter) is adapter
-    address = lent.adapter._endpoint.base_url if isinstance(lent.adapter, GeneralModel) else lent.adapter._to.url
+    address = lent.adapter._endpoint.base_url if isinstance(lent.adapter, PydanticModel) else lent.adapter._to.url
     assert address == url
 
 
@@ -230,8 +230,8 @@ async def test_azure_is_asked_on_its_own_path_and_with_its_own_header():
         section = {"type": "azure", "base_url": f"{endpoint.url}/openai/v1", "api_key": "sesame"}
         models = registry_of({"providers": {"work": section}})
         lent = models.resolve("work/my-gpt", "large")
-        assert isinstance(lent, LentModel)
-        assert isinstance(lent.adapter, GeneralModel)
+        assert isinstance(lent, RetirableModel)
+        assert isinstance(lent.adapter, PydanticModel)
         assert lent.adapter._endpoint.headers == {"api-key": "sesame"}
         assert lent.adapter._endpoint.base_url == f"{endpoint.url}/openai/v1"
 
@@ -246,7 +246,7 @@ async def test_bedrock_answers_on_the_chat_wire_with_its_key():
         async with model.stream(request) as events:
             assert isinstance([event async for event in events][-1], Finished)
         await models.aclose()
-    assert isinstance(model, LentModel)
+    assert isinstance(model, RetirableModel)
     assert isinstance(model.adapter, OpenAIChatModel)
     assert model.adapter._tariff is not None
     (exchange,) = endpoint.requests

@@ -16,7 +16,7 @@ from longboat.config.settings import Config, ModelEntry, ModelsSection
 from longboat.errors import ModelError
 from longboat.models import local
 from longboat.models.registry import Registry
-from longboat.models.running import OLLAMA_WINDOW, USUAL, Usual, look
+from longboat.models.running_servers import OLLAMA_WINDOW, USUAL, Usual, look
 
 OLLAMA, LLAMA_CPP = USUAL
 TAGS = {"models": [{"name": "qwen3:8b"}, {"name": "llama3.2:latest"}]}

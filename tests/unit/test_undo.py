@@ -8,7 +8,7 @@ import pytest
 
 from longboat.runtime.session.file_history import _counts
 from longboat.runtime.session.undo import _settled
-from longboat.store.rows import FileChangeRecord
+from longboat.store.records import FileChangeRecord
 
 
 @pytest.mark.parametrize(

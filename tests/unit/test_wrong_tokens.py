@@ -1,7 +1,7 @@
 """Wrong tokens are counted, by address and in all, in bounded memory (D15)."""
 
-from longboat.server import attempts
-from longboat.server.attempts import IN_ALL, PER_ADDRESS, WrongTokens
+from longboat.server import wrong_tokens
+from longboat.server.wrong_tokens import IN_ALL, PER_ADDRESS, WrongTokens
 
 
 class Clock:
@@ -59,6 +59,6 @@ def test_an_ipv4_address_is_the_same_through_ipv6() -> None:
 
 def test_only_so_many_addresses_are_remembered() -> None:
     wrong = WrongTokens(Clock())
-    for n in range(3 * attempts.MAX_ADDRESSES):
+    for n in range(3 * wrong_tokens.MAX_ADDRESSES):
         wrong.count(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}")
-    assert len(wrong._due_at) == attempts.MAX_ADDRESSES
+    assert len(wrong._due_at) == wrong_tokens.MAX_ADDRESSES

@@ -60,7 +60,7 @@ def shown(ask: Ask, *, whole: bool = False) -> Iterator[str]:
     yield from (f"    {_colored(line)}" for line in _detail(ask, whole=whole))
     if ask.why:
         yield f"    why: {safe(ask.why)}"
-    yield from (f"      {_told(part)}" for part in ask.describe_parts)
+    yield from (f"      {_told(part)}" for part in ask.shown_parts)
     if ask.more_parts:
         yield f"      … and {ask.more_parts} more"
     if ask.grant:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longboat.cli import candidates
+from longboat.cli import shell_completion
 from longboat.cli.options import cwd_option, own_name
 from longboat.wire.models import Outcome, RunPage, RunState
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Cancel a run, a session's runs, or all.")
-@click.argument("run_id", metavar="[RUN]", required=False, shell_complete=candidates.runs)
+@click.argument("run_id", metavar="[RUN]", required=False, shell_complete=shell_completion.runs)
 @click.option(
     "-s",
     "--session",
     "session_id",
     metavar="ID",
-    shell_complete=candidates.sessions,
+    shell_complete=shell_completion.sessions,
     help="Cancel everything accepted in this session.",
 )
 @click.option("--all", "everything", is_flag=True, help="Cancel every unfinished run of this directory.")

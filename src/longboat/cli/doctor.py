@@ -110,7 +110,7 @@ def _data_directory(chosen: DataDir) -> Iterator[Finding]:
 
 
 def _database(file: Path, deep: bool) -> Iterator[Finding]:
-    from longboat.store.check import check_deeply, check_quickly
+    from longboat.store.sqlite.check import check_deeply, check_quickly
 
     if not file.exists():
         return

@@ -2,7 +2,7 @@
 
 import click
 
-from longboat.cli import candidates
+from longboat.cli import shell_completion
 from longboat.cli.options import cwd_option, elsewhere, format_option, hand_down
 from longboat.wire.asks import PermissionAnswer
 
@@ -38,7 +38,7 @@ def list_permissions(style: str, cwd: str) -> None:
 
 
 @permissions.command("answer")
-@click.argument("permission_id", metavar="ID", shell_complete=candidates.permissions)
+@click.argument("permission_id", metavar="ID", shell_complete=shell_completion.permissions)
 @click.argument("answer", type=click.Choice([each.value for each in PermissionAnswer]))
 @click.option("--wide", is_flag=True, help="With session or always: allow the wide form that was offered.")
 @click.option("--reason", default="", metavar="TEXT", help="With deny: what the agent is told.")

@@ -2,7 +2,7 @@
 
 import click
 
-from longboat.cli import candidates
+from longboat.cli import shell_completion
 from longboat.cli.options import cwd_option, elsewhere, format_option, hand_down
 
 
@@ -35,7 +35,7 @@ def list_questions(style: str, cwd: str) -> None:
 
 
 @questions.command("answer")
-@click.argument("question_id", metavar="ID", shell_complete=candidates.questions)
+@click.argument("question_id", metavar="ID", shell_complete=shell_completion.questions)
 @click.argument("answer", metavar="TEXT…", nargs=-1, required=True)
 @cwd_option
 def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None:

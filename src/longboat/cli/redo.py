@@ -2,7 +2,7 @@
 
 import click
 
-from longboat.cli import candidates
+from longboat.cli import shell_completion
 from longboat.cli.options import cwd_option
 from longboat.cli.undo import turn_about
 
@@ -13,7 +13,7 @@ from longboat.cli.undo import turn_about
     "--session",
     "session_id",
     metavar="ID",
-    shell_complete=candidates.sessions,
+    shell_complete=shell_completion.sessions,
     help="The session.  [default: the one used last here]",
 )
 @cwd_option

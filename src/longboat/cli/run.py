@@ -4,7 +4,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from longboat.cli import candidates
+from longboat.cli import shell_completion
 from longboat.cli.main import Failure, forget_stdout
 from longboat.cli.options import cwd_option, events_option, own_name
 from longboat.errors import BadInput, NotFound
@@ -31,14 +31,14 @@ def _own_id(_: click.Context, __: click.Parameter, given: str | None) -> str | N
 
 @click.command(short_help="Send a prompt, stream the answer.")
 @click.argument("prompt", nargs=-1)
-@click.option("-s", "--session", metavar="ID", shell_complete=candidates.sessions, help="Go on in this session.")
+@click.option("-s", "--session", metavar="ID", shell_complete=shell_completion.sessions, help="Go on in this session.")
 @click.option("-c", "--continue", "last", is_flag=True, help="Go on in the session that was used last here.")
 @click.option(
     "-m",
     "--model",
     metavar="PROVIDER/MODEL",
     callback=_model_name,
-    shell_complete=candidates.models,
+    shell_complete=shell_completion.models,
     help="Use this model for this prompt.",
 )
 @click.option(
@@ -125,9 +125,9 @@ def run(
     """
     if session is not None and last:
         raise click.UsageError("Give -s or -c, not both.")
-    from longboat.cli.answerer import check_ready, surprises
     from longboat.cli.background import ensure_server
     from longboat.cli.console import notice
+    from longboat.cli.model_notice import check_ready, surprises
     from longboat.cli.prompt import read_attachments, read_prompt, read_schema
     from longboat.cli.shell_env import env_for
     from longboat.client.prompting import detach as hand_in

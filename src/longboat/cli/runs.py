@@ -4,7 +4,7 @@ from itertools import islice
 
 import click
 
-from longboat.cli import candidates
+from longboat.cli import shell_completion
 from longboat.cli.console import ago, json_line, notice, one_line, table
 from longboat.cli.options import cwd_option, elsewhere, format_option
 from longboat.wire.models import Delivery, Outcome, Run, RunState
@@ -28,7 +28,7 @@ OUTCOMES = {
     "--session",
     "session_id",
     metavar="ID",
-    shell_complete=candidates.sessions,
+    shell_complete=shell_completion.sessions,
     help="Only runs of this session.",
 )
 @click.option("--all", "everything", is_flag=True, help="Also the runs of sub-agents, marked with ↳.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 import msgspec
 
-from longboat.cli import candidates
+from longboat.cli import shell_completion
 from longboat.cli.console import ago, json_line, notice, one_line, safe, table
 from longboat.cli.options import cwd_option, elsewhere, events_option, format_option, own_name
 from longboat.wire.ids import person
@@ -82,7 +82,7 @@ def list_sessions(limit: int, search: str, everything: bool, style: str, cwd: st
 
 
 @session.command("show")
-@click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
 @format_option
 @cwd_option
 def show_session(session_id: str, style: str, cwd: str) -> None:
@@ -111,7 +111,7 @@ def show_session(session_id: str, style: str, cwd: str) -> None:
 
 
 @session.command("rename")
-@click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
 @click.argument("title")
 @cwd_option
 def rename_session(session_id: str, title: str, cwd: str) -> None:
@@ -130,7 +130,7 @@ def rename_session(session_id: str, title: str, cwd: str) -> None:
 
 
 @session.command("summarize")
-@click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
 @events_option
 @cwd_option
 @click.pass_context
@@ -157,7 +157,7 @@ def summarize_session(ctx: click.Context, session_id: str, style: str, cwd: str)
 
 
 @session.command("delete")
-@click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @cwd_option
 def delete_session(session_id: str, yes: bool, cwd: str) -> None:
@@ -178,7 +178,7 @@ def delete_session(session_id: str, yes: bool, cwd: str) -> None:
 
 
 @session.command("fork")
-@click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
 @click.option("--at", "message_id", metavar="MESSAGE", help="Only up to this message.  [default: all that is finished]")
 @cwd_option
 def fork_session(session_id: str, message_id: str | None, cwd: str) -> None:
@@ -203,7 +203,7 @@ class LeftOut(msgspec.Struct):
 
 
 @session.command("export")
-@click.argument("session_id", metavar="SESSION", shell_complete=candidates.sessions)
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
 @click.option("--markdown", is_flag=True, help="A page for people. It cannot be imported again.")
 @cwd_option
 def export_session(session_id: str, markdown: bool, cwd: str) -> None:

@@ -15,8 +15,8 @@ from longboat.cli.options import format_option
 from longboat.errors import DataDirError
 
 if TYPE_CHECKING:
-    from longboat.store.backup import Progress, Restored
     from longboat.store.protocol import Report
+    from longboat.store.sqlite.backup import Progress, Restored
 
 SHOWN = 20
 """Problems that people are shown; json has up to a hundred."""
@@ -52,8 +52,8 @@ def back_up_store(ctx: click.Context, file: Path, force: bool, style: str, data_
     longboat store backup --force /var/backups/longboat.db --data-dir /var/lib/longboat/data
     longboat store backup "longboat-$(date +%F).db" --format json
     """
-    from longboat.store.backup import back_up
-    from longboat.store.check import database_of
+    from longboat.store.sqlite.backup import back_up
+    from longboat.store.sqlite.check import database_of
 
     source = database_of(_chosen(data_dir))
     with _progress("Copying") as progress:
@@ -84,7 +84,7 @@ def restore_store(ctx: click.Context, file: Path, style: str, data_dir: str | No
     longboat store restore ~/longboat-backup.db
     longboat store restore /var/backups/longboat.db --data-dir /var/lib/longboat/data
     """
-    from longboat.store.backup import restore
+    from longboat.store.sqlite.backup import restore
 
     directory = _chosen(data_dir)
     try:
@@ -128,7 +128,7 @@ def check_store(ctx: click.Context, path: Path | None, style: str, data_dir: str
     longboat store check ~/longboat-backup.db
     longboat store check --data-dir /var/lib/longboat/data --format json | jq .problems
     """
-    from longboat.store.check import check_deeply, database_of
+    from longboat.store.sqlite.check import check_deeply, database_of
 
     if path is not None and data_dir is not None:
         raise click.UsageError("Give PATH or --data-dir, not both.")
@@ -141,7 +141,7 @@ def check_store(ctx: click.Context, path: Path | None, style: str, data_dir: str
 
 
 def show_report(report: "Report") -> None:
-    from longboat.store.check import newest_schema
+    from longboat.store.sqlite.check import newest_schema
 
     click.echo(f"{safe(report.file)}: {_told(report)}")
     for problem in report.problems[:SHOWN]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longboat.cli import candidates
+from longboat.cli import shell_completion
 from longboat.cli.options import cwd_option
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ WORDS = 70
     "--session",
     "session_id",
     metavar="ID",
-    shell_complete=candidates.sessions,
+    shell_complete=shell_completion.sessions,
     help="The session.  [default: the one used last here]",
 )
 @cwd_option

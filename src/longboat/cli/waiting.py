@@ -12,13 +12,13 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-from longboat.cli.answering import Nobody, Person, Stage, can_ask
 from longboat.cli.asks import Ask, title_of
 from longboat.cli.background import revive
 from longboat.cli.console import one_line, safe
 from longboat.cli.display import Display
 from longboat.cli.main import Failure
 from longboat.cli.options import own_name
+from longboat.cli.run_asks import Nobody, Person, Stage, can_ask
 from longboat.cli.runs import OUTCOMES
 from longboat.client import Client, Event
 from longboat.client.patience import STOPPED

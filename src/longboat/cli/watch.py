@@ -2,12 +2,12 @@
 
 import click
 
-from longboat.cli import candidates
+from longboat.cli import shell_completion
 from longboat.cli.options import cwd_option, events_option
 
 
 @click.command(short_help="Watch a run that somebody sent.")
-@click.argument("run_id", metavar="RUN", shell_complete=candidates.runs)
+@click.argument("run_id", metavar="RUN", shell_complete=shell_completion.runs)
 @events_option
 @click.option("--give-up-after", type=click.FloatRange(0), default=60, metavar="SECONDS", hidden=True)
 @cwd_option

@@ -1,1 +1,1 @@
-"""Configuration: loaded and checked once; a mistake names its file, its line and what was expected."""
+"""Configuration: settings of the process and `longboat.json`, loaded and checked; a mistake names its file and line."""

@@ -1,1 +1,1 @@
-"""What a workspace and its user tell the agent: instructions, skills, commands, sub-agents, hooks, the prompt."""
+"""What a project and its user tell the agent: instructions, skills, commands, sub-agents, hooks, the system prompt."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from longboat.context import front_matter
-from longboat.context.places import Folder, Places
-from longboat.context.shelf import BadFile, Found, Shelf, collect, cut, entries, shown
+from longboat.context.file_cache import BadFile, FileCache, Found, collect, cut, entries, shown
+from longboat.context.locations import Folder, Locations
 
 MAX_DESCRIPTION = 1_024
 MAX_PROMPT = 60_000
@@ -36,9 +36,9 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = True
 
 
-def load(places: Places, shelf: Shelf) -> Found[Agent]:
+def load(places: Locations, cache: FileCache) -> Found[Agent]:
     """The nearest of each name."""
-    found = collect(_paths(places.folders("agents", ".agents/agents", "agents")), shelf, _agent)
+    found = collect(_paths(places.folders("agents", ".agents/agents", "agents")), cache, _agent)
     nearest: dict[str, Agent] = {}
     for agent in found.items:
         nearest.setdefault(agent.name, agent)

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from longboat.context import front_matter
-from longboat.context.places import Folder, Places
-from longboat.context.shelf import MAX_ENTRIES, BadFile, Found, Shelf, collect, entries, too_many
+from longboat.context.file_cache import MAX_ENTRIES, BadFile, FileCache, Found, collect, entries, too_many
+from longboat.context.locations import Folder, Locations
 
 MAX_DEPTH = 3
 """Directories between `commands` and a command's file."""
@@ -43,12 +43,12 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
 
 
-def load(places: Places, shelf: Shelf) -> Found[Command]:
+def load(places: Locations, cache: FileCache) -> Found[Command]:
     """The nearest of each name."""
     nearest: dict[str, Command] = {}
     problems: list[str] = []
     for folder in places.folders("commands", ".agents/commands"):
-        found = collect(_paths(folder), shelf, _command)
+        found = collect(_paths(folder), cache, _command)
         problems += found.problems
         for command in found.items:
             name = _name(folder, command.path)

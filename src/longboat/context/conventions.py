@@ -6,20 +6,20 @@ Tells settings alone, no tastes: what a file does not say is left to people.
 import re
 from collections.abc import Iterator
 
-from longboat.context.desk import Desk, line_of, table
+from longboat.context.project_files import ProjectFiles, line_of, table
 
 _PRETTIER = (".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml", "prettier.config.js")
 _ESLINT = ("eslint.config.js", "eslint.config.mjs", "eslint.config.ts", ".eslintrc.json", ".eslintrc.js", ".eslintrc")
 
 
-def find_conventions(desk: Desk) -> tuple[str, ...]:
+def find_conventions(files: ProjectFiles) -> tuple[str, ...]:
     """Sentences, each with where it stands."""
-    return tuple(dict.fromkeys([*_editor(desk), *_python(desk), *_node(desk)]))
+    return tuple(dict.fromkeys([*_editor(files), *_python(files), *_node(files)]))
 
 
-def _editor(desk: Desk) -> Iterator[str]:
+def _editor(files: ProjectFiles) -> Iterator[str]:
     """What .editorconfig says of all files."""
-    _, found, rest = desk.text(".editorconfig").partition("[*]")
+    _, found, rest = files.text(".editorconfig").partition("[*]")
     if not found:
         return
     said = dict(re.findall(r"^[ \t]*(\w+)[ \t]*=[ \t]*(\w+)", rest.partition("\n[")[0].lower(), re.MULTILINE))
@@ -32,8 +32,8 @@ def _editor(desk: Desk) -> Iterator[str]:
         yield f"Lines have at most {said['max_line_length']} characters (`.editorconfig`)."
 
 
-def _python(desk: Desk) -> Iterator[str]:
-    tools = table(desk.pyproject.get("tool"))
+def _python(files: ProjectFiles) -> Iterator[str]:
+    tools = table(files.pyproject.get("tool"))
     for name in ("ruff", "black"):
         length = table(tools.get(name)).get("line-length")
         if isinstance(length, int):
@@ -44,12 +44,12 @@ def _python(desk: Desk) -> Iterator[str]:
         yield "Types are checked strictly (pyright): annotate every function."
 
 
-def _node(desk: Desk) -> Iterator[str]:
-    if desk.package.get("type") == "module":
+def _node(files: ProjectFiles) -> Iterator[str]:
+    if files.package.get("type") == "module":
         yield "JavaScript is written as ES modules: `import`, not `require`."
-    if re.search(r'^\s*"strict"\s*:\s*true', desk.text("tsconfig.json").replace("{", "{\n"), re.MULTILINE):
+    if re.search(r'^\s*"strict"\s*:\s*true', files.text("tsconfig.json").replace("{", "{\n"), re.MULTILINE):
         yield "TypeScript is strict (`tsconfig.json`)."
-    if "prettier" in desk.package or any(map(desk.has, _PRETTIER)):
+    if "prettier" in files.package or any(map(files.has, _PRETTIER)):
         yield "Prettier formats the code."
-    if any(map(desk.has, _ESLINT)):
+    if any(map(files.has, _ESLINT)):
         yield "ESLint checks the code."

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from longboat.context.shelf import BadFile
+from longboat.context.file_cache import BadFile
 
 MAX_HEAD = 16_000
 _MENDED = 16

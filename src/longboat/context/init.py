@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from longboat.context.conventions import find_conventions
-from longboat.context.desk import Desk
-from longboat.context.shelf import shown
+from longboat.context.file_cache import shown
+from longboat.context.project_files import ProjectFiles
 from longboat.context.survey import Survey, survey
 from longboat.context.toolchain import Toolchain, find_toolchain
 
@@ -16,13 +16,13 @@ _CI = (".github/workflows", ".gitlab-ci.yml", ".circleci/config.yml", "azure-pip
 def draft_agents_md(directory: Path) -> str:
     """Markdown for a person to read, correct and complete. Reads the disk: call it off the loop."""
     directory = directory.resolve()
-    desk, seen = Desk(directory), survey(directory)
-    chain = find_toolchain(desk)
+    files, seen = ProjectFiles(directory), survey(directory)
+    chain = find_toolchain(files)
     sections = (
         list(_opening(chain, seen)),
         _commands(chain),
         _layout(seen),
-        _conventions(desk),
+        _conventions(files),
         _pages(directory),
         [
             "## Rules",
@@ -62,8 +62,8 @@ def _layout(seen: Survey) -> list[str]:
     return ["## Layout", "", *lines] if lines else []
 
 
-def _conventions(desk: Desk) -> list[str]:
-    lines = [f"- {sentence}" for sentence in find_conventions(desk)]
+def _conventions(files: ProjectFiles) -> list[str]:
+    lines = [f"- {sentence}" for sentence in find_conventions(files)]
     return ["## Conventions", "", *lines] if lines else []
 
 

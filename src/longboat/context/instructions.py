@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from longboat.context.places import Places
-from longboat.context.shelf import BadFile, Found, Shelf, cut, shown
+from longboat.context.file_cache import BadFile, FileCache, Found, cut, shown
+from longboat.context.locations import Locations
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_CHARS = 60_000
@@ -45,8 +45,8 @@ class _Sheet:
 class _Reader:
     """One reading: each file at most once."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, cache: FileCache) -> None:
+        self._cache = cache
         self._seen: set[str] = set()
         self.items: list[Instruction] = []
         self.problems: list[str] = []
@@ -64,7 +64,7 @@ class _Reader:
             return None
         self._seen.add(real)
         try:
-            sheet = self._shelf.get(path, _sheet, within=within)
+            sheet = self._cache.get(path, _sheet, within=within)
         except BadFile as bad:
             self.problems.append(str(bad))
             return None
@@ -85,19 +85,19 @@ class _Reader:
             self._add(Path(os.path.normpath(target)), within)
 
 
-def load(places: Places, shelf: Shelf) -> Found[Instruction]:
+def load(places: Locations, cache: FileCache) -> Found[Instruction]:
     """What holds in the whole workspace: the user's own first, the workspace's last."""
-    reader = _Reader(shelf)
+    reader = _Reader(cache)
     reader.read(places.config_dir, None, imports_within=places.config_dir)
     for directory in places.descent:
         reader.read(directory, places.root, imports_within=places.root)
     return _bounded(reader)
 
 
-def load_for(places: Places, shelf: Shelf, path: Path) -> Found[Instruction]:
+def load_for(places: Locations, cache: FileCache, path: Path) -> Found[Instruction]:
     """What holds besides for one file or directory below the workspace, the outermost first."""
     path = Path(os.path.realpath(places.directory / path))
-    reader = _Reader(shelf)
+    reader = _Reader(cache)
     for directory in _between(places.directory, path if path.is_dir() else path.parent):
         reader.read(directory, places.root, imports_within=places.root)
     return _bounded(reader)

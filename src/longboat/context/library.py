@@ -7,9 +7,9 @@ from pathlib import Path
 from longboat.context import agents, commands, instructions, skills
 from longboat.context.agents import Agent
 from longboat.context.commands import Command
+from longboat.context.file_cache import FileCache, Found
 from longboat.context.instructions import Instruction
-from longboat.context.places import find_places
-from longboat.context.shelf import Found, Shelf
+from longboat.context.locations import find_locations
 from longboat.context.skills import Skill
 
 
@@ -31,14 +31,14 @@ class Library:
         self._directory = directory
         self._environ = environ
         self._user_dir = user_dir
-        self._shelf = Shelf()
+        self._cache = FileCache()
 
     def load(self) -> Context:
-        places = find_places(self._directory, environ=self._environ, user_dir=self._user_dir)
-        told = instructions.load(places, self._shelf)
-        known = skills.load(places, self._shelf)
-        prompts = commands.load(places, self._shelf)
-        helpers = agents.load(places, self._shelf)
+        places = find_locations(self._directory, environ=self._environ, user_dir=self._user_dir)
+        told = instructions.load(places, self._cache)
+        known = skills.load(places, self._cache)
+        prompts = commands.load(places, self._cache)
+        helpers = agents.load(places, self._cache)
         return Context(
             instructions=told.items,
             skills=known.items,
@@ -49,5 +49,5 @@ class Library:
 
     def for_path(self, path: Path) -> Found[Instruction]:
         """What nested AGENTS.md say of a file or directory below the workspace; nothing for one elsewhere."""
-        places = find_places(self._directory, environ=self._environ, user_dir=self._user_dir)
-        return instructions.load_for(places, self._shelf, path)
+        places = find_locations(self._directory, environ=self._environ, user_dir=self._user_dir)
+        return instructions.load_for(places, self._cache, path)

@@ -13,8 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from longboat.context.agents import Agent
+from longboat.context.file_cache import shown
 from longboat.context.instructions import Instruction
-from longboat.context.shelf import shown
 from longboat.context.skills import Skill
 
 MAX_LIST = 16_000

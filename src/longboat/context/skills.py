@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from longboat.context import front_matter
-from longboat.context.places import Folder, Places
-from longboat.context.shelf import BadFile, Found, Shelf, collect, cut, entries, shown
+from longboat.context.file_cache import BadFile, FileCache, Found, collect, cut, entries, shown
+from longboat.context.locations import Folder, Locations
 
 FILE_NAME = "SKILL.md"
 NAMES = (".agents/skills", ".claude/skills")
@@ -38,9 +38,9 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None = None
 
 
-def load(places: Places, shelf: Shelf) -> Found[Skill]:
+def load(places: Locations, cache: FileCache) -> Found[Skill]:
     """The nearest of each name."""
-    found = collect(_paths(places.folders("skills", *NAMES, own=NAMES)), shelf, _skill)
+    found = collect(_paths(places.folders("skills", *NAMES, own=NAMES)), cache, _skill)
     nearest: dict[str, Skill] = {}
     for skill in found.items:
         nearest.setdefault(skill.name, skill)

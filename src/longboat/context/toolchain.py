@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from longboat.context.desk import Desk, line_of, table
+from longboat.context.project_files import ProjectFiles, line_of, table
 
 MAX_COMMANDS = 30
 _WORDS = (
@@ -79,18 +79,18 @@ class Toolchain:
     """Versions that the project asks for."""
 
 
-def find_toolchain(desk: Desk) -> Toolchain:
-    steps = dict.fromkeys([*_make(desk), *_just(desk), *_node(desk), *_python(desk), *_fixed(desk)])
+def find_toolchain(files: ProjectFiles) -> Toolchain:
+    steps = dict.fromkeys([*_make(files), *_just(files), *_node(files), *_python(files), *_fixed(files)])
     return Toolchain(
-        name=desk.first("name") or desk.directory.name,
-        description=desk.first("description") or desk.opening(),
+        name=files.first("name") or files.directory.name,
+        description=files.first("description") or files.opening(),
         steps=tuple(steps)[:MAX_COMMANDS],
-        needs=tuple(_needs(desk)),
+        needs=tuple(_needs(files)),
     )
 
 
-def _make(desk: Desk) -> Iterator[Step]:
-    text = next((desk.text(name) for name in ("GNUmakefile", "makefile", "Makefile") if desk.has(name)), "")
+def _make(files: ProjectFiles) -> Iterator[Step]:
+    text = next((files.text(name) for name in ("GNUmakefile", "makefile", "Makefile") if files.has(name)), "")
     phony = set(" ".join(re.findall(r"^\.PHONY[ \t]*:(.*)$", text, re.MULTILINE)).split())
     targets = list(_TARGET.finditer(text))
     told = [match for match in targets if match[1] in _WANTED or match[1] in phony or match[3]]
@@ -99,25 +99,25 @@ def _make(desk: Desk) -> Iterator[Step]:
     yield from (Step(f"make {match[1]}", line_of(match[3] or "")) for match in told)
 
 
-def _just(desk: Desk) -> Iterator[Step]:
-    text = next((desk.text(name) for name in ("justfile", "Justfile", ".justfile") if desk.has(name)), "")
+def _just(files: ProjectFiles) -> Iterator[Step]:
+    text = next((files.text(name) for name in ("justfile", "Justfile", ".justfile") if files.has(name)), "")
     for match in _RECIPE.finditer(text):
         if match[2] in _WANTED or match[1]:
             yield Step(f"just {match[2]}", line_of(match[1] or ""))
 
 
-def _node(desk: Desk) -> Iterator[Step]:
-    if not desk.package:
+def _node(files: ProjectFiles) -> Iterator[Step]:
+    if not files.package:
         return
-    given = str(desk.package.get("packageManager", "")).split("@")[0]
-    locked = next((name for lock, name in _NODE_LOCKS.items() if desk.has(lock)), "npm")
+    given = str(files.package.get("packageManager", "")).split("@")[0]
+    locked = next((name for lock, name in _NODE_LOCKS.items() if files.has(lock)), "npm")
     program = given if given in ("npm", "pnpm", "yarn", "bun") else locked
     yield Step(f"{program} install", "set up")
-    for name, script in table(desk.package.get("scripts")).items():
+    for name, script in table(files.package.get("scripts")).items():
         if _is_for_people(name) and isinstance(script, str) and "no test specified" not in script:
             yield Step(f"{program} run {name}", line_of(script))
-    main = desk.package.get("main")
-    if "start" not in table(desk.package.get("scripts")) and isinstance(main, str) and desk.has(main):
+    main = files.package.get("main")
+    if "start" not in table(files.package.get("scripts")) and isinstance(main, str) and files.has(main):
         yield Step(f"node {line_of(main)}", "run")
 
 
@@ -127,76 +127,82 @@ def _is_for_people(script: str) -> bool:
     return first in _WANTED or not re.match(r"pre|post|publish|release|deploy|version|install|uninstall", first)
 
 
-def _python(desk: Desk) -> Iterator[Step]:
-    runner, setup = next((found for lock, found in _PYTHON_LOCKS.items() if desk.has(lock)), ("", ""))
-    if setup := setup or _pip(desk):
+def _python(files: ProjectFiles) -> Iterator[Step]:
+    runner, setup = next((found for lock, found in _PYTHON_LOCKS.items() if files.has(lock)), ("", ""))
+    if setup := setup or _pip(files):
         yield Step(setup, "set up")
-    if test := _python_test(desk):
+    if test := _python_test(files):
         yield Step(f"{runner}{test}", "test")
-    tools, named = table(desk.pyproject.get("tool")), _dependencies(desk)
+    tools, named = table(files.pyproject.get("tool")), _dependencies(files)
     for name, steps in _PYTHON_TOOLS.items():
-        if name in tools or name in named or desk.has(f"{name}.toml") or desk.has(f"{name}.ini"):
+        if name in tools or name in named or files.has(f"{name}.toml") or files.has(f"{name}.ini"):
             yield from (Step(f"{runner}{command}", purpose) for command, purpose in steps)
-    for name, place in table(table(desk.pyproject.get("project")).get("scripts")).items():
+    for name, place in table(table(files.pyproject.get("project")).get("scripts")).items():
         yield Step(f"{runner}{line_of(name)}", f"run ({line_of(str(place))})")
 
 
-def _pip(desk: Desk) -> str:
+def _pip(files: ProjectFiles) -> str:
     for name in ("requirements-dev.txt", "requirements.txt"):
-        if desk.has(name) and not desk.pyproject:
+        if files.has(name) and not files.pyproject:
             return f"pip install -r {name}"
-    if not desk.pyproject:
-        return "pip install -e ." if desk.has("setup.py") else ""
-    extras = table(table(desk.pyproject.get("project")).get("optional-dependencies"))
+    if not files.pyproject:
+        return "pip install -e ." if files.has("setup.py") else ""
+    extras = table(table(files.pyproject.get("project")).get("optional-dependencies"))
     extra = next((name for name in ("dev", "test", "tests") if name in extras), None)
-    groups = " --group dev" if "dev" in table(desk.pyproject.get("dependency-groups")) else ""
+    groups = " --group dev" if "dev" in table(files.pyproject.get("dependency-groups")) else ""
     return f"pip install -e '.[{extra}]'{groups}" if extra else f"pip install -e .{groups}"
 
 
-def _python_test(desk: Desk) -> str:
+def _python_test(files: ProjectFiles) -> str:
     settled = ("pytest.ini", "conftest.py", "tests/conftest.py")
-    if "pytest" in table(desk.pyproject.get("tool")) or any(map(desk.has, settled)) or "pytest" in _dependencies(desk):
+    if (
+        "pytest" in table(files.pyproject.get("tool"))
+        or any(map(files.has, settled))
+        or "pytest" in _dependencies(files)
+    ):
         return "pytest"
-    if desk.has("manage.py"):
+    if files.has("manage.py"):
         return "python manage.py test"
-    tests = desk.tests()
+    tests = files.tests()
     if not tests:
         return ""
     if all("unittest" in text for text in tests):
-        return "python -m unittest discover" + (" -s tests" if desk.has("tests") else "")
+        return "python -m unittest discover" + (" -s tests" if files.has("tests") else "")
     named = any(re.search(r"^(import|from) pytest\b|^(async )?def test_|^class Test", text, re.M) for text in tests)
     # A file with another shape may be a program of its own: the project knows how it is run.
     return "pytest" if named else ""
 
 
-def _dependencies(desk: Desk) -> set[str]:
+def _dependencies(files: ProjectFiles) -> set[str]:
     """The names of all packages that the project asks for, for use or for work on it."""
-    project = table(desk.pyproject.get("project"))
+    project = table(files.pyproject.get("project"))
     lists = chain(
         [project.get("dependencies")],
         table(project.get("optional-dependencies")).values(),
-        table(desk.pyproject.get("dependency-groups")).values(),
+        table(files.pyproject.get("dependency-groups")).values(),
     )
     wanted = [name for each in lists if isinstance(each, list) for name in each if isinstance(name, str)]
-    wanted += chain.from_iterable(desk.text(name).splitlines() for name in ("requirements.txt", "requirements-dev.txt"))
+    wanted += chain.from_iterable(
+        files.text(name).splitlines() for name in ("requirements.txt", "requirements-dev.txt")
+    )
     return {found[0].lower() for name in wanted if (found := re.match(r"[\w.-]+", name))}
 
 
-def _fixed(desk: Desk) -> Iterator[Step]:
+def _fixed(files: ProjectFiles) -> Iterator[Step]:
     for name, steps in _FIXED.items():
-        if desk.has(name):
+        if files.has(name):
             yield from (Step(command, purpose) for command, purpose in steps)
 
 
-def _needs(desk: Desk) -> Iterator[str]:
+def _needs(files: ProjectFiles) -> Iterator[str]:
     found = {
-        "Python": table(desk.pyproject.get("project")).get("requires-python") or _pinned(desk, ".python-version"),
-        "Node": table(desk.package.get("engines")).get("node") or _pinned(desk, ".nvmrc"),
-        "Rust": table(desk.cargo.get("package")).get("rust-version"),
-        "Go": (re.findall(r"^go ([\d.]+)$", desk.text("go.mod"), re.MULTILINE) or [None])[0],
+        "Python": table(files.pyproject.get("project")).get("requires-python") or _pinned(files, ".python-version"),
+        "Node": table(files.package.get("engines")).get("node") or _pinned(files, ".nvmrc"),
+        "Rust": table(files.cargo.get("package")).get("rust-version"),
+        "Go": (re.findall(r"^go ([\d.]+)$", files.text("go.mod"), re.MULTILINE) or [None])[0],
     }
     yield from (f"{name} {line_of(version)}" for name, version in found.items() if isinstance(version, str))
 
 
-def _pinned(desk: Desk, name: str) -> str | None:
-    return desk.text(name).strip() or None
+def _pinned(files: ProjectFiles, name: str) -> str | None:
+    return files.text(name).strip() or None

@@ -1,1 +1,1 @@
-"""Decisions without I/O: no await, clock, log, store or randomness. The shell in `runtime/` obeys them."""
+"""Decisions without I/O: the lifecycle of runs, streaming messages, transcripts. Readable in an hour."""

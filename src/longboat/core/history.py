@@ -177,3 +177,10 @@ def _hidden(part: Part, broken: bool) -> bool:
             return not part.text
         case _:
             return False
+
+
+def summary_mark(messages: Sequence[Message], mark: int) -> int:
+    """Where the model's view of these messages begins, if that of more messages began at `mark`."""
+    if mark == 0 or any(message.seq == mark for message in messages):
+        return mark
+    return max((message.seq for message in messages if message.summary and message.seq < mark), default=0)

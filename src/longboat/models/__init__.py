@@ -1,1 +1,1 @@
-"""The language-model seam and its adapters. Adapters are imported when first used: they are heavy."""
+"""The protocol for language models and its adapters. Adapters are imported on first use, because they are heavy."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from longboat.models import refreshed
+from longboat.models import refreshed_catalogue
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, Provider
@@ -70,9 +70,11 @@ class Facts:
     effort: bool | None = None
 
 
-def facts_of(kind: str, model: str, *, base_url: str | None, listed: Mapping[str, "refreshed.Listed"]) -> Facts:
+def facts_of(
+    kind: str, model: str, *, base_url: str | None, listed: Mapping[str, "refreshed_catalogue.Listed"]
+) -> Facts:
     """What is known of `model` at a provider of that kind; `listed` is what the provider said of its models."""
-    said = listed.get(model) or refreshed.Listed()
+    said = listed.get(model) or refreshed_catalogue.Listed()
     known = of_family(family_of(model))
     return replace(
         known,

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from longboat.core.tool import ToolSpec
+from longboat.models.images import without_images
 from longboat.models.protocol import ModelRequest
-from longboat.models.sight import without_images
 from longboat.wire.models import FilePart, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
 
 MAX_RESULT = 2_000

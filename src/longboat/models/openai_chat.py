@@ -13,12 +13,12 @@ import httpx2
 
 from longboat.errors import ModelError
 from longboat.models.catalogue import Tariff
+from longboat.models.error_quotes import secrets_of
+from longboat.models.images import bearable
 from longboat.models.openai_refusal import Addressee, Complaint, read_body, refusal, retry_after
 from longboat.models.openai_request import PLAIN, Dialect, encode_request
 from longboat.models.openai_stream import StreamReader
 from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest
-from longboat.models.quotation import secrets_of
-from longboat.models.sight import bearable
 
 CONNECT_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 120.0

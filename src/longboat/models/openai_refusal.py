@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from longboat.errors import ModelError
-from longboat.models.quotation import advised, quote
+from longboat.models.error_quotes import advised, quote
 
 MAX_DETAIL = 500
 """How many characters of a server's own words go into an error."""

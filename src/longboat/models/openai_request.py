@@ -9,8 +9,8 @@ import msgspec
 
 from longboat.core.tool import ToolSpec
 from longboat.models.call_ids import usual
+from longboat.models.images import is_image
 from longboat.models.protocol import ModelRequest
-from longboat.models.sight import is_image
 from longboat.wire.models import FilePart, Message, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from longboat.wire.requests import Effort
 

@@ -15,8 +15,8 @@ from pydantic_ai.models import Model as LibraryModel
 from pydantic_ai.models import StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
-from longboat.models.general import Endpoint
 from longboat.models.protocol import Finished, ModelEvent, ModelRequest
+from longboat.models.pydantic_adapter import Endpoint
 from longboat.models.pydantic_failure import translated
 from longboat.models.pydantic_request import library_messages, parameters
 from longboat.models.pydantic_stream import Translation, stop_reason, usage

@@ -11,8 +11,8 @@ import httpx2
 from pydantic_ai import exceptions as theirs
 
 from longboat.errors import ModelError
-from longboat.models.general import Endpoint
-from longboat.models.quotation import advised, quote, secrets_of
+from longboat.models.error_quotes import advised, quote, secrets_of
+from longboat.models.pydantic_adapter import Endpoint
 
 _MAX_DETAIL = 1000
 """How many characters of a provider's own words go into an error."""

@@ -13,9 +13,9 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
 from longboat.models.call_ids import nine, usual
-from longboat.models.general import Endpoint
+from longboat.models.images import is_image
 from longboat.models.protocol import ModelRequest
-from longboat.models.sight import is_image
+from longboat.models.pydantic_adapter import Endpoint
 from longboat.wire import models as wire
 
 Fit = Callable[[str], str]

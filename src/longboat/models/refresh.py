@@ -1,7 +1,7 @@
 """Fetching what is newly known of models: the price list, and what each configured provider lists itself.
 
 Owns the requests of `longboat models refresh`; nothing else ever fetches these. What cannot be fetched stays as it was.
-Keys go to the provider they belong to. Where the results lie is in `refreshed.py`.
+Keys go to the provider they belong to. Where the results lie is in `refreshed_catalogue.py`.
 """
 
 import json
@@ -13,11 +13,11 @@ from typing import Any
 import httpx2
 
 from longboat.config.settings import ProviderSection
-from longboat.models import refreshed
-from longboat.models.building import Access
+from longboat.models import refreshed_catalogue
+from longboat.models.adapters import Access
+from longboat.models.error_quotes import quote, secrets_of
 from longboat.models.providers import KNOWN
-from longboat.models.quotation import quote, secrets_of
-from longboat.models.refreshed import Listed
+from longboat.models.refreshed_catalogue import Listed
 
 TIMEOUT_S = 15.0
 MAX_BODY = 32 * 2**20
@@ -42,13 +42,13 @@ def refresh(
     """Fetch all there is, one report for each."""
     with httpx2.Client(timeout=TIMEOUT_S, follow_redirects=False) as client:
         yield _prices(client, data_dir, prices_url or _default_prices_url())
-        known = refreshed.listing(data_dir)
+        known = refreshed_catalogue.listing(data_dir)
         for name, (section, access) in providers.items():
             if (url := _models_url(section, access)) is not None:
                 report, models = _listed(client, name, url, section, access)
                 known |= {name: models} if models else {}
                 yield report
-        refreshed.save_listing(data_dir, known)
+        refreshed_catalogue.save_listing(data_dir, known)
 
 
 def _default_prices_url() -> str:
@@ -60,12 +60,12 @@ def _default_prices_url() -> str:
 def _prices(client: httpx2.Client, data_dir: Path, url: str) -> Report:
     try:
         raw = _get(client, url, {})
-        fits = refreshed.parse_prices(json.loads(raw))
+        fits = refreshed_catalogue.parse_prices(json.loads(raw))
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, RecursionError) as error:
         return Report(ok=False, text=f"The price list was not fetched: {_reason(error)} The one that is here stays.")
     if not fits:
         return Report(ok=False, text="The price list is of a newer kind than this version reads. The old one stays.")
-    refreshed.save_prices(data_dir, raw)
+    refreshed_catalogue.save_prices(data_dir, raw)
     return Report(ok=True, text="The price list is up to date.")
 
 

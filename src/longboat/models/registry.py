@@ -12,12 +12,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 from longboat.config.settings import Config, ProviderSection
 from longboat.errors import ConfigInvalid, ModelError
-from longboat.models import catalogue, local, refreshed, running
-from longboat.models.building import Access, Choice, abilities_of, build, defaults_of, window_of
+from longboat.models import catalogue, local, refreshed_catalogue, running_servers
+from longboat.models.adapters import Access, Choice, abilities_of, build, defaults_of, window_of
 from longboat.models.fallback import advice_on
-from longboat.models.lending import Closable, LentModel
 from longboat.models.protocol import Model
 from longboat.models.providers import CLOUDS, KNOWN, LOCAL_TYPE, cloud_address, cloud_wants, keys_of, named_section
+from longboat.models.retirable import Closable, RetirableModel
 from longboat.wire.listings import ModelInfo
 
 __all__ = ["KNOWN", "Overview", "ProviderInfo", "Registry"]
@@ -63,7 +63,7 @@ class Registry:
         *,
         data_dir: Path,
         local_model: Model | None = None,
-        look: Callable[[], running.Found | None] = running.look,
+        look: Callable[[], running_servers.Found | None] = running_servers.look,
     ) -> None:
         """`look` finds a model server that runs on this machine; it is asked when nothing else is configured."""
         self._config = config
@@ -71,8 +71,8 @@ class Registry:
         self._data_dir = data_dir
         self._local_model = local_model
         self._look = look
-        self._found: running.Found | None = None
-        self._models: dict[str, LentModel] = {}
+        self._found: running_servers.Found | None = None
+        self._models: dict[str, RetirableModel] = {}
 
     def resolve(self, name: str | None, role: Role) -> Model:
         """The model called `name`, or the one that plays `role`. The same name is the same object."""
@@ -80,7 +80,7 @@ class Registry:
         if choice.section.type == LOCAL_TYPE and self._local_model is not None:
             return self._local_model
         if choice.name not in self._models:
-            self._models[choice.name] = LentModel(self._built(choice))
+            self._models[choice.name] = RetirableModel(self._built(choice))
         return self._models[choice.name]
 
     def describe(self) -> Overview:
@@ -170,7 +170,7 @@ class Registry:
             return self._config.providers[provider]
         if self._found is not None and self._found[0] == provider:
             return self._found[1]
-        if section := named_section(provider, self._environ) or running.section_of(provider):
+        if section := named_section(provider, self._environ) or running_servers.section_of(provider):
             return section
         names = ", ".join(dict.fromkeys((*self._config.providers, *KNOWN, *CLOUDS, LOCAL_TYPE)))
         raise _not_configured(
@@ -221,7 +221,7 @@ class Registry:
         self._check_usable(choice.provider, choice.section)
         if choice.section.type == LOCAL_TYPE:
             return local.LocalModel(self._data_dir)
-        refreshed.use_prices(self._data_dir)
+        refreshed_catalogue.use_prices(self._data_dir)
         try:
             return build(choice, self._access(choice.provider, choice.section), self._data_dir)
         except ConfigInvalid as error:

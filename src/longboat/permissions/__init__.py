@@ -1,1 +1,1 @@
-"""Which calls may run: rules, verdicts, and the reader of shell commands. Pure: no I/O."""
+"""Which calls may run: rules, verdicts, and the reader of shell commands. Pure, without I/O."""

@@ -1,1 +1,1 @@
-"""The async shell: it obeys the core, owns the tasks, and connects store, models, tools and clients."""
+"""The async shell: it carries out what the core decides, owns the tasks, and connects store, models and tools."""

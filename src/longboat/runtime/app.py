@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,17 +19,17 @@ from longboat.errors import BadInput, DataDirError, ServerLeaving, StoreDamaged,
 from longboat.runtime.clock import now
 from longboat.runtime.store_retry import RESTORE_S, retry_store
 from longboat.runtime.tasks import Tasks
-from longboat.runtime.workspace.location import Place, scratches
+from longboat.runtime.workspace.location import scratches
 from longboat.runtime.workspace.models import ModelPool, ModelSource
-from longboat.runtime.workspace.stats import read_stats, since_day
+from longboat.store.changes import add_workspace, delete_client, prune_events
 from longboat.store.datadir import STORE_NAME, hold_data_dir
-from longboat.store.protocol import Entry, Row, Store, UniqueViolated, Unit, Write
-from longboat.store.rows import client_from_row
-from longboat.store.sqlite import open_sqlite
+from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
+from longboat.store.records import AttachedClient, WorkspaceRecord
+from longboat.store.sqlite.store import open_sqlite
 from longboat.tools.process import process_tree
 from longboat.tools.process.output_files import MEGABYTE, OutputFiles
 from longboat.wire import models as wire
-from longboat.wire.events import Change, encode_body
+from longboat.wire.events import Change
 from longboat.wire.figures import Stats
 from longboat.wire.ids import new_id
 from longboat.wire.models import Health, WorkspacePage
@@ -172,27 +173,28 @@ class App:
         """The workspace of a directory; True if it was never opened here before. `environ`: the client's own, for the
         commands of its runs."""
         directory = await asyncio.to_thread(_resolve, path)
-        row, created = await self._issue(directory)
-        workspace = await self.workspace(row["workspace_id"])
+        known, created = await self._issue(directory)
+        workspace = await self.workspace(known.workspace_id)
         workspace.presence.claims.hold()
         if environ is not None:
             workspace.tools.environments.put(client_id, environ)
         return workspace, created
 
-    async def _issue(self, directory: Path) -> tuple[Row, bool]:
-        rows = await self._by_path(directory)
-        if rows:
-            return rows[0], False
-        row = {"workspace_id": new_id(), "path": str(directory), "created_at": now()}
-        write = Write("workspace_insert", row, rows=1)
+    async def _issue(self, directory: Path) -> tuple[WorkspaceRecord, bool]:
+        path = str(directory)
+        known = await self._store.reads.workspace_at(path)
+        if known is not None:
+            return known, False
+        new = WorkspaceRecord(workspace_id=new_id(), path=path, created_at=now())
+        write = add_workspace(new.workspace_id, new.path, new.created_at)
         try:
-            await self._store.submit(Unit(workspace_id=row["workspace_id"], writes=[write]))
+            await self._store.submit(Unit(workspace_id=new.workspace_id, writes=[write]))
         except UniqueViolated:  # two came at once: one id is issued
-            return (await self._by_path(directory))[0], False
-        return row, True
-
-    async def _by_path(self, directory: Path) -> list[Row]:
-        return await self._store.read(lambda reader: reader.fetch("workspace_by_path", path=str(directory)))
+            known = await self._store.reads.workspace_at(path)
+            if known is None:
+                raise
+            return known, False
+        return new, True
 
     async def workspace(self, workspace_id: str) -> "Workspace":
         """The open workspace; a closed one is opened again."""
@@ -209,12 +211,11 @@ class App:
             return workspace or await self._reopen(workspace_id)
 
     async def _reopen(self, workspace_id: str) -> "Workspace":
-        rows = await self._store.read(lambda reader: reader.fetch("workspace_by_id", workspace_id=workspace_id))
-        if not rows:
+        known = await self._store.reads.workspace(workspace_id)
+        if known is None:
             raise WorkspaceNotFound(workspace_id)
-        place = Place(workspace_id=workspace_id, path=Path(rows[0]["path"]), created_at=rows[0]["created_at"])
         workspace = (await asyncio.to_thread(self._outfitters))(
-            place,
+            known,
             settings=self.settings,
             store=self._store,
             models=self._models,
@@ -239,23 +240,23 @@ class App:
         return partial(Workspace, logins=self._logins, output_files=self._output_files)
 
     async def workspaces(self) -> WorkspacePage:
-        rows = await self._store.read(lambda reader: reader.fetch("workspaces_all"))
-        return WorkspacePage(items=tuple([await self._describe(row) for row in rows]))
+        known = await self._store.reads.workspaces()
+        return WorkspacePage(items=tuple([await self._describe(each) for each in known]))
 
-    async def _describe(self, row: Row) -> wire.Workspace:
-        workspace = self._open.get(row["workspace_id"])
+    async def _describe(self, known: WorkspaceRecord) -> wire.Workspace:
+        workspace = self._open.get(known.workspace_id)
         if workspace is not None:
             return await workspace.describe()
         return wire.Workspace(
-            id=row["workspace_id"], path=row["path"], created_at=row["created_at"], ready=True, busy=False
+            id=known.workspace_id, path=known.path, created_at=known.created_at, ready=True, busy=False
         )
 
     async def stats(self, workspace_id: str | None, *, days: int) -> Stats:
         """What was used and done in a workspace, or in all."""
         if workspace_id is not None:
             await self.workspace(workspace_id)
-        since = since_day(days)
-        return await self._store.read(lambda reader: read_stats(reader, workspace_id, since))
+        first = datetime.now(UTC) - timedelta(days=days - 1)  # today is one of them
+        return await self._store.reads.stats(workspace_id, first.strftime("%Y-%m-%d"))
 
     async def drop_client(self, client_id: str) -> None:
         for workspace in list(self._open.values()):
@@ -298,21 +299,20 @@ class App:
     async def _recover(self) -> None:
         """After a crash or a restart: clients and commands are gone, work that was left goes on or is settled (B6)."""
         await process_tree.sweep(scratches(self.settings.data_dir))
-        gone, unfinished = await self._store.read(
-            lambda reader: (reader.fetch("clients_all"), reader.fetch("workspaces_unfinished"))
-        )
-        for row in gone:
-            await retry_store(partial(self._store.submit, _client_gone(row)), for_s=RESTORE_S)
-        for row in unfinished:
+        gone = await self._store.reads.all_clients()
+        unfinished = await self._store.reads.unfinished_workspaces()
+        for client in gone:
+            await retry_store(partial(self._store.submit, _client_gone(client)), for_s=RESTORE_S)
+        for workspace_id in unfinished:
             try:
-                await (await self.workspace(row["workspace_id"])).restore()
+                await (await self.workspace(workspace_id)).restore()
             except StoreUnavailable as error:
                 if not isinstance(error, StoreDamaged):
                     raise
-                logger.error("the unfinished runs of workspace %s stay as they are: %s", row["workspace_id"], error)
+                logger.error("the unfinished runs of workspace %s stay as they are: %s", workspace_id, error)
             except Exception:
                 # A damaged row, or a defect of ours: the other workspaces are not to pay for it.
-                logger.exception("the unfinished runs of workspace %s could not be taken up", row["workspace_id"])
+                logger.exception("the unfinished runs of workspace %s could not be taken up", workspace_id)
 
     async def leave(self, *, drain_s: float, hurry: asyncio.Event) -> None:
         """B5: let active runs end within the drain time, interrupt the rest, then end the streams."""
@@ -376,20 +376,19 @@ class App:
     async def prune_once(self) -> None:
         """Forget events that are older than they are kept."""
         before_s = int(time.time() - self.settings.server.keep_events_days * 86_400)
-        for row in await self._store.read(lambda reader: reader.fetch("workspaces_all")):
-            params = {"workspace_id": row["workspace_id"], "before_s": before_s}
-            unit = Unit(workspace_id=row["workspace_id"], writes=[Write("events_prune", params)], durable=False)
-            await self._store.submit(unit)
+        for known in await self._store.reads.workspaces():
+            prune = prune_events(known.workspace_id, before_s)
+            await self._store.submit(Unit(workspace_id=known.workspace_id, writes=[prune], durable=False))
 
 
 async def _all(tasks: Sequence["asyncio.Task[Any]"]) -> None:
     await asyncio.gather(*tasks)
 
 
-def _client_gone(row: Row) -> Unit:
-    keys = {"workspace_id": row["workspace_id"], "client_id": row["client_id"]}
-    entry = Entry(bodies=(encode_body(Change.DELETED, client_from_row(row)),), session_id=None)
-    return Unit(workspace_id=row["workspace_id"], writes=[Write("client_delete", keys)], entries=[entry], durable=False)
+def _client_gone(gone: AttachedClient) -> Unit:
+    write = delete_client(gone.workspace_id, gone.client.client_id)
+    entry = Entry.of(Change.DELETED, gone.client)
+    return Unit(workspace_id=gone.workspace_id, writes=[write], entries=[entry], durable=False)
 
 
 def _resolve(path: str) -> Path:

@@ -16,7 +16,7 @@ from longboat.runtime.turn.asks import Asks
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Store
-from longboat.store.rows import RunRecord
+from longboat.store.records import RunRecord
 from longboat.wire.models import Accepted, Run, Session, Usage
 from longboat.wire.requests import CreateSession
 

@@ -1,1 +1,1 @@
-"""The HTTP face: routes that parse, call and reply; who may call; where it listens. Decides nothing about runs."""
+"""HTTP: routes that parse, call and reply; who may call; where to listen. Decides nothing about runs."""

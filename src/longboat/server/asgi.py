@@ -8,10 +8,10 @@ from litestar.datastructures import State
 from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
 
-from longboat.server.attempts import WrongTokens
 from longboat.server.auth import Gate, Policy
 from longboat.server.errors import answer_error
 from longboat.server.routes import HANDLERS
+from longboat.server.wrong_tokens import WrongTokens
 
 if TYPE_CHECKING:
     from longboat.runtime.app import App

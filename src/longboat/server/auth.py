@@ -26,9 +26,9 @@ from longboat.errors import (
     TooManyAttempts,
     Unauthorized,
 )
-from longboat.server.attempts import WrongTokens
 from longboat.server.connection import VERDICT, Verdict
 from longboat.server.errors import JSON_HEADERS, refusal
+from longboat.server.wrong_tokens import WrongTokens
 
 PUBLIC_PATHS = frozenset({"/v1/health", "/login"})
 """What needs no token: one tells nothing, the other is where a browser brings it."""
@@ -102,7 +102,7 @@ class Policy:
         known = self._is_known(found, local_port=local[1])
         if not known and path not in PUBLIC_PATHS:
             raise Unauthorized(
-                "A token is needed over TCP: send `Authorization: Bearer …` with the token from the server's "
+                "TCP requests need a token: send `Authorization: Bearer …` with the token from the server's "
                 "discovery file, or open /login?token=… in a browser."
             )
         return known
@@ -112,7 +112,7 @@ class Policy:
         host = Authority.parse(values[0]) if len(values) == 1 else None
         if host is None or not (self._is_listening(host.host, _plain(local_address)) or self._is_allowed(host)):
             raise ForeignHost(
-                f"This server does not answer to Host {', '.join(values)[:200]!r}: "
+                f"This server does not accept the Host {', '.join(values)[:200]!r}: "
                 "add the name to server.allowed_hosts in your longboat.json."
             )
         return host
@@ -120,7 +120,7 @@ class Policy:
     def check_site(self, values: list[str]) -> None:
         """A browser tells whether another page made it ask, also where it sends no Origin: for a picture, for one."""
         if any(value not in ("same-origin", "none") for value in values):
-            raise ForeignOrigin("A page of another site may not call this server.")
+            raise ForeignOrigin("Pages of other sites may not call this server.")
 
     def check_origin(self, value: str, *, host: Authority, by_tls: bool = False) -> None:
         """A page may call only the server it came from. Another port of the same machine is another origin, also of a
@@ -134,8 +134,8 @@ class Policy:
             if (origin == ours and not (by_tls and scheme != "https")) or origin in self._allowed():
                 return
         raise ForeignOrigin(
-            f"A page of {value[:200]!r} may not call this server. If it is the server's own, behind a proxy: let the "
-            "proxy hand on the Host, or add the name with its port to server.allowed_hosts in your longboat.json."
+            f"A page of {value[:200]!r} may not call this server. If it is the server's own page behind a proxy, let "
+            "the proxy pass on the Host, or add the name with its port to server.allowed_hosts in your longboat.json."
         )
 
     def is_token(self, given: bytes) -> bool:

@@ -16,7 +16,7 @@ from uvicorn._types import ASGI3Application, HTTPScope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from longboat.errors import LongboatError
-from longboat.server.door import Door
+from longboat.server.connection_limits import ConnectionLimits
 
 HEAD_S = 15.0
 """How long the head of a request may take, from the connection or from its first byte; a stranger's whole request."""
@@ -61,7 +61,7 @@ class _Stopped(Exception):
 
 
 class Connection(HttpToolsProtocol):
-    def __init__(self, door: Door, judge: Judge, **uvicorn: Any) -> None:
+    def __init__(self, door: ConnectionLimits, judge: Judge, **uvicorn: Any) -> None:
         super().__init__(**uvicorn)
         self._door = door
         self._judge = judge

@@ -12,7 +12,7 @@ import uvicorn
 
 from longboat.server.auth import Gate
 from longboat.server.connection import Connection
-from longboat.server.door import open_door
+from longboat.server.connection_limits import open_connection_limits
 
 _FINISH_S = 0.5
 """How long connections may finish after all streams have ended."""
@@ -91,7 +91,7 @@ async def open_http(gate: Gate, sockets: tuple[socket.socket, ...]) -> AsyncIter
 
     config = uvicorn.Config(
         answer,
-        http=partial(Connection, open_door(), gate.judge),  # type: ignore[arg-type]  # uvicorn only calls it
+        http=partial(Connection, open_connection_limits(), gate.judge),  # type: ignore[arg-type]  # uvicorn only calls it
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -60,7 +60,7 @@ class Refusal:
 
 
 _INTERNAL = Refusal(
-    status=500, code="internal_error", message="The server failed on this request; its log says why. Try again."
+    status=500, code="internal_error", message="The server failed on this request. Its log says why. Try again."
 )
 
 
@@ -107,9 +107,9 @@ def _http_message(request: Request[Any, Any, Any], error: HTTPException) -> str:
     where = f"{request.method} {request.url.path}"
     match error.status_code:
         case 404:
-            return f"There is no {where}: GET /v1/docs lists what there is."
+            return f"There is no {where}. GET /v1/docs lists all routes."
         case 405:
-            return f"There is no {where}: this path takes {(error.headers or {}).get('allow', 'other methods')}."
+            return f"There is no {where}. This path allows {(error.headers or {}).get('allow', 'other methods')}."
     if isinstance(error, ValidationException) and isinstance(error.extra, list):
         return "; ".join(_bad_parameter(request, item) for item in error.extra) + "."
     return error.detail
@@ -130,7 +130,7 @@ def bad_body(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> err
         top = path.partition(".")[0].partition("[")[0]
         text += _choices(typing.get_type_hints(shape).get(top))
     elif text.startswith("Object contains unknown field") and path == "body":
-        text += f"; known are {', '.join(item.encode_name for item in msgspec.structs.fields(shape))}"
+        text += f"; known fields: {', '.join(item.encode_name for item in msgspec.structs.fields(shape))}"
     return errors.BadInput(f"{path}: {text}.")
 
 

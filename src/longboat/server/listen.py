@@ -163,7 +163,7 @@ def _clear_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise ListenError(f"{path} is there and is no socket: remove it, or choose --socket PATH.")
+        raise ListenError(f"{path} exists but is not a socket: remove it, or choose --socket PATH.")
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.settimeout(2)
@@ -192,12 +192,12 @@ def _make_private(directory: Path, *, fix: bool) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         owners = {directory.lstat().st_uid, directory.stat().st_uid}
         if owners != {os.geteuid()}:
-            raise ListenError(f"{directory} belongs to another user: choose a directory of your own for the socket.")
+            raise ListenError(f"{directory} belongs to another user: choose your own directory for the socket.")
         mode = stat.S_IMODE(directory.stat().st_mode)
         if fix and mode & 0o077:
             directory.chmod(0o700)
         elif mode & 0o022:
-            raise ListenError(f"Others may write in {directory}: `chmod go-w` it, or choose another --socket PATH.")
+            raise ListenError(f"Other users can write to {directory}: `chmod go-w` it, or choose --socket PATH.")
     except OSError as error:
         raise ListenError(f"Cannot use {directory} for the socket: {error.strerror}.") from error
 
@@ -205,7 +205,7 @@ def _make_private(directory: Path, *, fix: bool) -> None:
 def bind_tcp(host: str, port: int, *, token: str) -> list[socket.socket]:
     """One socket per address of the host, all on one port."""
     if not token:
-        raise ListenError("TCP needs a token: set LONGBOAT_TOKEN, or leave it unset and one is made.")
+        raise ListenError("TCP needs a token: set LONGBOAT_TOKEN, or leave it unset to generate one.")
     with ExitStack() as undo:
         bound: list[socket.socket] = []
         try:

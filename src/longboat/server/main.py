@@ -121,9 +121,9 @@ async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncI
 
         async with open_app(settings, stop=stop.asked, hurry=stop.hurry) as app:
             from longboat.server.asgi import build_asgi
+            from longboat.server.browser_port import BrowserPort
             from longboat.server.embedded import open_http
-            from longboat.server.loopback import Loopback
-            from longboat.server.renderer import open_renderer
+            from longboat.server.render_process import open_renderer
 
             asgi, state = build_asgi(app)
             # What is imported stays as long as the server: looking for garbage there would only hold everybody up.
@@ -131,7 +131,7 @@ async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncI
             async with open_renderer() as renderer, open_http(asgi, listeners.sockets) as http:
                 state["renderer"] = renderer
                 with announce(settings, listeners.url) as told:
-                    loopback = Loopback(settings, listeners.url, listen=http.listen, tell=told.tell)
+                    loopback = BrowserPort(settings, listeners.url, listen=http.listen, tell=told.tell)
                     state["loopback"] = loopback
                     if settings.idle_exit_s is not None:
                         await loopback.reopen()

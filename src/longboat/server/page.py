@@ -1,17 +1,18 @@
-"""The page for people: its files, and the headers that keep it apart from everything else. Knows no runs or sessions.
+"""The web page: its files, and the headers that isolate it from other sites. Knows no runs or sessions.
 
 The files are read once, by name, from the package: no part of a request ever becomes a path.
 """
 
 import base64
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-# Litestar adds the charset to what is text.
+# Litestar adds the charset to text types.
 _TYPES = {
     "html": "text/html",
     "css": "text/css",
@@ -35,7 +36,7 @@ _SAFETY = {
 HEADERS = {
     "content-security-policy": _POLICY,
     "referrer-policy": "no-referrer",
-    # Always asked for, mostly answered with 304: a new version of the server brings a new page at once.
+    # Always revalidated, mostly answered with 304: a new server version brings its new page at once.
     "cache-control": "no-cache",
     **_SAFETY,
 }
@@ -48,7 +49,7 @@ class Asset:
     etag: str
 
     def is_held(self, if_none_match: str) -> bool:
-        """Whether the browser that sent this has it already."""
+        """Whether the browser that sent this header already has the file."""
         held = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
         return self.etag in held or "*" in held
 
@@ -75,7 +76,7 @@ def _found(directory: Traversable, prefix: str) -> list[tuple[str, Asset]]:
     return found
 
 
-# The way in. One file without a script: nothing of the page itself is shown to strangers.
+# The login page. A single file without scripts: nothing else of the page is served without the token.
 
 _STYLE = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
@@ -100,7 +101,7 @@ LOGIN_HEADERS = {
         f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; img-src data:; base-uri 'none'; form-action 'self'; "
         "frame-ancestors 'none'"
     ),
-    # With no-referrer a browser would send the form without its Origin, which is refused.
+    # With no-referrer, browsers send the form with `Origin: null`, which is refused.
     "referrer-policy": "same-origin",
     "cache-control": "no-store",
     "www-authenticate": "Bearer",
@@ -109,17 +110,17 @@ LOGIN_HEADERS = {
 
 
 def login_page(wrong: str = "") -> str:
-    """Asks for the token; `wrong` says why the last one did not do."""
-    told = f'<p class="wrong" role="alert">{escape(wrong)}</p>' if wrong else ""
-    # Inside the page: a browser that finds none asks for /favicon.ico, against the policy.
+    """Ask for the token. `wrong` says why the last one was refused."""
+    message = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(wrong))
+    told = f'<p class="wrong" role="alert">{message}</p>' if wrong else ""
+    # Inline: without an icon, browsers request /favicon.ico, which the policy forbids.
     icon = base64.b64encode(_assets()["icon.svg"].body).decode()
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Log in · Longboat</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:image/svg+xml;base64,{icon}">'
         f"<style>{_STYLE}</style></head><body><main><h1>Longboat</h1>"
-        "<p>This server wants its token before it shows anything. <code>longboat web</code> on its machine opens a "
-        f"browser that is logged in.</p>{told}"
+        f"<p>Enter the access token. To skip this, run <code>longboat web</code> on the server.</p>{told}"
         '<form method="post" action="/login"><label for="token">Token</label>'
         '<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>'
         "<button>Log in</button></form></main></body></html>"

@@ -1,8 +1,8 @@
-"""Text of models, tools and people as HTML that is safe on a page: Markdown, code and diffs.
+"""Renders text from models, tools and people as safe HTML: Markdown, code and diffs.
 
-Owns what may be in that HTML. Pure and without a clock: some text makes parsers slow, so `renderer` runs this in a
-process of its own and limits the time. Whatever is rendered is hostile: Markdown has raw HTML switched off, and all
-that comes out is cut down to `TAGS` once more before it leaves.
+Owns the list of what the HTML may contain. Pure and without a clock: some text makes parsers slow, so `renderer` runs
+this in a separate process with a time limit. All text is considered hostile: raw HTML is off in Markdown, and the
+result is cleaned once more so that only `TAGS` remain.
 """
 
 import re
@@ -26,7 +26,7 @@ from pygments.util import ClassNotFound
 from longboat.wire.requests import RenderItem, RenderKind
 
 MAX_COLOURED = 60_000
-"""Characters: longer code has no colours."""
+"""Characters: longer code is not highlighted."""
 
 TAGS = {
     *("a", "p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li"),
@@ -74,12 +74,12 @@ def _cleaned(html: str) -> str:
 
 
 def _kept(tag: str, name: str, value: str) -> str | None:
-    """An attribute's value, or what is left of it."""
+    """The allowed part of an attribute's value, or None to drop the attribute."""
     if name == "class":
         kept = [word for word in value.split() if word in CLASSES or _COLOUR.fullmatch(word)]
         return " ".join(kept) or None
     if name == "href":
-        # nh3 lets relative ones through: on the page they would lead into this server.
+        # nh3 allows relative links, which would point into this server.
         return value if re.match(r"(?:https?://|mailto:)", value, re.IGNORECASE) else None
     if name == "start":
         return value if re.fullmatch(r"\d{1,9}", value) else None
@@ -104,21 +104,21 @@ def _fence(code: str, language: str, _: str) -> str:
 
 
 def _image(_: RendererHTML, tokens: Sequence[Token], index: int, *__: Any) -> str:
-    """A link: a picture from elsewhere would tell its server who reads, and one from here would call a route."""
+    """A link instead: loading an image would tell its server who reads this, or call a route of ours."""
     token = tokens[index]
     source = str(token.attrGet("src") or "")
     return f'<a href="{escape(source)}">{escape(token.content or source)}</a>'
 
 
 def _align(state: Any) -> None:
-    """Alignment as a class: the page allows no style attributes."""
+    """Turn alignment into a class: the page allows no style attributes."""
     for token in state.tokens:
         if token.type in ("th_open", "td_open") and (style := token.attrs.pop("style", None)):
             token.attrSet("class", str(style).partition(":")[2])
 
 
 def _lower(state: Any) -> None:
-    """Headings below the page's own two levels: whoever walks through it by headings finds the page first."""
+    """Put headings below the page's own two levels, so that the page's outline stays intact."""
     for token in state.tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + 2, 6)}"
@@ -153,7 +153,7 @@ def _coloured(code: str, lexer: Lexer | None) -> str:
 
 
 def _diff(text: str, lexer: Lexer | None) -> str:
-    """A table of rows: number before, number after, line."""
+    """A table with three columns: old line number, new line number, line."""
     return f'<table class="diff"><tbody>{"".join(_rows(text, lexer))}</tbody></table>'
 
 
@@ -164,7 +164,7 @@ def _rows(text: str, lexer: Lexer | None) -> Iterator[str]:
             old, new = int(found[1]), int(found[2])
             yield _row("hunk", "", "", escape(line))
         elif not old and not new:
-            # Before the first hunk: the names of the file.
+            # Before the first hunk: the file names.
             if line.startswith(("--- ", "+++ ")) or not line:
                 continue
             yield _row("meta", "", "", escape(line))
@@ -190,7 +190,7 @@ def _row(kind: str, old: str, new: str, line: str) -> str:
 
 
 def serve() -> None:
-    """An item in a line of standard input, its HTML as JSON in a line of standard output, until the input ends."""
+    """Read items as JSON lines from stdin and write their HTML as JSON lines to stdout, until stdin ends."""
     decoder = msgspec.json.Decoder(RenderItem)
     for line in sys.stdin.buffer:
         sys.stdout.buffer.write(msgspec.json.encode(render(decoder.decode(line))) + b"\n")

@@ -1,1 +1,1 @@
-"""SQL: schema, migrations, named queries; one transaction for a state change and the events that tell of it."""
+"""What survives the process: typed reads and changes, and the SQLite implementation."""

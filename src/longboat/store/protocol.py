@@ -7,11 +7,13 @@ session or a turn does with them.
 from asyncio import Future
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 
-T = TypeVar("T")
+from longboat.store.reads import Reads
+from longboat.wire.events import Change, encode_body
+
 Row = Mapping[str, Any]
 
 
@@ -25,7 +27,8 @@ class WriteMissed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One named query. `rows`: how many rows it must change for the unit to hold."""
+    """One change of rows, made by a function of `longboat.store.changes`. `rows`: how many rows it must change for the
+    unit to hold."""
 
     query: str
     params: Mapping[str, Any]
@@ -47,6 +50,14 @@ class Entry:
     only_with: Write | None = None
     """Made first, in the same unit. If it changes no row, somebody else was faster, and this entry is left out: what
     the row says is what the log says."""
+
+    @classmethod
+    def of(
+        cls, change: Change, *payloads: msgspec.Struct, session_id: str | None = None, parent: str | None = None
+    ) -> "Entry":
+        """One kind of change told of these. `parent`: of a sub-agent's session, the one that sent it."""
+        bodies = tuple(encode_body(change, payload, parent=parent) for payload in payloads)
+        return cls(bodies=bodies, session_id=session_id, parent_session_id=parent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,16 +107,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """False if time ran out first."""
 
 
-class Reader(Protocol):
-    """One consistent view of the store, for the length of one call."""
-
-    def fetch(self, query: str, **params: Any) -> list[Row]: ...
-
-
 class Store(Protocol):
     """Commit, then publish. Units take effect, and are published, in the order of `submit`."""
 
     epoch: int
+
+    @property
+    def reads(self) -> Reads: ...
 
     @property
     def problem(self) -> str | None:
@@ -118,13 +126,6 @@ class Store(Protocol):
 
     def submit(self, unit: Unit) -> "Future[None]":
         """Resolves after the commit, once its entries were published. Fails with StoreUnavailable and the like."""
-        ...
-
-    async def read(self, query: Callable[[Reader], T], *, replay: bool = False) -> T:
-        """Run `query` on a reader, in one read transaction, off the loop.
-
-        `replay`: for somebody who reads the log. However many they are, no other read waits for them.
-        """
         ...
 
     async def check(self, *, limit_s: float) -> Report:

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from longboat.store.sqlite import SqliteStore
+from longboat.store.sqlite.store import SqliteStore
 
 
 def _die() -> None:

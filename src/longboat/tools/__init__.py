@@ -1,1 +1,1 @@
-"""The tools of the agent: one tool per file."""
+"""The tools of the agent: one tool per file, its description beside it."""

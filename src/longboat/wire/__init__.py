@@ -1,1 +1,1 @@
-"""The contract between server and clients: ids, shapes, requests, events and the SSE codec. Pure; no I/O."""
+"""The contract between server and clients: ids, shapes, requests, events, the SSE decoder. Pure."""

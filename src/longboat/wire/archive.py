@@ -6,7 +6,7 @@ from longboat.wire.workshop import TodoItem
 
 FORMAT = "longboat-session"
 FORMAT_VERSION = 1
-"""Raised when a reader of the former number would misunderstand the document."""
+"""Increased when older readers would misunderstand the document."""
 
 
 class FileContent(Shape, frozen=True, kw_only=True):
@@ -17,18 +17,18 @@ class FileContent(Shape, frozen=True, kw_only=True):
 
 
 class ExportedChange(Shape, frozen=True, kw_only=True):
-    """A file change that a run made. Null is a file that is not there."""
+    """A file change by a run. Null means that the file does not exist."""
 
     run_id: str
     path: str
-    """Relative to the workspace if it is below it."""
+    """Relative to the workspace if it is inside."""
     before: FileContent | None
     after: FileContent | None
 
 
 class ExportedSubAgent(Shape, frozen=True, kw_only=True):
-    """A sub-agent's session. Its `parent_id` and `parent_call_id` name the session of the document, and the call there,
-    that sent it. What it changed in files is among the changes of the session itself."""
+    """A sub-agent's session. Its `parent_id` and `parent_call_id` name the session in the document and the call that
+    started it. Its file changes are among the changes of the main session."""
 
     session: Session
     summary_seq: int
@@ -38,8 +38,7 @@ class ExportedSubAgent(Shape, frozen=True, kw_only=True):
 
 
 class SessionExport(Shape, frozen=True, kw_only=True):
-    """All that is finished of a session and of its sub-agents. What an unfinished turn has done is left out, and so are
-    undone turns."""
+    """The finished turns of a session and of its sub-agents. Unfinished and undone turns are left out."""
 
     format: str
     """Always `longboat-session`."""
@@ -48,12 +47,12 @@ class SessionExport(Shape, frozen=True, kw_only=True):
     exported_at: str
     session: Session
     summary_seq: int
-    """The seq of the message from which on the model sees the session; 0: from the beginning."""
+    """The seq of the first message that the model sees; 0 for all messages."""
     messages: tuple[Message, ...]
     runs: tuple[Run, ...]
     todos: tuple[TodoItem, ...] = ()
     changes: tuple[ExportedChange, ...] = ()
     sub_agents: tuple[ExportedSubAgent, ...] = ()
-    """Each after the one that sent it."""
+    """Each one after the one that started it."""
     left_out: tuple[str, ...] = ()
-    """What is damaged in the store and therefore not in the document."""
+    """What is missing because it is damaged in the store."""

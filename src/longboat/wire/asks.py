@@ -1,4 +1,4 @@
-"""What the agent asks people: to be allowed something, or to be told something. Shapes of the wire."""
+"""Shapes of what the agent asks people: permissions and questions."""
 
 from enum import StrEnum
 
@@ -7,10 +7,10 @@ from longboat.wire.shape import Shape
 
 
 class AskState(StrEnum):
-    """Where a permission or a question stands."""
+    """The state of a permission or a question."""
 
     PENDING = "pending"
-    """Somebody attached should answer; the first answer wins."""
+    """Waiting for an answer; the first one wins."""
     ANSWERED = "answered"
     WITHDRAWN = "withdrawn"
     """Its run ended first."""
@@ -19,23 +19,23 @@ class AskState(StrEnum):
 class PermissionAnswer(StrEnum):
     ONCE = "once"
     SESSION = "session"
-    """And everything that `grant` says, for the rest of the session."""
+    """Allow it and everything in `grant`, for the rest of the session."""
     ALWAYS = "always"
-    """The same for ever: the rules are written to the project's longboat.json."""
+    """The same permanently: the rules are written to the project's longboat.json."""
     DENY = "deny"
 
 
 class CallAnswer(Shape, frozen=True, kw_only=True):
-    """Somebody's word about a call that asked."""
+    """A person's answer to a call that asked."""
 
     answer: PermissionAnswer | None = None
-    """Null for a question: the words that were given stand in the call's result."""
+    """Null for a question: its answer is in the call's result."""
     answered_by: str | None = None
-    """The client, if it said its name."""
+    """The client, if it gave its name."""
 
     def told(self, *, mine: bool = False) -> str:
-        """For people, such as `denied by ann`. `mine`: whoever reads it has said it."""
-        who = "you" if mine else person(self.answered_by or "somebody")
+        """For people, such as `denied by ann`. `mine`: the reader gave the answer."""
+        who = "you" if mine else person(self.answered_by or "someone")
         if self.answer is None:
             return f"answered by {who}"
         return f"{'denied' if self.answer is PermissionAnswer.DENY else f'allowed ({self.answer})'} by {who}"
@@ -43,32 +43,32 @@ class CallAnswer(Shape, frozen=True, kw_only=True):
 
 class CommandPartKind(StrEnum):
     COMMAND = "command"
-    """One simple command: its words, as bash makes them. What it hides behind (`timeout 5 …`, `sh -c '…'`) is gone."""
+    """One simple command: its words as bash reads them, without wrappers (`timeout 5 …`, `sh -c '…'`)."""
     REDIRECTION = "redirection"
-    """A file that is read or written by `<` or `>`."""
+    """A file that `<` reads or `>` writes."""
     WHOLE = "whole"
-    """Something about all of it: a part that cannot be parsed, a variable that it sets, where a link leads."""
+    """Concerns the whole command: a part that cannot be parsed, a variable that it sets, where a link leads."""
 
 
 class CommandPart(Shape, frozen=True, kw_only=True):
-    """A part of a shell command, as the rules saw it."""
+    """A part of a shell command, as checked against the rules."""
 
     kind: CommandPartKind
     text: str
-    """Shortened if need be; empty for the whole."""
+    """Shortened if it is long; empty for the whole command."""
     why: str = ""
-    """Why it is asked; empty if it is not."""
+    """Why it needs approval; empty if it does not."""
     rule: str = ""
-    """The rule that allows it; empty also where it only looks, and needs none."""
+    """The rule that allows it; also empty if it needs none because it only reads."""
 
     def told(self) -> str:
-        """For people, on one line, with a mark if it is a reason to ask. It is foreign text."""
-        note = self.why or (f"allowed by {self.rule}" if self.rule else "needs no rule")
+        """For people, on one line, with a mark if it needs approval. Contains untrusted text."""
+        note = self.why or (f"allowed by {self.rule}" if self.rule else "needs no approval")
         return " ".join(f"{'?' if self.why else '✓'} {self.text}{': ' if self.text else ''}{note}".split())
 
 
 class Permission(Shape, frozen=True, kw_only=True):
-    """A tool call that waits for somebody's word."""
+    """A tool call that waits for approval."""
 
     id: str
     session_id: str
@@ -81,11 +81,11 @@ class Permission(Shape, frozen=True, kw_only=True):
     detail: str
     """What it would do: a diff, or the whole command."""
     why: str
-    """Why it is asked."""
+    """Why it needs approval."""
     grant: tuple[str, ...]
-    """The rules that the answers session and always would add: exactly this. Empty where only once can be said."""
+    """The exact rules that the answers session and always would add. Empty if it can only be allowed once."""
     wide: tuple[str, ...] = ()
-    """A wider form of them, for an answer that says `wide`."""
+    """Wider rules, for an answer with `wide`."""
     state: AskState = AskState.PENDING
     answer: PermissionAnswer | None = None
     granted: tuple[str, ...] = ()
@@ -95,16 +95,16 @@ class Permission(Shape, frozen=True, kw_only=True):
     asked_at: str
     answered_at: str | None = None
     parent_run_id: str | None = None
-    """A sub-agent's ask: the run that sent it, and that run's session."""
+    """For a sub-agent: the run that started it, and that run's session."""
     parent_session_id: str | None = None
     parts: tuple[CommandPart, ...] = ()
-    """What a shell command is made of, and which parts of it are the reason to ask. Empty for other tools."""
+    """The parts of a shell command, and which of them need approval. Empty for other tools."""
     more_parts: int = 0
-    """So many were left out. Those that are asked are shown first then."""
+    """How many parts were left out. If any, those that need approval come first."""
 
     @property
     def beyond_title(self) -> str:
-        """What the detail says and the title does not: nobody reads a command twice."""
+        """The part of the detail that the title does not show already."""
         detail, argument = (self.detail or self.argument).strip(), self.argument.strip()
         if self.title.endswith(detail):
             return ""
@@ -113,8 +113,8 @@ class Permission(Shape, frozen=True, kw_only=True):
         return detail
 
     @property
-    def describe_parts(self) -> tuple[CommandPart, ...]:
-        """The parts, where they say more than `why` does."""
+    def shown_parts(self) -> tuple[CommandPart, ...]:
+        """The parts, if they say more than `why`."""
         return self.parts if len(self.parts) > 1 else ()
 
 
@@ -133,7 +133,7 @@ class PermissionNotification(Shape, frozen=True, kw_only=True):
 
 
 class Question(Shape, frozen=True, kw_only=True):
-    """What the agent asks the people attached. Free text is always allowed beside the choices."""
+    """A question from the agent. Free text is always allowed besides the choices."""
 
     id: str
     session_id: str
@@ -148,7 +148,7 @@ class Question(Shape, frozen=True, kw_only=True):
     asked_at: str
     answered_at: str | None = None
     parent_run_id: str | None = None
-    """A sub-agent's question: the run that sent it, and that run's session."""
+    """For a sub-agent: the run that started it, and that run's session."""
     parent_session_id: str | None = None
 
 

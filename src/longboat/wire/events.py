@@ -41,23 +41,23 @@ EVENTS: dict[str, EventSpec] = {
     "run": EventSpec(models.Run, (Change.CREATED, Change.UPDATED), "A run was accepted, changed or edited."),
     "run_complete": EventSpec(models.RunComplete, (Change.CREATED,), "The one terminal event of a run."),
     "agent_event": EventSpec(models.AgentEvent, (Change.CREATED,), "A notice from the agent; nothing depends on it."),
-    "permission_request": EventSpec(asks.Permission, (Change.CREATED,), "A tool call waits for somebody's word."),
+    "permission_request": EventSpec(asks.Permission, (Change.CREATED,), "A tool call waits for approval."),
     "permission_notification": EventSpec(
         asks.PermissionNotification, (Change.UPDATED,), "A permission was answered, or withdrawn with its run."
     ),
-    "question_request": EventSpec(asks.Question, (Change.CREATED,), "The agent asks the people attached."),
+    "question_request": EventSpec(asks.Question, (Change.CREATED,), "The agent asks a question."),
     "question_notification": EventSpec(
         asks.QuestionNotification, (Change.UPDATED,), "A question was answered, or withdrawn with its run."
     ),
     "file": EventSpec(workshop.FileChange, _ANY, "A turn, an undo or a redo changed a file."),
-    "todo": EventSpec(workshop.Todos, (Change.UPDATED,), "The plan of a session, whole."),
-    "job": EventSpec(workshop.Job, (Change.CREATED, Change.UPDATED), "A command in the background started or ended."),
-    "mcp_event": EventSpec(workshop.McpEvent, (Change.UPDATED,), "An MCP server connected, failed or wants a login."),
+    "todo": EventSpec(workshop.Todos, (Change.UPDATED,), "The whole plan of a session."),
+    "job": EventSpec(workshop.Job, (Change.CREATED, Change.UPDATED), "A background command started or ended."),
+    "mcp_event": EventSpec(workshop.McpEvent, (Change.UPDATED,), "An MCP server connected, failed or needs a login."),
     "lsp_event": EventSpec(workshop.LspEvent, (Change.UPDATED,), "A language server started, is ready, or failed."),
     "config_changed": EventSpec(
         workshop.ConfigChanged,
         (Change.UPDATED,),
-        "The workspace's configuration changed: who answers now, or what is wrong with it.",
+        "The workspace's configuration changed: the models used now, or what is wrong with it.",
     ),
     "client": EventSpec(
         models.ClientInfo, (Change.CREATED, Change.DELETED), "A client attached (created) or detached (deleted)."
@@ -79,16 +79,16 @@ class Event:
     payload: Any
     cursor: str | None = None
     parent_session_id: str | None = None
-    """Of what happens in a sub-agent's session: the session that sent it."""
+    """For events of a sub-agent's session: the session that started it."""
 
 
 _encoder = msgspec.json.Encoder()
 
 
 def encode_body(change: Change, payload: msgspec.Struct, *, parent: str | None = None) -> bytes:
-    """The frame of a logged event but for its `id:` line, which only the log can give.
+    """The frame of a logged event without its `id:` line, which only the log can provide.
 
-    `parent`: the event is of a sub-agent's session; the one that sent it is named beside the type.
+    `parent`: for events of a sub-agent's session, the session that started it; sent beside the type.
     """
     name = EVENT_TYPES[type(payload)].encode()
     return b'event: %b\ndata: {"type":"%b",%b"payload":{"type":"%b","payload":%b}}\n\n' % (

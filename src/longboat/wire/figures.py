@@ -1,4 +1,4 @@
-"""Numbers of what was used and done: the answers of `GET …/stats`. Days are days of UTC."""
+"""Statistics: the responses of `GET …/stats`. Days are in UTC."""
 
 from longboat.wire.models import Outcome, Usage
 from longboat.wire.shape import Shape
@@ -10,7 +10,7 @@ class OutcomeCount(Shape, frozen=True, kw_only=True):
 
 
 class Latency(Shape, frozen=True, kw_only=True):
-    """Seconds: half, 90 % and 99 % of the runs took no longer than this. Null where there is no run."""
+    """Seconds: the median, 90th and 99th percentile, and the maximum. Null if there are no runs."""
 
     p50: float | None
     p90: float | None
@@ -19,14 +19,14 @@ class Latency(Shape, frozen=True, kw_only=True):
 
 
 class DayFigures(Shape, frozen=True, kw_only=True):
-    """One day on which something was done."""
+    """One day with activity."""
 
     day: str
-    """As 2026-11-15."""
+    """For example 2026-11-15."""
     usage: Usage
     outcomes: tuple[OutcomeCount, ...]
     whole: Latency | None = None
-    """From accepted to finished, of the runs that were accepted on this day and started; null where there is none."""
+    """From accepted to finished, for runs accepted on this day that were started; null if there are none."""
 
 
 class ModelFigures(Shape, frozen=True, kw_only=True):
@@ -40,15 +40,15 @@ class SessionFigures(Shape, frozen=True, kw_only=True):
     workspace_id: str
     session_id: str
     title: str | None
-    """Null: the session was deleted. What it used was used all the same."""
+    """Null if the session was deleted; its usage still counts."""
     runs: int
-    """Those that asked a model."""
+    """Runs that called a model."""
     requests: int
     usage: Usage
 
 
 class RunFigures(Shape, frozen=True, kw_only=True):
-    """What one run used."""
+    """The usage of one run."""
 
     run_id: str
     requests: int
@@ -56,7 +56,7 @@ class RunFigures(Shape, frozen=True, kw_only=True):
 
 
 class SessionUsage(Shape, frozen=True, kw_only=True):
-    """What the newest runs of a session used, at most 500, oldest first."""
+    """The usage of the newest runs of a session, at most 500, oldest first."""
 
     session_id: str
     items: tuple[RunFigures, ...]
@@ -65,28 +65,28 @@ class SessionUsage(Shape, frozen=True, kw_only=True):
 class ToolFigures(Shape, frozen=True, kw_only=True):
     tool: str
     calls: int
-    """Those that got a result."""
+    """Calls that returned a result."""
     errors: int
 
 
 class Stats(Shape, frozen=True, kw_only=True):
-    """What was used and done since a day, in one workspace or in all. Imported runs are not counted."""
+    """Usage and activity since a day, in one workspace or in all. Imported runs are not counted."""
 
     since: str
     usage: Usage
-    """Of all days together."""
+    """The total of all days."""
     outcomes: tuple[OutcomeCount, ...]
-    """Of all finished runs together."""
+    """The total of all finished runs."""
     days: tuple[DayFigures, ...]
     """Oldest first."""
     models: tuple[ModelFigures, ...]
-    """The dearest first, as are the sessions."""
+    """Most expensive first."""
     sessions: tuple[SessionFigures, ...]
-    """At most 50."""
+    """Most expensive first, at most 50."""
     tools: tuple[ToolFigures, ...]
-    """The most used first."""
+    """Most used first."""
     waiting: Latency
-    """From accepted to started, of runs that were started."""
+    """From accepted to started, for runs that were started."""
     working: Latency
     """From started to finished."""
     whole: Latency

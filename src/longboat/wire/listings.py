@@ -1,4 +1,4 @@
-"""What faces draw of a workspace: a directory, names that match, what a session changed, which models there are."""
+"""Shapes of lists: directories, matching files, changes of a session, models."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ class FileKind(StrEnum):
     FILE = "file"
     DIRECTORY = "directory"
     LINK = "link"
-    """A symbolic link, whatever it leads to."""
+    """A symbolic link, wherever it points."""
     OTHER = "other"
     """A socket, a pipe, a device."""
 
@@ -22,11 +22,11 @@ class FileEntry(Shape, frozen=True, kw_only=True):
     path: str
     kind: FileKind
     size: int | None = None
-    """Bytes, of a file."""
+    """In bytes; only for files."""
 
 
 class FilePage(Shape, frozen=True, kw_only=True):
-    """A directory, sorted by name; without hidden names and what `.gitignore` excludes, unless all was asked for."""
+    """A directory, sorted by name. Hidden and git-ignored files are left out unless `all` was requested."""
 
     path: str
     items: tuple[FileEntry, ...]
@@ -35,31 +35,31 @@ class FilePage(Shape, frozen=True, kw_only=True):
 
 
 class FoundPage(Shape, frozen=True, kw_only=True):
-    """Files whose path matches, the best first, relative to the workspace."""
+    """Paths of matching files, relative to the workspace, best match first."""
 
     items: tuple[str, ...]
     complete: bool
-    """False: there are more than are listed, or not every file was looked at."""
+    """False if there are more, or not every file was searched."""
 
 
 class FileDiff(Shape, frozen=True, kw_only=True):
-    """What became of a file by what the agent's own tools did. Where somebody else changed it in between, it has
-    several."""
+    """The changes that the agent's own tools made to a file. It has several entries if someone else changed it in
+    between."""
 
     path: str
     change: Change
     additions: int
     deletions: int
     diff: str
-    """Unified, as `git apply` takes it; empty for what is no text."""
+    """Unified, usable with `git apply`; empty for files that are not text."""
     complete: bool = True
-    """False: the diff is too long and was cut."""
+    """False if the diff was cut because it is too long."""
 
 
 class DiffPage(Shape, frozen=True, kw_only=True):
     items: tuple[FileDiff, ...]
     complete: bool
-    """False: there are more files than are shown."""
+    """False if there are more files."""
 
 
 class ModelInfo(Shape, frozen=True, kw_only=True):
@@ -71,19 +71,19 @@ class ModelInfo(Shape, frozen=True, kw_only=True):
     problem: str | None = None
     """What to do before it can be used."""
     context_window: int | None = None
-    """Tokens; null where it is not known."""
+    """In tokens; null if unknown."""
     images: bool = True
     effort: bool = True
-    """Whether it takes a reasoning effort. What is not known is assumed."""
+    """Whether it supports a reasoning effort. True if unknown."""
 
 
 class ModelPage(Shape, frozen=True, kw_only=True):
     items: tuple[ModelInfo, ...]
-    """Those that are ready first."""
+    """The ready ones first."""
     large: str | None
-    """The one that answers a prompt which names none; null where `problem` tells why."""
+    """The default model; null if there is none, and `problem` says why."""
     small: str | None
-    """The one that writes titles."""
+    """The model that writes titles."""
     problem: str | None = None
     advice: str | None = None
-    """That nobody chose `large`, as nothing is configured, what it is good for, and how to get a better one."""
+    """If nothing is configured and `large` is a fallback: what it can do, and how to get a better model."""

@@ -14,25 +14,25 @@ from longboat.wire.tools import ToolTraits
 
 
 class RunState(StrEnum):
-    """Where a run is in its life. There is no "canceling": see `Run.cancel_requested`."""
+    """The state of a run. There is no "canceling": see `Run.cancel_requested`."""
 
     ACCEPTED = "accepted"
-    """Durable and answered 202; not yet entered into its session."""
+    """Durable and answered with 202; not in its session's queue yet."""
     QUEUED = "queued"
     """Waiting behind the active run."""
     ACTIVE = "active"
-    """Its turn is under way."""
+    """Its turn is running."""
     FOLDED = "folded"
-    """Taken into another run's turn; ends with it."""
+    """Merged into another run's turn; ends with it."""
     FINISHED = "finished"
-    """Over: `outcome` tells how, and its one terminal event is in the log."""
+    """Ended: `outcome` says how, and its one terminal event is in the log."""
 
 
 class Outcome(StrEnum):
     """How a run ended."""
 
     END_TURN = "end_turn"
-    """The turn came to its end."""
+    """The turn completed."""
     CANCELED = "canceled"
     """A cancel stopped it, or kept it from starting."""
     ERROR = "error"
@@ -42,12 +42,12 @@ class Outcome(StrEnum):
 
 
 class Delivery(StrEnum):
-    """What becomes of a prompt that finds its session busy."""
+    """What happens to a prompt if its session is busy."""
 
     STEER = "steer"
-    """Folded into the running turn at its next step."""
+    """Merged into the running turn at its next step."""
     QUEUE = "queue"
-    """Runs as a turn of its own when the earlier ones are done."""
+    """Runs as a separate turn after the earlier ones."""
 
 
 class Role(StrEnum):
@@ -57,7 +57,7 @@ class Role(StrEnum):
 
 
 class FinishReason(StrEnum):
-    """Why a turn's last message is complete; a message that goes on to tool calls has no finish part.
+    """Why a turn's last message ended; a message that continues with tool calls has no finish part.
 
     `max_tokens` and `content_filter` are outcome end_turn.
     """
@@ -77,17 +77,17 @@ class TextPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="text"):
 class ReasoningPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="reasoning"):
     text: str
     signature: str | None = None
-    """What the provider wants back with it, if anything."""
+    """A value that the provider needs back with it, if any."""
 
 
 class ToolCallPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_call"):
     id: str
     name: str
     input: str
-    """The arguments as the model wrote them: JSON text, complete when `finished`."""
+    """The arguments as the model wrote them: JSON text, complete once `finished`."""
     finished: bool = False
     traits: ToolTraits | None = None
-    """What the tool says of itself: how to draw the call. Null if nobody knew the tool when the call was recorded."""
+    """What the tool declares about itself: draw the call by it. Null if nobody knew the tool."""
 
 
 class Image(Shape, frozen=True, kw_only=True):
@@ -100,15 +100,15 @@ class Image(Shape, frozen=True, kw_only=True):
 class ToolResultPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
     tool_call_id: str
     name: str = ""
-    """The tool: a snapshot has this message while the tool runs, and not the finished one with the call."""
+    """The tool. While it runs, a snapshot has this message but not the finished one with the call."""
     content: str
-    """What the model reads; while the tool runs, what it has shown so far."""
+    """What the model reads; while the tool runs, its output so far."""
     is_error: bool = False
     finished: bool = True
     images: tuple[Image, ...] = ()
-    """What the model sees besides: 5 MB each at most."""
+    """Images that the model sees too: at most 5 MB each."""
     answers: tuple[CallAnswer, ...] = ()
-    """Who allowed or denied the call, or answered its question; first to last. The model does not see it."""
+    """Who allowed or denied the call, or answered its question, in order. The model does not see it."""
 
 
 class FilePart(Shape, frozen=True, kw_only=True, tag_field="type", tag="file"):
@@ -138,13 +138,13 @@ class Message(Shape, frozen=True, kw_only=True):
     model: str | None = None
     provider: str | None = None
     summary: bool = False
-    """Stands for all that was said before it: no answer, but what the model goes on from."""
+    """Not an answer but a summary of everything before it, from which the model continues."""
     created_at: str
     finished_at: str | None = None
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file sent along with a prompt: `text`, or `data` in base64."""
+    """A file attached to a prompt: `text`, or `data` in base64."""
 
     name: str
     media_type: str
@@ -169,7 +169,7 @@ class Session(Shape, frozen=True, kw_only=True):
     id: str
     workspace_id: str
     parent_id: str | None = None
-    """A sub-agent's session: the session that sent it, and the tool call there."""
+    """For a sub-agent: the session that started it, and the tool call there."""
     parent_call_id: str | None = None
     title: str
     created_at: str
@@ -177,7 +177,7 @@ class Session(Shape, frozen=True, kw_only=True):
     busy: bool = False
     usage: Usage = Usage()
     context_tokens: int = 0
-    """How much of the model's window the newest request and its answer took, as the provider counted."""
+    """How much of the model's context window the newest request and its answer used, as counted by the provider."""
 
 
 class Run(Shape, frozen=True, kw_only=True):
@@ -189,10 +189,10 @@ class Run(Shape, frozen=True, kw_only=True):
     delivery: Delivery
     prompt: str
     position: int | None = None
-    """How many unfinished runs of the session go first; 0 is the active one; null once folded or finished."""
+    """The number of unfinished runs before it in the session; 0 is the active one; null once folded or finished."""
     cancel_requested: bool = False
     canceled_by: str | None = None
-    """The client that canceled it, if it said its name."""
+    """The client that canceled it, if it gave its name."""
     folded_into: str | None = None
     error: str | None = None
     accepted_at: str
@@ -200,7 +200,7 @@ class Run(Shape, frozen=True, kw_only=True):
     finished_at: str | None = None
     client_id: str | None = None
     parent_run_id: str | None = None
-    """A sub-agent's run: the run that sent it, and that run's session."""
+    """For a sub-agent: the run that started it, and that run's session."""
     parent_session_id: str | None = None
 
 
@@ -218,7 +218,7 @@ class RunComplete(Shape, frozen=True, kw_only=True):
 
 
 class MessageDelta(Shape, frozen=True, kw_only=True):
-    """Text that was added to a part. `offset` counts characters: a gap or a repeat shows."""
+    """Text that was added to a part. `offset` counts characters, which reveals gaps and repeats."""
 
     message_id: str
     session_id: str
@@ -230,17 +230,17 @@ class MessageDelta(Shape, frozen=True, kw_only=True):
 
 class AgentEventType(StrEnum):
     AGENT_FINISHED = "agent_finished"
-    """A turn is over; the terminal events tell how."""
+    """A turn ended; the terminal events say how."""
     ERROR = "error"
-    """A notice for people; waiting clients need only the terminal event."""
+    """An error message for people; waiting clients need only the terminal event."""
     NOTICE = "notice"
-    """Something is not as it should be, and the run goes on: a skill that cannot be read, a hook that fails."""
+    """A problem that does not stop the run: a skill that cannot be read, a hook that fails."""
     RETRYING = "retrying"
-    """A model request failed and is tried again."""
+    """A model request failed and is being retried."""
     SUMMARIZING = "summarizing"
-    """The context window is nearly full, and the same run goes on after the summary; or somebody asked for one."""
+    """The context window is nearly full and the run continues after a summary; or someone asked for one."""
     LOADING = "loading"
-    """The local model is being fetched or loaded."""
+    """The local model is being downloaded or loaded."""
 
 
 class AgentEvent(Shape, frozen=True, kw_only=True):
@@ -252,7 +252,7 @@ class AgentEvent(Shape, frozen=True, kw_only=True):
 
 
 class ClientInfo(Shape, frozen=True, kw_only=True):
-    """A client that holds the workspace open."""
+    """A client that keeps the workspace open."""
 
     client_id: str
     attached_at: str
@@ -280,13 +280,13 @@ class Snapshot(Shape, frozen=True, kw_only=True):
 
 
 class Resync(Shape, frozen=True, kw_only=True):
-    """The cursor the client brought is not in the log: a snapshot follows."""
+    """The client's cursor is not in the log: a snapshot follows."""
 
     reason: str
 
 
 class Accepted(Shape, frozen=True, kw_only=True):
-    """The answer to an accepted prompt."""
+    """The response to an accepted prompt."""
 
     run_id: str
     seq: int
@@ -300,9 +300,9 @@ class AgentInfo(Shape, frozen=True, kw_only=True):
     ready: bool
     busy: bool
     problem: str | None = None
-    """What to do before a prompt can be answered, when `ready` is false."""
+    """If `ready` is false: what to do before a prompt can be answered."""
     advice: str | None = None
-    """That nobody chose this model, as nothing is configured, what it is good for, and how to get a better one."""
+    """If nothing is configured and this model is a fallback: what it can do, and how to get a better model."""
 
 
 class SessionStatus(Shape, frozen=True, kw_only=True):
@@ -320,7 +320,7 @@ class Canceled(Shape, frozen=True, kw_only=True):
 
 class Health(Shape, frozen=True, kw_only=True):
     status: str
-    """`ok`, `degraded` (the store fails, is gone or is damaged; `detail` says which) or `leaving`."""
+    """`ok`, `degraded` (the store fails, is missing or is damaged; `detail` says which) or `leaving`."""
     detail: str = ""
 
 
@@ -330,7 +330,7 @@ class Version(Shape, frozen=True, kw_only=True):
 
 
 class WebDoor(Shape, frozen=True, kw_only=True):
-    """Where a browser on the server's machine reaches it."""
+    """The address for a browser on the server's machine."""
 
     url: str
 
@@ -361,4 +361,4 @@ class RunPage(Shape, frozen=True, kw_only=True):
 
 
 PROTOCOL = 1
-"""Raised when a client of the former number could not talk to this server."""
+"""Increased when older clients could no longer talk to this server."""

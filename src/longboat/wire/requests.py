@@ -1,4 +1,4 @@
-"""What clients send. Unknown fields are refused and named."""
+"""Request bodies. Unknown fields are refused by name."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -14,7 +14,7 @@ class _Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Base of all request bodies."""
 
 
-# For the API description. What does not fit is refused with a code of its own.
+# For the API description. Values that do not match are refused with their own error code.
 AbsolutePath = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^/"})]
 ModelName = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "/"})]
 NotEmpty = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1})]
@@ -26,12 +26,12 @@ class CreateWorkspace(_Request, frozen=True, kw_only=True):
     path: AbsolutePath
     client_id: OwnId | None = None
     env: dict[str, str] | None = None
-    """The client's environment, for the commands of its runs: at most 2,000 variables and 256 KB. Kept in memory only,
-    until the workspace closes, and never told."""
+    """The client's environment, for the commands of its runs: at most 2,000 variables and 256 KB. Kept only in memory,
+    until the workspace closes, and never shown."""
 
 
 class CreateSession(_Request, frozen=True, kw_only=True):
-    """With a session_id of your own the request is safe to repeat."""
+    """With your own session_id, the request is safe to repeat."""
 
     title: Title = ""
     session_id: OwnSessionId | None = None
@@ -43,11 +43,11 @@ class UpdateSession(_Request, frozen=True, kw_only=True):
 
 class ForkSession(_Request, frozen=True, kw_only=True):
     message_id: str | None = None
-    """The last message to take along, with the results of its calls; without it, all that is finished."""
+    """The last message to copy, with the results of its calls; without it, everything that is finished."""
 
 
 class Summarize(_Request, frozen=True, kw_only=True):
-    """With a run_id of your own the request is safe to repeat."""
+    """With your own run_id, the request is safe to repeat."""
 
     run_id: OwnId | None = None
     model: ModelName | None = None
@@ -55,7 +55,7 @@ class Summarize(_Request, frozen=True, kw_only=True):
 
 
 class RunShell(_Request, frozen=True, kw_only=True):
-    """A command for the workspace's shell, from a person. With a run_id of your own it is safe to repeat."""
+    """A shell command from a person. With your own run_id, the request is safe to repeat."""
 
     command: Annotated[str, msgspec.Meta(min_length=1, max_length=100_000)]
     run_id: OwnId | None = None
@@ -70,11 +70,11 @@ class Approve(StrEnum):
 
 
 Effort = Literal["low", "medium", "high"]
-"""How much a model thinks before it answers."""
+"""The reasoning effort of a model."""
 
 
 class Submit(_Request, frozen=True, kw_only=True):
-    """A prompt. Without run_id one is minted and `delivery` defaults to steer; with one, to queue."""
+    """A prompt. Without run_id, one is generated and `delivery` defaults to steer; with one, to queue."""
 
     session_id: NotEmpty = ""
     prompt: str = ""
@@ -85,7 +85,7 @@ class Submit(_Request, frozen=True, kw_only=True):
     approve: Approve = Approve.ASK
     effort: Effort | None = None
     schema: dict[str, Any] | None = None
-    """A JSON Schema: the answer is JSON that fits it, or the run ends in an error. Such a prompt is never folded."""
+    """A JSON Schema: the answer is JSON that matches it, or the run fails. Such a prompt is never folded."""
     client_id: OwnId | None = None
 
 
@@ -97,7 +97,7 @@ class EditRun(_Request, frozen=True, kw_only=True):
 class AnswerPermission(_Request, frozen=True, kw_only=True):
     answer: PermissionAnswer
     wide: bool = False
-    """session and always: add the wider rules that were offered."""
+    """For session and always: add the wider rules that were offered."""
     reason: Annotated[str, msgspec.Meta(max_length=10_000)] = ""
     client_id: OwnId | None = None
 
@@ -113,7 +113,7 @@ class Control(_Request, frozen=True, kw_only=True):
 
 
 class McpLogin(_Request, frozen=True, kw_only=True):
-    """Log in to an MCP server: first without an address, to begin, then with the one that the login page led to."""
+    """Log in to an MCP server: first without an address, then with the one where the login page ended."""
 
     redirect_url: Annotated[str, msgspec.Meta(max_length=10_000)] | None = None
 
@@ -129,11 +129,11 @@ class RenderItem(_Request, frozen=True, kw_only=True):
     kind: RenderKind
     text: Annotated[str, msgspec.Meta(max_length=400_000)]
     language: Annotated[str, msgspec.Meta(max_length=100)] | None = None
-    """Of code and diffs: its name, or `path` tells."""
+    """For code and diffs; if missing, `path` decides."""
     path: Annotated[str, msgspec.Meta(max_length=4_096)] | None = None
 
 
 class Render(_Request, frozen=True, kw_only=True):
-    """Text to be shown on a page."""
+    """Text to render for a page."""
 
     items: Annotated[tuple[RenderItem, ...], msgspec.Meta(max_length=64)]

@@ -1,6 +1,6 @@
-"""What a tool says of itself besides its input: what it does, what a call is about, who gets it, how it is drawn.
+"""The traits of a tool: what it does, what a call is about, who gets it, how a call is drawn.
 
-A tool declares its traits once, in its own module (`tools/schema.py`). Permission rules, sub-agents and the turn go by
+A tool declares them once, in its own module (`tools/schema.py`). Permission rules, sub-agents and the turn go by
 them; a recorded call carries them (`ToolCallPart.traits`), so that a client draws tools that it has never heard of.
 Knows no tool by name.
 """
@@ -50,9 +50,11 @@ class SubAgents(StrEnum):
     """Which sub-agents get the tool."""
 
     ALL = "all"
+    """Every one, also those that only read."""
     UNRESTRICTED = "unrestricted"
     """Those that may do more than read."""
     NONE = "none"
+    """It is for the session that people talk to."""
 
 
 class Draw(StrEnum):
@@ -77,9 +79,10 @@ class Draw(StrEnum):
 
 
 class ToolTraits(Shape, frozen=True, kw_only=True, omit_defaults=True):
-    """The defaults fit a tool that nobody knows anything about. Fields that have their default value are left out."""
+    """What a tool declares about itself. The defaults suit a tool that nobody knows; they are left out."""
 
     effect: Effect = Effect.OTHER
+    """What a call does."""
     path: str = ""
     """The argument that is a path. The patterns of its permission rules are paths then."""
     url: str = ""
@@ -89,13 +92,17 @@ class ToolTraits(Shape, frozen=True, kw_only=True, omit_defaults=True):
     heading: tuple[str, ...] = ()
     """The arguments that say what a call is about, the most telling first. Empty: clients guess."""
     lists: Lists = Lists.NOTHING
+    """What it shows of the files below its path."""
     governs: Governs = Governs.NOTHING
+    """Which other calls its permission rules hold for."""
     sub_agents: SubAgents = SubAgents.UNRESTRICTED
+    """Which sub-agents get it."""
     side_by_side: bool = False
     """Calls that follow each other in one answer may run at the same time."""
     quick: bool = False
     """Done in a moment: not worth a line before it is done."""
     draw: Draw = Draw.CALL
+    """How to draw a call."""
 
     @property
     def changes_paths(self) -> bool:

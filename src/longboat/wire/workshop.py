@@ -1,5 +1,4 @@
-"""What a session and its workspace have besides messages: the plan, changed files, jobs, servers, skills. Shapes of the
-wire."""
+"""Shapes of what a session and its workspace have besides messages: plan, changed files, jobs, servers, skills."""
 
 from enum import StrEnum
 
@@ -7,7 +6,7 @@ from longboat.wire.shape import Shape
 
 
 class McpEvent(Shape, frozen=True, kw_only=True):
-    """How an MCP server of the workspace is doing."""
+    """The state of an MCP server of the workspace."""
 
     server: str
     transport: str
@@ -21,7 +20,7 @@ class McpEvent(Shape, frozen=True, kw_only=True):
 
 
 class LspEvent(Shape, frozen=True, kw_only=True):
-    """How a language server of the workspace is doing."""
+    """The state of a language server of the workspace."""
 
     server: str
     root: str
@@ -41,14 +40,14 @@ class TodoItem(Shape, frozen=True, kw_only=True):
 
 
 class Todos(Shape, frozen=True, kw_only=True):
-    """The plan of a session, whole."""
+    """The whole plan of a session."""
 
     session_id: str
     items: tuple[TodoItem, ...]
 
 
 class FileChange(Shape, frozen=True, kw_only=True):
-    """A file that a turn changed, or that undo or redo put back."""
+    """A file that a turn changed, or that undo or redo restored."""
 
     session_id: str
     run_id: str
@@ -58,31 +57,31 @@ class FileChange(Shape, frozen=True, kw_only=True):
 
 
 class ConfigChanged(Shape, frozen=True, kw_only=True):
-    """The configuration of a workspace says something else than before: who answers from now on."""
+    """The configuration of a workspace changed: the models used from now on."""
 
     large: str | None
-    """The model of a prompt that names none, as provider/model; null where `problem` tells why."""
+    """The default model, as provider/model; null if there is none, and `problem` says why."""
     small: str | None
-    """The one that writes titles."""
+    """The model that writes titles."""
     ready: bool
     problem: str | None = None
-    """What to do before a prompt can be answered, when `ready` is false: a file that cannot be read, too."""
+    """If `ready` is false: what to do before a prompt can be answered, also if a file cannot be read."""
 
 
 class JobState(StrEnum):
-    """How a command in the background is doing."""
+    """The state of a background command."""
 
     RUNNING = "running"
     FINISHED = "finished"
     """It ended by itself."""
     KILLED = "killed"
-    """Somebody ended it, or its workspace closed."""
+    """Someone stopped it, or its workspace closed."""
     TIMED_OUT = "timed_out"
-    """Its own time limit ended it."""
+    """It reached its time limit."""
 
 
 class Job(Shape, frozen=True, kw_only=True):
-    """A command in the background of a workspace."""
+    """A background command of a workspace."""
 
     id: str
     command: str
@@ -91,7 +90,7 @@ class Job(Shape, frozen=True, kw_only=True):
     seconds: float
     """How long it ran, or has been running."""
     killed_by: str | None = None
-    """Who ended it: a client, or `agent`."""
+    """Who stopped it: a client, or `agent`."""
 
 
 class JobOutput(Shape, frozen=True, kw_only=True):
@@ -100,10 +99,10 @@ class JobOutput(Shape, frozen=True, kw_only=True):
     job: Job
     text: str
     start: int
-    """The place of the text's first character in all that was written. More than was asked for if what lies between is
-    not kept in memory."""
+    """The position of the text's first character in the whole output. Greater than requested if the part in between
+    is no longer in memory."""
     next: int
-    """Read on `after` this."""
+    """Pass this as `after` to read on."""
 
 
 class JobPage(Shape, frozen=True, kw_only=True):
@@ -132,19 +131,19 @@ class CommandArgument(Shape, frozen=True, kw_only=True):
 
 
 class CommandInfo(Shape, frozen=True, kw_only=True):
-    """A prompt kept in a file or by an MCP server: `/name arguments` in a prompt stands for it."""
+    """A stored prompt, from a file or an MCP server: run it with `/name arguments`."""
 
     name: str
     description: str
     argument_hint: str
     server: str | None = None
-    """The MCP server that keeps it; null for a file."""
+    """The MCP server that has it; null for a file."""
     arguments: tuple[CommandArgument, ...] = ()
-    """What the MCP server takes, in order: words, or `name=value`."""
+    """The arguments of an MCP prompt, in order: given as words or as `name=value`."""
 
 
 class SkillPage(Shape, frozen=True, kw_only=True):
-    """What the project's files offer: skills, commands and sub-agents, and what is wrong with them."""
+    """The skills, commands and sub-agents of the project, and the problems found in their files."""
 
     items: tuple[SkillInfo, ...]
     commands: tuple[CommandInfo, ...] = ()
@@ -154,11 +153,11 @@ class SkillPage(Shape, frozen=True, kw_only=True):
 
 class FileFate(StrEnum):
     RESTORED = "restored"
-    """It has its other content again."""
+    """Its other content was restored."""
     RECREATED = "recreated"
-    """It was not there, and is again."""
+    """It was missing and was created again."""
     REMOVED = "removed"
-    """It was there, and is no more."""
+    """It existed and was removed."""
 
 
 class UndoneFile(Shape, frozen=True, kw_only=True):
@@ -167,20 +166,20 @@ class UndoneFile(Shape, frozen=True, kw_only=True):
 
 
 class Undone(Shape, frozen=True, kw_only=True):
-    """What undo or redo did: the run, and the files that were put back."""
+    """The result of undo or redo: the run and the restored files."""
 
     run_id: str
     files: tuple[str, ...]
     fates: tuple[UndoneFile, ...] = ()
-    """What became of each of the files."""
+    """What happened to each file."""
 
 
 class RenderedItem(Shape, frozen=True, kw_only=True):
     html: str
-    """Safe: no scripts, no styles, nothing from elsewhere, links to http, https and mailto alone."""
+    """Safe: no scripts, no styles, no external content; links only to http, https and mailto."""
 
 
 class Rendered(Shape, frozen=True, kw_only=True):
-    """The HTML of each item, in their order."""
+    """The HTML of each item, in order."""
 
     items: tuple[RenderedItem, ...]

@@ -6,24 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from longboat.core.history import calls_of
-from longboat.errors import NotFound
+from longboat.core.history import summary_mark
 from longboat.runtime.archive.exports import encoded, export
 from longboat.runtime.archive.imports import import_session
 from longboat.runtime.archive.markdown import render
-from longboat.runtime.archive.transcript import (
-    Transcript,
-    copied,
-    inscribe,
-    mark_in,
-    new_session,
-    read_family,
-    read_finished,
-)
-from longboat.store.protocol import Reader, Store, Write
+from longboat.runtime.archive.transcript import copied, inscribe, new_session
+from longboat.store.changes import copy_reads
+from longboat.store.protocol import Store
+from longboat.store.records import Transcript
 from longboat.wire.archive import SessionExport
 from longboat.wire.ids import new_id
-from longboat.wire.models import Message, Session
+from longboat.wire.models import Session
 
 
 class Archive:
@@ -53,16 +46,9 @@ class Archive:
 async def fork(store: Store, workspace_id: str, session_id: str, message_id: str | None) -> Session:
     """A turn that is under way is left out: only what is finished can be gone on from."""
 
-    def read(reader: Reader) -> tuple[Transcript, ...]:
-        origin = read_finished(reader, workspace_id, session_id)
-        return read_family(reader, workspace_id, replace(origin, messages=_up_to(origin, message_id)))
-
-    family = await store.read(read)
+    family = await store.reads.transcripts(workspace_id, session_id, message_id)
     forked = _forked(workspace_id, family)
-    reads = [
-        Write("reads_copy", {"session_id": copy.session.id, "origin": origin.session.id})
-        for origin, copy in zip(family, forked, strict=True)
-    ]
+    reads = [copy_reads(copy.session.id, origin.session.id) for origin, copy in zip(family, forked, strict=True)]
     await store.submit(inscribe(forked, reads))
     return forked[0].session
 
@@ -81,18 +67,6 @@ def _forked(workspace_id: str, family: Sequence[Transcript]) -> list[Transcript]
             session = new_session(workspace_id, f"Fork of {known.title or 'an untitled session'}")
         sessions[known.id] = session.id
         messages = tuple(copied(message, session.id, runs.__getitem__, seq=message.seq) for message in origin.messages)
-        mark = mark_in(messages, origin.summary_seq)
+        mark = summary_mark(messages, origin.summary_seq)
         forked.append(replace(origin, session=session, messages=messages, summary_seq=mark, runs=()))
     return forked
-
-
-def _up_to(origin: Transcript, message_id: str | None) -> tuple[Message, ...]:
-    if message_id is None:
-        return origin.messages
-    for place, message in enumerate(origin.messages):
-        if message.id == message_id:
-            # The results of its calls belong to a message: no model takes a call without them.
-            return origin.messages[: place + (2 if calls_of(message) else 1)]
-    raise NotFound(
-        f"No finished message {message_id!r} in this session: GET …/messages lists them.", code="message_not_found"
-    )

@@ -3,15 +3,13 @@
 import asyncio
 import base64
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from longboat.runtime.archive.transcript import Transcript, read_family, read_legible
 from longboat.runtime.clock import now
-from longboat.store.protocol import Reader, Store
-from longboat.store.rows import FileChangeRecord, change_from_row, readable
+from longboat.store.protocol import Store
+from longboat.store.records import ExportRecord, FileChangeRecord, Transcript
 from longboat.tools.files.paths import shown
 from longboat.wire.archive import (
     FORMAT,
@@ -30,9 +28,8 @@ _encode = msgspec.json.Encoder().encode
 
 async def export(store: Store, workspace_id: str, directory: Path, session_id: str) -> SessionExport:
     """Also of a damaged session, with what is readable: the document says what it lacks (D12)."""
-    left_out: list[str] = []
-    family, changes = await store.read(lambda reader: _read(reader, workspace_id, session_id, left_out))
-    return await asyncio.to_thread(_document, directory, family, changes, left_out)
+    found = await store.reads.export(workspace_id, session_id)
+    return await asyncio.to_thread(_document, directory, found)
 
 
 def encoded(document: SessionExport) -> bytes:
@@ -44,19 +41,8 @@ def encoded(document: SessionExport) -> bytes:
     return _encode(fields)
 
 
-def _read(
-    reader: Reader, workspace_id: str, session_id: str, left_out: list[str]
-) -> tuple[tuple[Transcript, ...], list[FileChangeRecord]]:
-    read = partial(read_legible, left_out=left_out)
-    family = read_family(reader, workspace_id, read(reader, workspace_id, session_id), read=read)
-    rows = reader.fetch("changes_standing", session_id=session_id, run_id=None)
-    return family, readable(change_from_row, rows, left_out)
-
-
-def _document(
-    directory: Path, family: Sequence[Transcript], changes: Sequence[FileChangeRecord], left_out: Sequence[str]
-) -> SessionExport:
-    transcript, *children = family
+def _document(directory: Path, found: ExportRecord) -> SessionExport:
+    transcript, *children = found.transcripts
     return SessionExport(
         format=FORMAT,
         version=FORMAT_VERSION,
@@ -66,7 +52,7 @@ def _document(
         messages=transcript.messages,
         runs=transcript.runs,
         todos=transcript.todos,
-        changes=_changes(directory, transcript, changes),
+        changes=_changes(directory, transcript, found.changes),
         sub_agents=tuple(
             ExportedSubAgent(
                 session=child.session,
@@ -77,7 +63,7 @@ def _document(
             )
             for child in children
         ),
-        left_out=tuple(left_out),
+        left_out=found.left_out,
     )
 
 

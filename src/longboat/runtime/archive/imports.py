@@ -19,10 +19,10 @@ import msgspec
 from longboat.core.history import calls_of, is_object
 from longboat.errors import BadInput
 from longboat.runtime.archive.exports import LISTS
-from longboat.runtime.archive.transcript import TITLE_LENGTH, Transcript, copied, inscribe, new_session
-from longboat.runtime.session.unit_builder import usage_write
+from longboat.runtime.archive.transcript import TITLE_LENGTH, copied, inscribe, new_session
+from longboat.store.changes import add_session_usage, import_change, import_run
 from longboat.store.protocol import Store, Unit, Write
-from longboat.store.rows import import_run
+from longboat.store.records import Transcript
 from longboat.tools.files.images import MEDIA_TYPES, flaw
 from longboat.tools.todos import MAX_ITEMS, MAX_TEXT
 from longboat.wire.archive import (
@@ -106,7 +106,7 @@ def _made(store: Store, workspace_id: str, directory: Path, document: SessionExp
         session = _session(workspace_id, origin.session, sessions.get(origin.session.parent_id))
         sessions[origin.session.id] = session
         family.append(_copy(origin, session, run_of))
-        more += [usage_write(session, session.usage), *(_run(store, session, run, run_of) for run in origin.runs)]
+        more += [add_session_usage(session, session.usage), *(_run(store, session, run, run_of) for run in origin.runs)]
     head = family[0].session
     return head, inscribe(family, [*more, *_changes(head, directory, document, run_of)])
 
@@ -164,14 +164,13 @@ def _changes(
     session: Session, directory: Path, document: SessionExport, run_of: defaultdict[str, str]
 ) -> Iterator[Write]:
     for change in document.changes:
-        params = {
-            "session_id": session.id,
-            "run_id": run_of[change.run_id],
-            "path": str(directory / change.path),
-            "before": _bytes(change.before),
-            "after": _bytes(change.after),
-        }
-        yield Write("change_import", params, rows=1)
+        yield import_change(
+            session.id,
+            run_of[change.run_id],
+            str(directory / change.path),
+            before=_bytes(change.before),
+            after=_bytes(change.after),
+        )
 
 
 def _bytes(content: FileContent | None) -> bytes | None:

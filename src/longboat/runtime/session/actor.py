@@ -6,7 +6,7 @@ once taken runs to its end. Must not know HTTP, SQL or providers.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -40,9 +40,9 @@ from longboat.runtime.session.submit import check_apart
 from longboat.runtime.session.unit_builder import NO_TURN, UnitBuilder
 from longboat.runtime.store_retry import RETRY_S
 from longboat.runtime.turn.outcome import Stop
-from longboat.runtime.turn.turn import WHOLE
-from longboat.store.protocol import UniqueViolated, Write
-from longboat.store.rows import RunRecord, read_messages
+from longboat.store.changes import delete_session
+from longboat.store.protocol import UniqueViolated
+from longboat.store.records import RunRecord, SessionRecord
 from longboat.wire.events import Change
 from longboat.wire.models import Accepted, Canceled, Delivery, Run, RunState, Session
 from longboat.wire.requests import EditRun
@@ -52,10 +52,8 @@ logger = logging.getLogger(__name__)
 
 
 class SessionActor:
-    def __init__(
-        self, services: WorkspaceServices, session: Session, *, last_message: int, summary_seq: int, leaving: bool
-    ) -> None:
-        self.live = LiveSession(session, last_message=last_message, summary_seq=summary_seq, leaving=leaving)
+    def __init__(self, services: WorkspaceServices, known: SessionRecord, *, leaving: bool) -> None:
+        self.live = LiveSession(known, leaving=leaving)
         self._services = services
         self._loop = CommandLoop(services, self.live)
         self._mailbox = self._loop.mailbox
@@ -112,7 +110,7 @@ class SessionActor:
         """Asked for at once, so that no end of a turn comes before it."""
         self._mailbox.post(lambda: self._loop.apply(Leave()))
 
-    async def restore(self, records: list[RunRecord], *, resume: bool) -> None:
+    async def restore(self, records: Sequence[RunRecord], *, resume: bool) -> None:
         """Take up after a crash or a restart what the store has (B6)."""
         await self._services.asks.load()  # each time: what was taken back by a try that failed is still asked
         await self._mailbox.do(lambda: self._restore(records, resume))
@@ -203,7 +201,7 @@ class SessionActor:
         await self._loop.apply(ChangeDelivery(run_id=run_id, delivery=delivery), prompt=request.prompt)
         return self.live.run(run_id)
 
-    async def _restore(self, records: list[RunRecord], resume: bool) -> None:
+    async def _restore(self, records: Sequence[RunRecord], resume: bool) -> None:
         # A person's command was cut off, and may have had effects: it is not made again.
         resume = resume and not any(r.options.shell is not None for r in records if r.run.state is RunState.ACTIVE)
         command = Restore(runs=tuple(seen(record) for record in records), resume=resume)
@@ -213,9 +211,7 @@ class SessionActor:
         ending = NO_TURN
         if active is not None:
             # All up to a summary is whole, and the summary itself is no answer.
-            messages = await self._services.store.read(
-                lambda reader: read_messages(reader, self.live.row.id, after=self.live.summary_seq, limit=WHOLE)
-            )
+            messages = await self._services.store.reads.messages(self.live.row.id, after=self.live.summary_seq)
             ending = mend(messages, active, effects, self.live.next_message_seq, asks=self._services.asks)
         await self._loop.apply(command, records=records, ending=ending)
         for run_id in self.live.records:
@@ -239,7 +235,7 @@ class SessionActor:
         self.live.check_exists()
         await first()
         builder = UnitBuilder(self.live.row, {}, self.live.state, self.live.next_message_seq)
-        builder.add(Write("session_delete", {"session_id": self.live.row.id}, rows=1))
+        builder.add(delete_session(self.live.row.id))
         builder.tell(Change.DELETED, self.live.row)
         await self._services.store.submit(builder.unit())
         self.live.is_deleted = True

@@ -41,12 +41,13 @@ from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.session.live_session import Cover, LiveSession
 from longboat.runtime.session.mailbox import Mailbox
 from longboat.runtime.session.titles import write_title
-from longboat.runtime.session.unit_builder import NO_TURN, Ending, UnitBuilder, record_effects, title_write
+from longboat.runtime.session.unit_builder import NO_TURN, Ending, UnitBuilder, record_effects
 from longboat.runtime.session.usage import NOTHING
 from longboat.runtime.store_retry import retry_store
 from longboat.runtime.turn.outcome import Stop
 from longboat.runtime.turn.turn import Turn
-from longboat.store.rows import RunRecord
+from longboat.store.changes import retitle_session
+from longboat.store.records import RunRecord
 from longboat.wire.events import Change
 from longboat.wire.models import Outcome, RunState, Session, Usage
 
@@ -320,7 +321,7 @@ class CommandLoop:
             return self.live.session
         session = msgspec.structs.replace(self.live.row, title=title)  # no use of it: what was used last stays first
         builder = UnitBuilder(session, self.live.records, self.live.state, self.next_message_seq)
-        builder.add(title_write(session))
+        builder.add(retitle_session(session))
         builder.tell(Change.UPDATED, msgspec.structs.replace(session, busy=self.live.state.busy))
         await self._services.store.submit(builder.unit())
         self.live.row = session

@@ -13,8 +13,9 @@ from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.turn.asks import Asks
 from longboat.runtime.turn.notices import blank
 from longboat.runtime.turn.outcome import LOST, Stop, sentence, stopped
+from longboat.store.changes import delete_message, put_message
 from longboat.store.protocol import Entry, Write
-from longboat.store.rows import RunRecord, put_message
+from longboat.store.records import RunRecord
 from longboat.wire.events import Change, encode_body
 from longboat.wire.models import Message, Outcome, Role, Run, RunState
 
@@ -99,6 +100,6 @@ def _without_half(own: Sequence[Message]) -> tuple[Sequence[Message], list[Write
     half = own[-1]
     return (
         own[:-1],
-        [Write("message_delete", {"message_id": half.id}, rows=1)],
+        [delete_message(half.id)],
         [(Change.DELETED, half)],
     )

@@ -9,10 +9,11 @@ import hashlib
 from collections import Counter
 from pathlib import Path
 
+from longboat.store.changes import change_made, expect_change, forget_change, put_read
 from longboat.store.protocol import Entry, Store, Unit, Write
-from longboat.store.rows import RunRecord
+from longboat.store.records import RunRecord
 from longboat.tools.context import ToolError
-from longboat.wire.events import Change, encode_body
+from longboat.wire.events import Change
 from longboat.wire.ids import new_id
 from longboat.wire.workshop import FileChange
 
@@ -33,10 +34,10 @@ class FileHistory:
         await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[write], durable=False))
 
     async def check_read(self, session_id: str, path: Path, content: bytes) -> None:
-        rows = await self._store.read(lambda reader: reader.fetch("read_of", session_id=session_id, path=str(path)))
-        if not rows:
+        known = await self._store.reads.last_read(session_id, str(path))
+        if known is None:
             raise ToolError(f"{self.shown(path)} has not been read in this session: view it first.")
-        if rows[0]["digest"] != _digest(content):
+        if known != _digest(content):
             raise ToolError(f"{self.shown(path)} has changed since it was read: view it again.")
 
     async def expect_change(self, record: RunRecord, path: Path, before: bytes | None, after: bytes | None) -> str:
@@ -46,14 +47,12 @@ class FileHistory:
         """
         session_id, run_id = _owner(record)
         key = new_id()
-        params = {"session_id": session_id, "run_id": run_id, "path": str(path), "before": before, "after": after}
-        write = Write("change_expect", {**params, "pending": key}, rows=1)
+        write = expect_change(session_id, run_id, str(path), before=before, after=after, key=key)
         await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[write]))
         return key
 
     async def forget_change(self, key: str) -> None:
-        write = Write("change_forget", {"pending": key}, rows=1)
-        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[write]))
+        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[forget_change(key)]))
 
     async def note_change(
         self, record: RunRecord, key: str, path: Path, before: bytes | None, after: bytes | None
@@ -61,9 +60,9 @@ class FileHistory:
         """Told, in one transaction with the record, before the model hears that the change was made."""
         session_id, run_id = _owner(record)
         change, event = await asyncio.to_thread(self.event, session_id, run_id, path, before, after)
-        entry = Entry(bodies=(encode_body(change, event),), session_id=session_id)
+        entry = Entry.of(change, event, session_id=session_id)
         read = _read(record.run.session_id, path, after or b"")
-        writes = [Write("change_made", {"pending": key}, rows=1), read]
+        writes = [change_made(key), read]
         await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes, entries=[entry]))
 
     def event(
@@ -83,7 +82,7 @@ class FileHistory:
 
 
 def _read(session_id: str, path: Path, content: bytes) -> Write:
-    return Write("read_put", {"session_id": session_id, "path": str(path), "digest": _digest(content)}, rows=1)
+    return put_read(session_id, str(path), _digest(content))
 
 
 def _digest(content: bytes) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from longboat.core.state import SessionState, is_covered, place_of
 from longboat.errors import SessionNotFound
 from longboat.runtime.session.usage import NOTHING, ModelUsage, UsageTally
-from longboat.store.rows import RunRecord
+from longboat.store.records import RunRecord, SessionRecord
 from longboat.wire.models import Message, Run, Session, Usage
 
 
@@ -26,8 +26,8 @@ class Cover:
 
 
 class LiveSession:
-    def __init__(self, row: Session, *, last_message: int, summary_seq: int, leaving: bool) -> None:
-        self.row = row
+    def __init__(self, known: SessionRecord, *, leaving: bool) -> None:
+        self.row = known.session
         self.state = SessionState(leaving=leaving)
         self.records: dict[str, RunRecord] = {}
         """The unfinished runs."""
@@ -36,9 +36,9 @@ class LiveSession:
         self.used = NOTHING
         """What steps have used and tools they called, and the store does not say yet."""
         self.covers: list[Cover] = []
-        self.summary_seq = summary_seq
+        self.summary_seq = known.summary_seq
         self.is_deleted = False
-        self._last_message = last_message
+        self._last_message = known.last_message
         self._changed: asyncio.Future[None] | None = None
 
     @property

@@ -12,7 +12,7 @@ from longboat.core.turn import has_words
 from longboat.errors import BadInput, EmptyPrompt, SessionMissing
 from longboat.runtime.clock import now
 from longboat.runtime.turn.answer_schema import check_schema
-from longboat.store.rows import RunOptions, RunRecord
+from longboat.store.records import RunOptions, RunRecord
 from longboat.tools.files.images import MEDIA_TYPES, flaw
 from longboat.wire.ids import check_own_id, new_id
 from longboat.wire.models import Attachment, Delivery, Run, RunState

@@ -6,20 +6,19 @@ the refusal says which. Must not be called while the session is busy.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from longboat.errors import NothingToUndo, UndoConflict
+from longboat.errors import NothingToUndo, SessionNotFound, UndoConflict
 from longboat.runtime.archive.net_changes import drawn
 from longboat.runtime.session.file_history import FileHistory
-from longboat.store.protocol import Entry, Reader, Row, Store, Unit, Write
-from longboat.store.rows import FileChangeRecord, change_from_row, message_from_row, read_messages
+from longboat.store.changes import change_made, find_summary, forget_change, redo_messages, undo_messages
+from longboat.store.protocol import Entry, Store, Unit, Write
+from longboat.store.records import FileChangeRecord, SessionRecord, TurnRecord
 from longboat.tools.files.restore import Foreign, Restore, content_of, put_back, tidy
 from longboat.wire.events import Change, encode_body
 from longboat.wire.models import Message, Role
 from longboat.wire.workshop import FileFate, Undone, UndoneFile
-
-WHOLE = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,6 @@ class Turnabout:
     """A turn that can be undone or redone: its messages, and each file's content there and back."""
 
     messages: tuple[Message, ...]
-    mark: int
     files: tuple[Restore, ...]
     broken: tuple[Path, ...]
     """Files that somebody else changed in the midst of the turn: what was theirs cannot be told from ours."""
@@ -46,28 +44,29 @@ class UndoHistory:
     async def undo(self, session_id: str) -> tuple[Undone, int]:
         """Take the newest turn back. Returns what was done and where the model's view now begins."""
         await self._settle(session_id)
-        turn = await self._store.read(lambda reader: _newest(reader, session_id))
-        if turn is None:
+        found = await self._store.reads.newest_turn(session_id)
+        if found is None:
             raise NothingToUndo("There is no turn to undo in this session.")
+        turn = _turnabout(found, back=True)
         await self._put(turn)
-        params = {"session_id": session_id, "mark": turn.mark, "from_seq": turn.mark}
-        write = Write("messages_undo", params, rows=len(turn.messages))
+        write = undo_messages(session_id, found.first_seq, count=len(turn.messages))
         return await self._record(session_id, turn, write, Change.DELETED)
 
     async def redo(self, session_id: str) -> tuple[Undone, int]:
         """Bring back what was undone last. Returns the same."""
-        turn = await self._store.read(lambda reader: _undone(reader, session_id))
-        if turn is None:
+        found = await self._store.reads.undone_turn(session_id)
+        if found is None:
             raise NothingToUndo("There is no turn to redo in this session.")
+        turn = _turnabout(found, back=False)
         await self._put(turn)
-        write = Write("messages_redo", {"session_id": session_id, "mark": turn.mark}, rows=len(turn.messages))
+        write = redo_messages(session_id, found.first_seq, count=len(turn.messages))
         return await self._record(session_id, turn, write, Change.CREATED)
 
     async def _settle(self, session_id: str) -> None:
         """A crash can come between the record of a change and the change: find out whether it was made."""
-        rows = await self._store.read(lambda reader: reader.fetch("changes_unsettled", session_id=session_id))
-        if rows:
-            writes = await asyncio.to_thread(_settled, [change_from_row(row) for row in rows])
+        changes = await self._store.reads.unsettled_changes(session_id)
+        if changes:
+            writes = await asyncio.to_thread(_settled, changes)
             await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes))
 
     async def _put(self, turn: Turnabout) -> None:
@@ -87,24 +86,25 @@ class UndoHistory:
         return UndoConflict(f"{what}, so nothing was touched: {', '.join(map(self._files.shown, paths))}.")
 
     async def _record(self, session_id: str, turn: Turnabout, write: Write, change: Change) -> tuple[Undone, int]:
-        parent = (await self._session(session_id))["parent_id"]
-        bodies = [encode_body(change, message, parent=parent) for message in turn.messages]
-        bodies += await asyncio.to_thread(self._told, session_id, turn, parent)
-        entry = Entry(bodies=tuple(bodies), session_id=session_id, parent_session_id=parent)
-        writes = [write, Write("session_view", {"session_id": session_id}, rows=1)]
+        parent = (await self._session(session_id)).session.parent_id
+        messages = Entry.of(change, *turn.messages, session_id=session_id, parent=parent)
+        files = await asyncio.to_thread(self._told, session_id, turn, parent)
+        entry = replace(messages, bodies=(*messages.bodies, *files))
+        writes = [write, find_summary(session_id)]
         await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes, entries=[entry]))
         fates = tuple(UndoneFile(path=self._files.shown(file.path), fate=_fate(file)) for file in turn.files)
         undone = Undone(run_id=turn.run_id, files=tuple(each.path for each in fates), fates=fates)
-        return undone, (await self._session(session_id))["summary_seq"]
+        return undone, (await self._session(session_id)).summary_seq
 
-    async def _session(self, session_id: str) -> Row:
-        where = {"workspace_id": self._workspace_id, "session_id": session_id}
-        return (await self._store.read(lambda reader: reader.fetch("session_whole", **where)))[0]
+    async def _session(self, session_id: str) -> SessionRecord:
+        found = await self._store.reads.listed_session(self._workspace_id, session_id)
+        if found is None:
+            raise SessionNotFound(session_id)
+        return found
 
     async def undone(self, session_id: str) -> int:
         """How many turns can be redone."""
-        rows = await self._store.read(lambda reader: reader.fetch("turns_undone", session_id=session_id))
-        return int(rows[0]["turns"])
+        return await self._store.reads.undone_turns(session_id)
 
     def _told(self, session_id: str, turn: Turnabout, parent: str | None) -> list[bytes]:
         events = (self._files.event(session_id, turn.run_id, file.path, file.now, file.then) for file in turn.files)
@@ -126,7 +126,7 @@ def _settled(changes: Sequence[FileChangeRecord]) -> list[Write]:
             continue
         later = next((each for each in changes[place + 1 :] if each.path == change.path), None)
         made = _is_made(change) if later is None else later.before != change.before
-        writes.append(Write("change_made" if made else "change_forget", {"pending": change.pending}, rows=1))
+        writes.append(change_made(change.pending) if made else forget_change(change.pending))
     return writes
 
 
@@ -138,37 +138,13 @@ def _is_made(change: FileChangeRecord) -> bool:
     return found != change.before
 
 
-def _newest(reader: Reader, session_id: str) -> Turnabout | None:
-    messages = read_messages(reader, session_id, after=0, limit=WHOLE)
-    last = next((message for message in reversed(messages) if message.role is not Role.USER), None)
-    if last is None:
-        return None
-    first = next(message.seq for message in messages if message.run_id == last.run_id)
-    turn = tuple(message for message in messages if message.seq >= first)
-    return _turnabout(reader, session_id, turn, mark=first, back=True)
-
-
-def _undone(reader: Reader, session_id: str) -> Turnabout | None:
-    rows = reader.fetch("messages_undone", session_id=session_id)
-    if not rows:
-        return None
-    mark = rows[0]["undone"]
-    turn = tuple(message_from_row(row) for row in rows if row["undone"] == mark)
-    return _turnabout(reader, session_id, turn, mark=mark, back=False)
-
-
-def _turnabout(reader: Reader, session_id: str, turn: tuple[Message, ...], *, mark: int, back: bool) -> Turnabout:
+def _turnabout(turn: TurnRecord, *, back: bool) -> Turnabout:
     """The net change of each file in the turn; one whose changes do not follow on each other is broken."""
-    changes = [
-        change_from_row(row)
-        for run_id in dict.fromkeys(message.run_id for message in turn)
-        for row in reader.fetch("changes_of_run", session_id=session_id, run_id=run_id)
-    ]
-    stretches = drawn((change.path, change.before, change.after) for change in changes)
+    stretches = drawn((change.path, change.before, change.after) for change in turn.changes)
     files = [
         Restore(path=Path(path), now=each.after if back else each.before, then=each.before if back else each.after)
         for path, (each, *more) in stretches.items()
         if not more and each.before != each.after
     ]
     broken = tuple(Path(path) for path, found in stretches.items() if len(found) > 1)
-    return Turnabout(messages=turn, mark=mark, files=tuple(files), broken=broken)
+    return Turnabout(messages=turn.messages, files=tuple(files), broken=broken)

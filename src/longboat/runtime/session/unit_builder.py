@@ -27,8 +27,20 @@ from longboat.core.effects import (
 from longboat.core.state import SessionState
 from longboat.runtime.clock import now
 from longboat.runtime.session.usage import UsageTally
+from longboat.store.changes import (
+    add_session_usage,
+    cover_queue,
+    delete_message,
+    forget_undone,
+    insert_run,
+    put_message,
+    retitle_session,
+    settle_covers,
+    touch_session,
+    update_run,
+)
 from longboat.store.protocol import Entry, Unit, Write
-from longboat.store.rows import RunRecord, insert_run, put_message, update_run
+from longboat.store.records import RunRecord
 from longboat.wire.events import Change, encode_body
 from longboat.wire.ids import new_id
 from longboat.wire.models import (
@@ -135,10 +147,9 @@ class UnitBuilder:
             case DeliveryChanged():
                 self._edit(effect.run_id)
             case QueueCovered():
-                cover = {"first_seq": effect.first, "last_seq": effect.last, "canceled_by": self._by}
-                self.add(Write("cancel_cover_insert", {"session_id": self._session.id, **cover}, rows=1))
+                self.add(cover_queue(self._session.id, effect.first, effect.last, self._by))
             case CoverSettled():
-                self.add(Write("cancel_covers_delete", {"session_id": self._session.id}))
+                self.add(settle_covers(self._session.id))
             case PromptWithdrawn():
                 pass  # the session withdraws the message it knows
             case RunFinished():
@@ -147,7 +158,7 @@ class UnitBuilder:
                 assert_never(effect)
 
     def withdraw(self, message: Message) -> None:
-        self.add(Write("message_delete", {"message_id": message.id}, rows=1))
+        self.add(delete_message(message.id))
         self.tell(Change.DELETED, message)
 
     def record(self, run_id: str) -> RunRecord:
@@ -164,7 +175,7 @@ class UnitBuilder:
 
     def _accept(self, run_id: str) -> None:
         self._alter(run_id)
-        self.add(Write("messages_forget", {"session_id": self._session.id}))  # what was undone cannot be redone now
+        self.add(forget_undone(self._session.id))
         self.add(insert_run(self.record(run_id), self._session.workspace_id))
         self.tell(Change.CREATED, self.run(run_id))
 
@@ -265,7 +276,7 @@ def record_effects(
     named = _with_usage(builder, session, used)
     if after and not before:
         named = msgspec.structs.replace(named, updated_at=builder.at)
-        builder.add(Write("session_touch", {"session_id": session.id, "updated_at": builder.at}, rows=1))
+        builder.add(touch_session(session.id, builder.at))
     told = session
     if before and not after:
         # Told before the terminal event: who has seen that may rely on everything else.
@@ -277,7 +288,7 @@ def record_effects(
         builder.book(effect)
     if (title := _title(named, builder)) is not None:
         named = msgspec.structs.replace(named, title=title, updated_at=builder.at)
-        builder.add(title_write(named))
+        builder.add(retitle_session(named))
     if named is not told or (after and not before):
         builder.tell(Change.UPDATED, msgspec.structs.replace(named, busy=after))
     return named
@@ -289,7 +300,7 @@ def _with_usage(builder: UnitBuilder, session: Session, used: UsageTally) -> Ses
         session = msgspec.structs.replace(
             session, usage=session.usage + usage, context_tokens=context, updated_at=builder.at
         )
-        builder.add(usage_write(session, usage))
+        builder.add(add_session_usage(session, usage))
     for write in used.writes(session, builder.at):
         builder.add(write)
     return session
@@ -302,14 +313,3 @@ def _title(session: Session, builder: UnitBuilder) -> str | None:
         return None  # one that began with a person's command is named after the first prompt
     prompt = first.run.prompt.strip()
     return prompt.splitlines()[0][:TITLE_LENGTH].strip() if prompt else "Attachment"
-
-
-def title_write(session: Session) -> Write:
-    params = {"session_id": session.id, "title": session.title, "updated_at": session.updated_at}
-    return Write("session_title", params, rows=1)
-
-
-def usage_write(session: Session, used: Usage) -> Write:
-    told = {"updated_at": session.updated_at, "context_tokens": session.context_tokens}
-    params = {"session_id": session.id, **told, **msgspec.structs.asdict(used)}
-    return Write("session_usage", params, rows=1)

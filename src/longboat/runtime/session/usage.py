@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import msgspec
-
+from longboat.store.changes import add_model_usage, add_tool_use
 from longboat.store.protocol import Write
 from longboat.wire.models import Session, Usage
 
@@ -39,14 +38,13 @@ class UsageTally:
         return UsageTally(spendings=self.spendings + other.spendings, calls=self.calls + other.calls, context=context)
 
     def writes(self, session: Session, at: str) -> Iterator[Write]:
-        where = {"workspace_id": session.workspace_id, "session_id": session.id, "day": at[:10]}
+        day = at[:10]
         for each in self.spendings:
-            what = {"run_id": each.run_id, "model": each.model, **msgspec.structs.asdict(each.usage)}
-            yield Write("spending_add", where | what, rows=1)
+            yield add_model_usage(session, day, each.run_id, each.model, each.usage)
         calls = Counter(tool for tool, _ in self.calls)
         errors = Counter(tool for tool, failed in self.calls if failed)
         for tool, count in calls.items():
-            yield Write("tool_use_add", where | {"tool": tool, "calls": count, "errors": errors[tool]}, rows=1)
+            yield add_tool_use(session, day, tool, calls=count, errors=errors[tool])
 
 
 NOTHING = UsageTally()

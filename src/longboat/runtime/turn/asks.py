@@ -16,9 +16,8 @@ from longboat.errors import AlreadyAnswered, BadInput, PermissionNotFound, Quest
 from longboat.runtime.clock import now
 from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.store_retry import retry_store
+from longboat.store.changes import add_grant, put_ask
 from longboat.store.protocol import Entry, Store, Unit, Write, WriteMissed
-from longboat.store.rows import ASK_QUERIES as QUERIES
-from longboat.store.rows import ask_from_row, pending
 from longboat.wire.asks import (
     AskState,
     Permission,
@@ -27,7 +26,7 @@ from longboat.wire.asks import (
     Question,
     QuestionNotification,
 )
-from longboat.wire.events import Change, encode_body
+from longboat.wire.events import Change
 from longboat.wire.ids import check_own_id
 from longboat.wire.requests import AnswerPermission, AnswerQuestion
 
@@ -54,7 +53,6 @@ class _AskTable(Generic[Ask]):
         self._store = store
         self._workspace_id = workspace_id
         self._shape: type[Ask] = shape
-        self._queries = QUERIES[shape]
         self._waiting: dict[str, tuple[Ask, asyncio.Future[Ask]]] = {}
 
     async def ask(self, ask: Ask) -> Ask:
@@ -99,13 +97,10 @@ class _AskTable(Generic[Ask]):
         return ask
 
     async def pending(self) -> tuple[Ask, ...]:
-        return tuple(await self._store.read(lambda reader: pending(reader, self._workspace_id, self._shape)))
+        return await self._store.reads.pending_asks(self._workspace_id, self._shape)
 
     async def find(self, ask_id: str) -> Ask | None:
-        rows = await self._store.read(
-            lambda reader: reader.fetch(self._queries.by_id, id=ask_id, workspace_id=self._workspace_id)
-        )
-        return ask_from_row(rows[0], self._shape) if rows else None
+        return await self._store.reads.ask(self._workspace_id, ask_id, self._shape)
 
     def withdraw(self, about: Callable[[Ask], bool], closing: Closing) -> None:
         for ask, future in list(self._waiting.values()):
@@ -115,7 +110,7 @@ class _AskTable(Generic[Ask]):
                 gone = msgspec.structs.replace(ask, state=AskState.WITHDRAWN)
                 # It may be answered in this very moment, and then stays so: the row decides, and one end is told.
                 told = _entry(gone, Change.UPDATED, _notification(gone))
-                closing.entries.append(replace(told, only_with=self._put(gone)))
+                closing.entries.append(replace(told, only_with=put_ask(self._workspace_id, gone)))
                 closing.again.append(partial(self._wait_for, ask))
                 del self._waiting[ask.id]
                 future.cancel()
@@ -126,20 +121,8 @@ class _AskTable(Generic[Ask]):
         if waiting is not None and not waiting[1].done():
             waiting[1].set_result(ask)
 
-    def _put(self, ask: Ask) -> Write:
-        params = {
-            "id": ask.id,
-            "workspace_id": self._workspace_id,
-            "session_id": ask.session_id,
-            "run_id": ask.run_id,
-            "state": ask.state.value,
-            "body": msgspec.json.encode(ask),
-        }
-        return Write(self._queries.put, params)
-
     async def _commit(self, ask: Ask, change: Change, payload: msgspec.Struct, *more: Write) -> None:
-        put = self._put(ask)
-        writes = [Write(put.query, put.params, rows=1), *more]
+        writes = [put_ask(self._workspace_id, ask, rows=1), *more]
         unit = Unit(workspace_id=self._workspace_id, writes=writes, entries=[_entry(ask, change, payload)])
         await self._store.submit(unit)
 
@@ -184,7 +167,7 @@ class Asks:
         )
         # What a sub-agent is granted for the session, its parent is: that is the session people know.
         session_id = ask.parent_session_id or ask.session_id
-        grants = [Write("grant_put", {"session_id": session_id, "rule": rule}) for rule in granted]
+        grants = [add_grant(session_id, rule) for rule in granted]
         return await self._permissions.answer(answered, *grants)
 
     async def answer_question(self, question_id: str, request: AnswerQuestion) -> Question:
@@ -258,8 +241,7 @@ def _granted(ask: Permission, request: AnswerPermission) -> tuple[str, ...]:
 
 
 def _entry(ask: Permission | Question, change: Change, payload: msgspec.Struct) -> Entry:
-    body = encode_body(change, payload, parent=ask.parent_session_id)
-    return Entry(bodies=(body,), session_id=ask.session_id, parent_session_id=ask.parent_session_id)
+    return Entry.of(change, payload, session_id=ask.session_id, parent=ask.parent_session_id)
 
 
 def _notification(ask: Permission | Question) -> PermissionNotification | QuestionNotification:

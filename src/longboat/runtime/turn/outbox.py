@@ -13,8 +13,8 @@ import msgspec
 
 from longboat.core.stream import reshape
 from longboat.errors import StoreUnavailable
+from longboat.store.changes import put_message
 from longboat.store.protocol import Entry, Store, Unit, Write
-from longboat.store.rows import put_message
 from longboat.wire.events import Change, encode_body
 from longboat.wire.models import Message, MessageDelta
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from longboat.context.hooks import Hooks
 from longboat.models.protocol import Model
 from longboat.runtime.turn.answer_schema import AnswerSchema
-from longboat.store.rows import RunOptions
+from longboat.store.records import RunOptions
 from longboat.tools.protocol import Tool
 from longboat.wire.requests import Effort
 

@@ -14,7 +14,7 @@ from longboat.errors import LongboatError
 from longboat.models.protocol import ModelRole
 from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.session.submit import run_from_prompt
-from longboat.store.rows import RunOptions, RunRecord, read_messages
+from longboat.store.records import RunOptions, RunRecord
 from longboat.tools.context import ToolError
 from longboat.wire.ids import new_id
 from longboat.wire.models import Accepted, Message, Outcome, Role, Run, Session
@@ -24,7 +24,6 @@ TITLE_LENGTH = 80
 FOR_EVER_S = 1e9
 CALL_OFF_S = 10.0
 """How long a canceled parent waits for its child: longer than ending a shell and the last writes take."""
-WHOLE = 2**31
 ROLES: dict[str | None, ModelRole] = {"small": "small", "large": "large"}
 
 
@@ -39,7 +38,7 @@ async def delegate(services: WorkspaceServices, parent: RunRecord, call_id: str,
         run = await _see_through(services, _record(session, parent, prompt, model, agent))
     except LongboatError as error:
         raise ToolError(f"The sub-agent could not be started: {error.message}") from None
-    text = await services.store.read(lambda reader: _answer(read_messages(reader, session.id, after=0, limit=WHOLE)))
+    text = _answer(await services.store.reads.messages(session.id))
     if run.outcome is not Outcome.END_TURN:
         raise ToolError(f"The sub-agent ended with {run.outcome}: {run.error or text or 'no answer'}")
     return text or "The sub-agent gave no answer."

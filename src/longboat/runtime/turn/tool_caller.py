@@ -15,7 +15,7 @@ from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.turn.hooks import ask_hooks
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.tool_context import CallContext
-from longboat.store.rows import RunRecord
+from longboat.store.records import RunRecord
 from longboat.tools.context import ToolError
 from longboat.tools.protocol import Tool, ToolCall, ToolResult
 from longboat.wire.asks import CallAnswer

@@ -18,7 +18,7 @@ from longboat.runtime.tasks import together
 from longboat.runtime.turn.outbox import Outbox
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.tool_caller import ToolCaller
-from longboat.store.rows import RunRecord
+from longboat.store.records import RunRecord
 from longboat.tools.protocol import Tool
 from longboat.wire.asks import CallAnswer
 from longboat.wire.events import Change

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
-
 from longboat.errors import ConfigInvalid
 from longboat.permissions.verdict import (
     Allow,
@@ -28,12 +26,13 @@ from longboat.runtime.clock import now
 from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.turn.sub_agents import delegate
 from longboat.runtime.workspace.info import facts
-from longboat.store.protocol import Entry, Unit, Write
-from longboat.store.rows import RunRecord, rule_from_row
+from longboat.store.changes import put_todos
+from longboat.store.protocol import Entry, Unit
+from longboat.store.records import RunRecord
 from longboat.tools.context import ToolError
 from longboat.tools.process.shell_paths import guarded_links, guarded_name
 from longboat.wire.asks import CallAnswer, Permission, PermissionAnswer, Question
-from longboat.wire.events import Change, encode_body
+from longboat.wire.events import Change
 from longboat.wire.ids import new_id
 from longboat.wire.requests import Approve
 from longboat.wire.tools import Effect
@@ -195,8 +194,7 @@ class CallContext:
 
     async def _grants(self) -> tuple[Rule, ...]:
         session_id = self._record.run.parent_session_id or self._record.run.session_id
-        rows = await self._services.store.read(lambda reader: reader.fetch("grants_of", session_id=session_id))
-        return tuple(rule_from_row(row, self._services.tools.traits) for row in rows)
+        return await self._services.store.reads.grants(session_id, self._services.tools.traits)
 
     async def note_read(self, path: Path, content: bytes) -> None:
         await self._services.files.note_read(self._record.run.session_id, path, content)
@@ -240,10 +238,8 @@ class CallContext:
     async def put_todos(self, items: Sequence[TodoItem]) -> None:
         run = self._record.run
         todos = Todos(session_id=run.session_id, items=tuple(items))
-        params = {"session_id": todos.session_id, "items": msgspec.json.encode(todos.items)}
-        body = encode_body(Change.UPDATED, todos, parent=run.parent_session_id)
-        entry = Entry(bodies=(body,), session_id=run.session_id, parent_session_id=run.parent_session_id)
-        writes = [Write("todos_put", params, rows=1)]
+        entry = Entry.of(Change.UPDATED, todos, session_id=run.session_id, parent=run.parent_session_id)
+        writes = [put_todos(todos.session_id, todos.items)]
         await self._services.store.submit(Unit(workspace_id=self._services.id, writes=writes, entries=[entry]))
 
     async def delegate(self, prompt: str, *, agent: str | None) -> str:

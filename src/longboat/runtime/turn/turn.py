@@ -28,8 +28,8 @@ from longboat.runtime.turn.outcome import FAILED, LOST, Stop, judge, log_failure
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.step import Step
 from longboat.runtime.turn.tool_calls import ToolCalls
-from longboat.store.protocol import Write
-from longboat.store.rows import RunRecord, put_message, read_messages, todo_items
+from longboat.store.changes import delete_message, put_message, set_summary
+from longboat.store.records import RunRecord
 from longboat.wire.events import Change
 from longboat.wire.ids import new_id
 from longboat.wire.models import (
@@ -48,9 +48,6 @@ logger = logging.getLogger(__name__)
 
 STUBBORN_S = 2.0
 """A task that has swallowed its cancellation is asked again after so long."""
-
-WHOLE = 2**31
-"""A page that holds any transcript."""
 
 FULL = "The context window is nearly full: summarizing, then going on."
 
@@ -187,9 +184,7 @@ class Turn:
     async def _read_history(self) -> None:
         """What was said so far; of a run that is resumed, its own part too, which it ends like the rest (T3)."""
         after = max(self._owner.summary_seq - 1, 0)
-        self._history = await self._services.store.read(
-            lambda reader: read_messages(reader, self._session_id, after=after, limit=WHOLE)
-        )
+        self._history = await self._services.store.reads.messages(self._session_id, after=after)
         self._own = [message for message in self._history if self._is_own(message)]
 
     def _is_own(self, message: Message) -> bool:
@@ -373,7 +368,7 @@ class Turn:
         text = text_of(draft) + (GO_ON + asked if asked else "") + await self._plan()
         summary = msgspec.structs.replace(draft, parts=(TextPart(text=text),), finished_at=now())
         self._draft = None
-        mark = Write("session_summary", {"session_id": self._session_id, "seq": summary.seq}, rows=1)
+        mark = set_summary(self._session_id, summary.seq)
         self._outbox.tell(summary, Change.UPDATED, writes=[put_message(summary), mark])
         # What was told will be on disk, whatever becomes of this turn: memory follows at once.
         self._owner.summary_seq = summary.seq
@@ -385,14 +380,13 @@ class Turn:
 
     async def _plan(self) -> str:
         """The session's todos: they outlive a summary (A7)."""
-        rows = await self._services.store.read(lambda reader: reader.fetch("todos_of", session_id=self._session_id))
-        items = todo_items(rows[0]) if rows else ()
+        items = await self._services.store.reads.todos(self._session_id)
         return PLAN + "\n".join(f"- [{item.state}] {item.text}" for item in items) if items else ""
 
     def _drop_draft(self) -> None:
         """Withdraw an answer that is none: one that overflowed the window, or half a summary."""
         if self._draft is not None:
             message = self._draft.message()
-            write = Write("message_delete", {"message_id": message.id}, rows=1)
+            write = delete_message(message.id)
             self._outbox.tell(message, Change.DELETED, writes=[write])
             self._draft = None

@@ -14,8 +14,8 @@ from longboat.errors import BadInput, RunNotFound, SessionNotFound
 from longboat.runtime.archive.net_changes import net, unified
 from longboat.runtime.session.file_history import FileHistory
 from longboat.runtime.workspace.tools import WorkspaceTools
-from longboat.store.protocol import Reader, Store
-from longboat.store.rows import FileChangeRecord, change_from_row
+from longboat.store.protocol import Store
+from longboat.store.records import FileChangeRecord
 from longboat.tools.context import ToolError
 from longboat.tools.files.paths import printable, resolve
 from longboat.tools.search.ripgrep import Output, ask
@@ -104,20 +104,10 @@ class FileBrowser:
     async def diff(self, *, session_id: str | None, run_id: str | None) -> DiffPage:
         if (session_id is None) == (run_id is None):
             raise BadInput("Say of what: either session_id or run_id.", code="bad_diff")
-        session, changes = await self._store.read(lambda reader: self._changes(reader, session_id, run_id))
-        return await asyncio.to_thread(self._diffs, session, changes)
-
-    def _changes(
-        self, reader: Reader, session_id: str | None, run_id: str | None
-    ) -> tuple[str, list[FileChangeRecord]]:
-        if run_id is not None:
-            found = reader.fetch("run_by_id", workspace_id=self._workspace_id, run_id=run_id)
-        else:
-            found = reader.fetch("session_whole", workspace_id=self._workspace_id, session_id=session_id)
-        if not found:
+        found = await self._store.reads.changes(self._workspace_id, session_id=session_id, run_id=run_id)
+        if found is None:
             raise RunNotFound(run_id) if run_id is not None else SessionNotFound(session_id or "")
-        of: str = found[0]["session_id"]
-        return of, [change_from_row(row) for row in reader.fetch("changes_standing", session_id=of, run_id=run_id)]
+        return await asyncio.to_thread(self._diffs, *found)
 
     def _diffs(self, session_id: str, changes: Sequence[FileChangeRecord]) -> DiffPage:
         stretches = net((change.path, change.before, change.after) for change in changes)

@@ -12,23 +12,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from weakref import WeakValueDictionary
 
-import msgspec
-
 from longboat.errors import StoreDamaged
-from longboat.store.protocol import Published, Reader, Store
-from longboat.store.rows import (
-    client_from_row,
-    is_intact,
-    listed_session,
-    open_messages,
-    pending,
-    readable,
-    run_from_row,
-)
-from longboat.wire.asks import Permission, Question
+from longboat.store.protocol import Published, Store
 from longboat.wire.events import encode_unlogged
 from longboat.wire.ids import Cursor
-from longboat.wire.models import Message, Resync, Run, RunState, Snapshot
+from longboat.wire.models import Resync
 from longboat.wire.sse import HEARTBEAT
 
 RING_BYTES = 4 * 1024 * 1024
@@ -81,8 +69,7 @@ class Hub:
 
     async def open(self) -> None:
         """Read where the log stands; what was published meanwhile is newer still."""
-        rows = await self._store.read(lambda reader: reader.fetch("event_newest", workspace_id=self._workspace_id))
-        self._head = max(self._head, rows[0]["last"] if rows else 0)
+        self._head = max(self._head, await self._store.reads.newest_event(self._workspace_id))
 
     def publish(self, entries: Sequence[Published]) -> None:
         """Take committed entries into the ring and wake whoever waits."""
@@ -162,23 +149,25 @@ class Hub:
         page = self._pages.get((number, session_id))
         if page is None:
             try:
-                page = await self._store.read(
-                    lambda reader: _take_page(reader, self._workspace_id, number, session_id), replay=True
-                )
+                page = await self._read_page(number, session_id)
             except StoreDamaged:
                 page = Stretch(None, _DAMAGED)
             page = self._pages.setdefault((number, session_id), page)
         return page
+
+    async def _read_page(self, number: int, session_id: str | None) -> Stretch:
+        page = await self._store.reads.log_page(
+            self._workspace_id, after=number, session_id=session_id, entries=STORE_PAGE, size=CHUNK_BYTES
+        )
+        return Stretch(None, _RESYNC) if page is None else Stretch(page.last, page.frames)
 
     async def _locate(self, text: str) -> int | None:
         """The number of a cursor whose very event is in the log, or None."""
         cursor = Cursor.parse(text)
         if cursor is None or cursor.workspace_id != self._workspace_id:
             return None
-        rows = await self._store.read(
-            lambda reader: reader.fetch("event_at", workspace_id=self._workspace_id, number=cursor.number), replay=True
-        )
-        known = any(row["first"] <= cursor.number and row["epoch"] == cursor.epoch for row in rows)
+        reads = self._store.reads
+        known = await reads.has_event(self._workspace_id, number=cursor.number, epoch=cursor.epoch)
         return cursor.number if known else None
 
     async def _view(self, session_id: str | None) -> Stretch:
@@ -187,85 +176,12 @@ class Hub:
         async with self._viewing:  # one at a time: who waits here is served by the next one, with all others
             view = self._views.get(session_id)
             if view is None or (view.number or 0) < asked:
-                view = await self._store.read(
-                    lambda reader: _take_view(reader, self._workspace_id, session_id), replay=True
-                )
+                reads = self._store.reads
+                number, snapshot = await reads.snapshot(self._workspace_id, session_id, sessions=SNAPSHOT_SESSIONS)
+                view = Stretch(number, await asyncio.to_thread(encode_unlogged, snapshot))
                 self._views = {session_id: view}
         return view
 
 
 def _wanted(sessions: tuple[str | None, str | None], session_id: str | None) -> bool:
     return session_id is None or sessions[0] is None or session_id in sessions
-
-
-def _take_page(reader: Reader, workspace_id: str, number: int, session_id: str | None) -> Stretch:
-    ahead = reader.fetch("events_ahead", workspace_id=workspace_id, number=number, limit=STORE_PAGE)
-    if not ahead or ahead[0]["first"] > number + 1:
-        return Stretch(None, _RESYNC)
-    up_to, size = number, 0
-    for row in ahead:
-        if _wanted((row["session_id"], row["parent_session_id"]), session_id):
-            if size and size + row["size"] > CHUNK_BYTES:
-                break
-            size += row["size"]
-        up_to = row["last"]
-    stretch = {"workspace_id": workspace_id, "number": number, "up_to": up_to, "session_id": session_id}
-    rows = reader.fetch("events_between", **stretch)
-    if not all(is_intact(row, workspace_id) for row in rows):
-        return Stretch(None, _DAMAGED)
-    return Stretch(up_to, b"".join(_cut(row["frames"], row["first"], number) for row in rows))
-
-
-def _cut(frames: bytes, first: int, number: int) -> bytes:
-    """The frames of an entry that come after `number`. JSON has no raw line ends: a blank line ends a frame."""
-    if first > number:
-        return frames
-    return frames.split(b"\n\n", number - first + 1)[-1]
-
-
-def _take_view(reader: Reader, workspace_id: str, session_id: str | None) -> Stretch:
-    newest = reader.fetch("event_newest", workspace_id=workspace_id)
-    number, epoch = (newest[0]["last"], newest[0]["epoch"]) if newest else (0, 0)
-    if session_id is None:
-        rows = reader.fetch("sessions_page", workspace_id=workspace_id, before=2**62, limit=SNAPSHOT_SESSIONS)
-    else:
-        rows = reader.fetch("session_family", workspace_id=workspace_id, session_id=session_id)
-    unfinished = reader.fetch("runs_unfinished", workspace_id=workspace_id)
-    # Without those that a cancel has taken out of the queue: only their ends are left to be told.
-    runs = with_positions(readable(run_from_row, [row for row in unfinished if not row["covered"]]))
-    messages: list[Message] = open_messages(reader, workspace_id)
-    clients = tuple(client_from_row(row) for row in reader.fetch("clients_of", workspace_id=workspace_id))
-    permissions = pending(reader, workspace_id, Permission)
-    questions = pending(reader, workspace_id, Question)
-    if session_id is not None:
-        family = {row["session_id"] for row in rows}
-        runs = [run for run in runs if run.session_id in family]
-        messages = [message for message in messages if message.session_id in family]
-        permissions = [ask for ask in permissions if session_id in (ask.session_id, ask.parent_session_id)]
-        questions = [ask for ask in questions if session_id in (ask.session_id, ask.parent_session_id)]
-    snapshot = Snapshot(
-        cursor=str(Cursor(workspace_id, epoch, number)),
-        sessions=tuple(map(listed_session, rows)),
-        runs=tuple(runs),
-        messages=tuple(messages),
-        permissions=tuple(permissions),
-        questions=tuple(questions),
-        clients=clients,
-    )
-    return Stretch(number, encode_unlogged(snapshot))
-
-
-def with_positions(runs: Sequence[Run]) -> list[Run]:
-    """Unfinished runs, given in order of seq, with their places in the queues of their sessions."""
-    busy = {run.session_id for run in runs if run.state is RunState.ACTIVE}
-    places: dict[str, int] = {}
-    placed: list[Run] = []
-    for run in runs:
-        position: int | None = None
-        if run.state is RunState.ACTIVE:
-            position = 0
-        elif run.state is not RunState.FOLDED:
-            position = places.get(run.session_id, int(run.session_id in busy))
-            places[run.session_id] = position + 1
-        placed.append(msgspec.structs.replace(run, position=position))
-    return placed

@@ -15,13 +15,11 @@ from longboat.core.history import for_model
 from longboat.core.turn import estimate_tokens
 from longboat.errors import ConfigInvalid, LongboatError
 from longboat.runtime.protocols import WorkspaceServices
-from longboat.store.protocol import Reader
-from longboat.store.rows import RunRecord, read_messages, rule_from_row
+from longboat.store.records import RunRecord
 from longboat.tools.sandbox.sandbox import described
 from longboat.tools.sandbox.wall import describe_wall
 from longboat.wire.requests import Approve
 
-WHOLE = 2**31
 MAX_SHOWN = 20
 """Names of one kind."""
 MAX_NAME = 100
@@ -55,7 +53,7 @@ async def _model(services: WorkspaceServices, record: RunRecord) -> list[str]:
         model = await services.model(record.model, "large")
     except LongboatError as error:
         return [f"Model: {error.message}"]
-    used = await services.store.read(lambda reader: _used(reader, services.id, record.run.session_id))
+    used = await _used(services, record.run.session_id)
     share = round(100 * used / model.context_window) if model.context_window else 0
     return [
         f"Model: {model.provider}/{model.name}",
@@ -64,10 +62,11 @@ async def _model(services: WorkspaceServices, record: RunRecord) -> list[str]:
     ]
 
 
-def _used(reader: Reader, workspace_id: str, session_id: str) -> int:
-    row = reader.fetch("session_by_id", session_id=session_id, workspace_id=workspace_id)[0]
-    messages = read_messages(reader, session_id, after=max(0, row["summary_seq"] - 1), limit=WHOLE)
-    return estimate_tokens(for_model(messages, row["summary_seq"]))
+async def _used(services: WorkspaceServices, session_id: str) -> int:
+    found = await services.store.reads.session(services.id, session_id)
+    summary_seq = found.summary_seq if found is not None else 0
+    messages = await services.store.reads.messages(session_id, after=max(0, summary_seq - 1))
+    return estimate_tokens(for_model(messages, summary_seq))
 
 
 def _files(directory: Path) -> str:
@@ -88,8 +87,7 @@ def _settings(config: Config, record: RunRecord) -> Iterator[str]:
 
 async def _grants(services: WorkspaceServices, record: RunRecord) -> list[str]:
     session_id = record.run.parent_session_id or record.run.session_id
-    rows = await services.store.read(lambda reader: reader.fetch("grants_of", session_id=session_id))
-    return [rule_from_row(row, services.tools.traits).text for row in rows]
+    return [rule.text for rule in await services.store.reads.grants(session_id, services.tools.traits)]
 
 
 async def _around(services: WorkspaceServices) -> list[str]:

@@ -1,20 +1,10 @@
 """Where a workspace is, and where it keeps what its commands print."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from longboat.config.load import user_config_file
 from longboat.config.settings import Settings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A workspace as the store knows it."""
-
-    workspace_id: str
-    path: Path
-    created_at: str
 
 
 def private_rules(directory: Path, settings: Settings) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ from longboat.config.settings import Settings
 from longboat.runtime.clock import now
 from longboat.runtime.workspace.config_watcher import ConfigWatcher
 from longboat.runtime.workspace.hub import Hub
+from longboat.store.changes import delete_client, put_client
 from longboat.store.protocol import Entry, Store, Unit, Write
-from longboat.wire.events import Change, encode_body
+from longboat.wire.events import Change
 from longboat.wire.models import ClientInfo
 
 
@@ -138,11 +139,10 @@ class AttachedClients:
 
     async def came(self, client_id: str) -> None:
         self._came_at[client_id] = at = now()
-        params = {"workspace_id": self._workspace_id, "client_id": client_id, "attached_at": at}
-        await self._tell(Write("client_put", params), Change.CREATED, client_id, at)
+        await self._tell(put_client(self._workspace_id, client_id, at), Change.CREATED, client_id, at)
 
     def left(self, client_id: str) -> None:
-        write = Write("client_delete", {"workspace_id": self._workspace_id, "client_id": client_id})
+        write = delete_client(self._workspace_id, client_id)
         self._tell(write, Change.DELETED, client_id, self._came_at.pop(client_id, now()))
 
     async def wait_told(self) -> None:
@@ -152,7 +152,7 @@ class AttachedClients:
 
     def _tell(self, write: Write, change: Change, client_id: str, at: str) -> "asyncio.Future[None]":
         info = ClientInfo(client_id=client_id, attached_at=at)
-        entry = Entry(bodies=(encode_body(change, info),), session_id=None)
+        entry = Entry.of(change, info)
         unit = Unit(workspace_id=self._workspace_id, writes=[write], entries=[entry], durable=False)
         future = self._store.submit(unit)
         future.add_done_callback(lambda done: done.cancelled() or done.exception())

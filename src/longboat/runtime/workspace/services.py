@@ -32,12 +32,12 @@ from longboat.runtime.workspace.location import private_rules, scratches
 from longboat.runtime.workspace.models import ModelPool
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Entry, Store, Unit
-from longboat.store.rows import RunRecord
+from longboat.store.records import RunRecord
 from longboat.tools.mcp.logins import Logins
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
 from longboat.tools.sandbox.sandbox import warning
-from longboat.wire.events import Change, encode_body
+from longboat.wire.events import Change
 from longboat.wire.requests import Approve
 from longboat.wire.tools import Effect
 
@@ -143,6 +143,6 @@ class Services:
 
     def tell(self, event: msgspec.Struct) -> None:
         """Something happened that nobody waits for. A store that fails just now leaves it untold."""
-        entry = Entry(bodies=(encode_body(Change.UPDATED, event),), session_id=None)
-        future = self.store.submit(Unit(workspace_id=self.id, entries=[entry], durable=False))
+        unit = Unit(workspace_id=self.id, entries=[Entry.of(Change.UPDATED, event)], durable=False)
+        future = self.store.submit(unit)
         future.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -10,7 +10,6 @@ import msgspec
 from longboat.errors import SessionNotFound
 from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.session.actor import SessionActor
-from longboat.store.rows import session_from_row
 from longboat.wire.models import Run
 
 
@@ -48,19 +47,15 @@ class Sessions:
             return actor
         deletions = self._deletions
         services = self._services
-        rows = await services.store.read(
-            lambda reader: reader.fetch("session_by_id", session_id=session_id, workspace_id=services.id)
-        )
+        found = await services.store.reads.session(services.id, session_id)
         if deletions != self._deletions:
             return await self.get(session_id)  # what was read may be gone since
-        if not rows:
+        if found is None:
             raise SessionNotFound(session_id)
         if session_id not in self._actors:  # somebody else may have been faster
             self._actors[session_id] = SessionActor(
                 services,
-                session_from_row(rows[0]),
-                last_message=rows[0]["last_message"],
-                summary_seq=rows[0]["summary_seq"],
+                found,
                 leaving=self._leaving,
             )
         return self._actors[session_id]

@@ -9,6 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 from longboat.config.settings import OnRestart, Settings
 from longboat.context.hooks import read_hooks
@@ -26,7 +27,7 @@ from longboat.errors import (
     WorkspaceClosing,
 )
 from longboat.runtime.clock import now
-from longboat.runtime.session import damaged
+from longboat.runtime.session import damaged_sessions
 from longboat.runtime.session.submit import (
     command_name_in,
     queued_alone,
@@ -38,22 +39,18 @@ from longboat.runtime.session.submit import (
 )
 from longboat.runtime.store_retry import RESTORE_S, retry_store
 from longboat.runtime.turn.hooks import tell_finished
-from longboat.runtime.workspace.location import Place
 from longboat.runtime.workspace.models import ModelPool
 from longboat.runtime.workspace.presence import Presence
 from longboat.runtime.workspace.services import Services
 from longboat.runtime.workspace.sessions import RunWaiters, Sessions
+from longboat.store.changes import insert_session
 from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
-from longboat.store.rows import (
-    RunRecord,
-    client_from_row,
-    insert_session,
-)
+from longboat.store.records import RunRecord, WorkspaceRecord
 from longboat.tools.mcp.logins import Logins
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
 from longboat.wire import models as wire
-from longboat.wire.events import Change, encode_body
+from longboat.wire.events import Change
 from longboat.wire.ids import check_session_id, new_id
 from longboat.wire.listings import ModelPage
 from longboat.wire.models import (
@@ -87,7 +84,7 @@ CLOSE_S = 1.5
 class Workspace:
     def __init__(
         self,
-        place: Place,
+        record: WorkspaceRecord,
         *,
         settings: Settings,
         store: Store,
@@ -97,8 +94,8 @@ class Workspace:
         output_files: OutputFiles,
         on_free: Callable[["Workspace"], None],
     ) -> None:
-        self.id = place.workspace_id
-        self.directory = place.path
+        self.id = record.workspace_id
+        self.directory = Path(record.path)
         self.services = services = Services(
             self.id,
             self.directory,
@@ -117,7 +114,7 @@ class Workspace:
         self.browse = services.browse
         self.archive = services.archive
         self.closing = False
-        self._place = place
+        self._created_at = record.created_at
         self._on_free = on_free
         self.presence = Presence(store, self.id, settings, services.config_watcher, on_free=self.settled)
         self.sessions = Sessions(services)
@@ -159,14 +156,14 @@ class Workspace:
         return self._entering > 0 or self.sessions.engaged
 
     async def describe(self) -> wire.Workspace:
-        rows = await self.store.read(lambda reader: reader.fetch("clients_of", workspace_id=self.id))
+        clients = await self.store.reads.clients(self.id)
         return wire.Workspace(
             id=self.id,
             path=str(self.directory),
-            created_at=self._place.created_at,
+            created_at=self._created_at,
             ready=self.services.is_ready(),
             busy=self.sessions.runs_active > 0,
-            clients=tuple(client_from_row(row) for row in rows),
+            clients=clients,
         )
 
     async def agent(self, name: str | None = None) -> AgentInfo:
@@ -198,8 +195,7 @@ class Workspace:
             created_at=at,
             updated_at=at,
         )
-        body = encode_body(Change.CREATED, session, parent=parent)
-        entry = Entry(bodies=(body,), session_id=session.id, parent_session_id=parent)
+        entry = Entry.of(Change.CREATED, session, session_id=session.id, parent=parent)
         await self.store.submit(Unit(workspace_id=self.id, writes=[insert_session(session)], entries=[entry]))
         return session
 
@@ -237,18 +233,15 @@ class Workspace:
                 actor = await self.sessions.get(session_id)
             except SessionDamaged:
                 await self._delete_children(session_id)
-                await damaged.delete(self.store, self.id, session_id)
+                await damaged_sessions.delete(self.store, self.id, session_id)
                 self.sessions.deleted(session_id)
             else:
                 await actor.delete(partial(self._delete_children, session_id))
 
     async def _delete_children(self, session_id: str) -> None:
-        rows = await self.store.read(
-            lambda reader: reader.fetch("sessions_of_parent", parent_id=session_id, workspace_id=self.id)
-        )
-        for row in rows:
+        for child_id in await self.store.reads.child_sessions(self.id, session_id):
             with suppress(SessionNotFound):  # somebody else was faster
-                await self.delete_session(row["session_id"])
+                await self.delete_session(child_id)
 
     async def summarize_session(self, session_id: str, request: Summarize) -> Accepted:
         """A7: a run of its own, whose turn is a summary."""
@@ -413,7 +406,7 @@ class Workspace:
                 actor = await self.sessions.get(session_id)
                 await retry_store(partial(actor.restore, left.runs[session_id], resume=resume), for_s=RESTORE_S)
             except (SessionDamaged, StoreDamaged) as error:  # it costs this session, and no other (D12)
-                await damaged.end_runs(self.store, self.id, session_id, error, asks=self.asks)
+                await damaged_sessions.end_runs(self.store, self.id, session_id, error, asks=self.asks)
 
     def close(self) -> None:
         """End the streams and the clocks. From here on this object refuses; the app opens a new one when asked."""

@@ -1,4 +1,4 @@
-"""All routes of http.md that exist so far. Each handler parses, calls the runtime and replies; no more."""
+"""All routes. Each handler parses the request, calls the runtime and replies; nothing more."""
 
 from collections.abc import Iterable
 
@@ -21,7 +21,7 @@ from longboat.server.routes import (
 
 
 def _allow(path: str, methods: Iterable[str]) -> HTTPRouteHandler:
-    """Answers OPTIONS. Litestar's own answer names the methods of a path's first handler alone."""
+    """Answers OPTIONS. Litestar's own answer only names the methods of a path's first handler."""
     allowed = ", ".join(sorted({*methods, "OPTIONS"}))
 
     @route(path, http_method="OPTIONS", status_code=204)

@@ -1,4 +1,4 @@
-"""Sessions as things: fork, export, import; and a summary on request."""
+"""Sessions as a whole: fork, export, import, summarize."""
 
 from typing import Annotated, Literal, cast
 
@@ -12,13 +12,13 @@ from longboat.wire.archive import SessionExport
 from longboat.wire.models import Accepted, Session
 from longboat.wire.requests import ForkSession, Summarize
 
-Style = Annotated[Literal["json", "markdown"], QueryParameter(name="format", description="json can be imported again.")]
+Style = Annotated[Literal["json", "markdown"], QueryParameter(name="format", description="Only json can be imported.")]
 
 
 @post(ONE + "/fork", status_code=202, opt=takes(ForkSession, optional=True))
 async def fork_session(request: HttpRequest, session_id: FromPath[str]) -> Session:
-    """A new session with the same transcript, plan and read files; up to `message_id` if one is given. What people
-    granted is not taken along, and neither is a turn that is under way: only what is finished."""
+    """Create a session with the same transcript, plan and read files, up to `message_id` if given. Granted permissions
+    are not copied, and neither is a running turn."""
     wanted = await read_body(request, ForkSession)
     return await (await workspace_of(request)).archive.fork(session_id, wanted.message_id)
 
@@ -27,7 +27,7 @@ async def fork_session(request: HttpRequest, session_id: FromPath[str]) -> Sessi
 async def export_session(
     request: HttpRequest, session_id: FromPath[str], style: Style = "json"
 ) -> Response[SessionExport]:
-    """All that is finished of a session as one document: JSON that can be imported, or Markdown for people."""
+    """Export the finished turns of a session: as JSON that can be imported, or as Markdown for people."""
     archive = (await workspace_of(request)).archive
     if style == "json":
         page = Response(await archive.document(session_id), media_type="application/json")
@@ -38,16 +38,16 @@ async def export_session(
 
 @post(W + "/sessions/import", opt=takes(SessionExport), request_max_body_size=None)
 async def import_session(request: HttpRequest) -> Session:
-    """A new session from an export, with new ids and with its sub-agents: all of it or nothing. Its files are not
-    written. The document may be larger than other bodies: `server.max_import_mb`."""
+    """Create a session from an export, with new ids and with its sub-agents: all of it or nothing. No files are
+    written. The document may be larger than other bodies: see `server.max_import_mb`."""
     workspace = await workspace_of(request)
     return await workspace.archive.take(await read_document(request, app_of(request).settings.server.max_import_mb))
 
 
 @post(ONE + "/summarize", status_code=202, opt=takes(Summarize, optional=True))
 async def summarize_session(request: HttpRequest, session_id: FromPath[str]) -> Response[Accepted]:
-    """Ask for a summary, from which the model then goes on. It is a run like any other: queued, canceled and ended
-    with one terminal event, whose text is the summary. It cannot be edited."""
+    """Summarize the conversation; the model continues from the summary. This is a run like any other: it is queued,
+    can be canceled, and ends with one terminal event, whose text is the summary. It cannot be edited."""
     wanted = await read_body(request, Summarize)
     workspace = await workspace_of(request)
     return accepted(workspace.id, await workspace.summarize_session(session_id, wanted))

@@ -1,4 +1,4 @@
-"""The commands that the agent left running: listed, read and ended by people."""
+"""Background commands of the agent: list them, read their output, stop them."""
 
 from typing import Annotated
 
@@ -12,27 +12,27 @@ ONE = W + "/jobs/{job_id:str}"
 
 From = Annotated[
     int | None,
-    QueryParameter(name="after", ge=0, description="`next` of the former answer; without it, the newest output."),
+    QueryParameter(name="after", ge=0, description="`next` of the previous response; without it, the newest output."),
 ]
-Wait = Annotated[float, QueryParameter(ge=0, le=60, description="Wait up to so many seconds for more, or for its end.")]
+Wait = Annotated[float, QueryParameter(ge=0, le=60, description="Seconds to wait for more output or the end.")]
 
 
 @get(W + "/jobs")
 async def list_jobs(request: HttpRequest) -> JobPage:
-    """The commands in the background of a workspace, oldest first."""
+    """The background commands of a workspace, oldest first."""
     return JobPage(items=(await workspace_of(request)).tools.jobs_shown())
 
 
 @get(ONE)
 async def read_job(request: HttpRequest, job_id: FromPath[str], offset: From = None, wait: Wait = 0.0) -> JobOutput:
-    """One of them and its output, some 60,000 characters at a time. Of a long output the middle is only in the file
-    that the agent was told of: `start` is where the text begins."""
+    """One background command and its output, about 60,000 characters at a time. `start` is where the text begins: the
+    middle of a very long output is only in the file whose path the agent got."""
     return await (await workspace_of(request)).tools.read_job(job_id, offset, wait_s=wait)
 
 
 @post(ONE + "/kill", status_code=200)
 async def kill_job(request: HttpRequest, job_id: FromPath[str], client_id: ClientId = None) -> Job:
-    """End a job and all that it started. One that has ended stays as it is."""
+    """Stop a job and all processes it started. Does nothing if it has ended."""
     return await (await workspace_of(request)).tools.kill_job(job_id, name_of(client_id))
 
 

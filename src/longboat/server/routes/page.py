@@ -1,4 +1,4 @@
-"""The page for people: its files, the way in for a browser, and text rendered for it."""
+"""The web page: its files, the login for browsers, and text rendered as HTML."""
 
 from typing import Annotated
 from urllib.parse import parse_qs
@@ -7,20 +7,20 @@ from litestar import Response, get, post
 from litestar.params import FromPath, FromQuery, QueryParameter
 
 from longboat.errors import BadInput, BodyTooLarge, LongboatError, NotFound, Unauthorized
-from longboat.server.attempts import WrongTokens
 from longboat.server.auth import Policy, address_of, check_form_size
 from longboat.server.bodies import read_body, read_bytes
 from longboat.server.errors import refusal
 from longboat.server.routes.request import HttpRequest, takes
 from longboat.server.routes.service import own_page
+from longboat.server.wrong_tokens import WrongTokens
 from longboat.wire.requests import Render
 from longboat.wire.workshop import Rendered, RenderedItem
 
-To = Annotated[str, QueryParameter(max_length=2_048, description="Where to go then: a path of this server.")]
+To = Annotated[str, QueryParameter(max_length=2_048, description="Where to go after the login: a path of this server.")]
 
 MAX_TEXT = 2_000_000
-"""Characters of all items of a request."""
-WRONG = "This token is not the server's: its discovery file has the right one."
+"""The most characters in all items of a request together."""
+WRONG = "Wrong token. `longboat web --no-open` on the server prints the right one."
 
 
 def _file(request: HttpRequest, name: str) -> Response[bytes]:
@@ -37,13 +37,13 @@ def _file(request: HttpRequest, name: str) -> Response[bytes]:
 
 @get("/", media_type="text/html")
 async def page(request: HttpRequest) -> Response[bytes]:
-    """The page for people. Without the token it asks for it."""
+    """The web page, or the login page without a token."""
     return _file(request, "index.html")
 
 
 @get("/stats", media_type="text/html")
 async def stats_page(request: HttpRequest) -> Response[bytes]:
-    """What was used and done, in plots."""
+    """The statistics page."""
     return _file(request, "stats.html")
 
 
@@ -55,7 +55,7 @@ async def page_file(request: HttpRequest, name: FromPath[str]) -> Response[bytes
 
 @get("/login", status_code=303, media_type="text/html")
 async def login(request: HttpRequest, token: FromQuery[str] = "", to: To = "/") -> Response[bytes]:
-    """Trade the token for a browser's cookie, and go on to a page of this server."""
+    """Exchange the token for a cookie and redirect to a page of this server."""
     if not _policy(request).is_token(token.encode("utf-8", "surrogateescape")):
         raise _wrong(request)
     return _welcome(request, to)
@@ -63,7 +63,7 @@ async def login(request: HttpRequest, token: FromQuery[str] = "", to: To = "/") 
 
 @post("/login", status_code=303, media_type="text/html", opt={"form": ("token",), "refused_as": "text/html"})
 async def login_by_form(request: HttpRequest) -> Response[bytes]:
-    """The same from the form of the page, which keeps the token out of the address."""
+    """The same for the login form, which keeps the token out of the address."""
     from longboat.server.page import LOGIN_HEADERS, login_page
 
     body = await read_bytes(request)
@@ -71,7 +71,7 @@ async def login_by_form(request: HttpRequest) -> Response[bytes]:
     try:
         given = parse_qs(body.decode("ascii"), max_num_fields=10).get("token", [""])[0].strip()
     except ValueError:
-        raise BadInput("This is no login form: send token=….") from None
+        raise BadInput("Not a login form: send token=….") from None
     if _policy(request).is_token(given.encode("utf-8", "surrogateescape")):
         return _welcome(request)
     answer = refusal(_wrong(request))
@@ -82,7 +82,7 @@ async def login_by_form(request: HttpRequest) -> Response[bytes]:
 
 
 def _wrong(request: HttpRequest) -> LongboatError:
-    """What to answer to a wrong token."""
+    """The error for a wrong token."""
     wrong_tokens: WrongTokens = request.app.state["wrong_tokens"]
     return wrong_tokens.count(address_of(request.scope)) or Unauthorized(WRONG)
 
@@ -99,7 +99,7 @@ def _welcome(request: HttpRequest, to: str = "/") -> Response[bytes]:
     headers = {
         "set-cookie": policy.cookie(local_port=server[1] if server else None, secure=secure),
         "location": own_page(to),
-        # The address bar may have held the token: it goes no further.
+        # The address may contain the token: do not pass it on.
         "referrer-policy": "no-referrer",
         "cache-control": "no-store",
     }
@@ -108,11 +108,11 @@ def _welcome(request: HttpRequest, to: str = "/") -> Response[bytes]:
 
 @post("/v1/render", status_code=200, opt=takes(Render))
 async def render_text(request: HttpRequest) -> Rendered:
-    """Markdown, code and diffs as safe HTML with classes for their colours. What takes too long comes back as plain
-    text. Of all items together at most 2,000,000 characters."""
+    """Render Markdown, code and diffs as safe HTML with classes for syntax colors. Text that takes too long to render
+    is returned as plain text. At most 2,000,000 characters in all items together."""
     wanted = await read_body(request, Render)
     if sum(len(item.text) for item in wanted.items) > MAX_TEXT:
-        raise BodyTooLarge(f"The items hold more than {MAX_TEXT:,} characters: send them in several requests.")
+        raise BodyTooLarge(f"The items have more than {MAX_TEXT:,} characters together. Send them in several requests.")
     made = await request.app.state["renderer"].render(wanted.items)
     return Rendered(items=tuple(RenderedItem(html=html) for html in made))
 

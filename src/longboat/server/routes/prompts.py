@@ -1,4 +1,4 @@
-"""Prompts: accept one, see what the agent and a session are doing, cancel, look at the queue, clear it."""
+"""Prompts: submit one, see what the agent and a session are doing, cancel, read and clear the queue."""
 
 from typing import Annotated
 
@@ -11,19 +11,19 @@ from longboat.wire.listings import ModelPage
 from longboat.wire.models import Accepted, AgentInfo, Canceled, RunPage, SessionStatus
 from longboat.wire.requests import Submit
 
-Named = Annotated[str | None, QueryParameter(max_length=500, description="Of a prompt that names this model.")]
+Named = Annotated[str | None, QueryParameter(max_length=500, description="The state for a prompt with this model.")]
 
 
 @get(W + "/agent")
 async def get_agent(request: HttpRequest, model: Named = None) -> AgentInfo:
-    """Which model answers, whether it can, and whether anything runs."""
+    """Which model answers, whether it is ready, and whether anything runs."""
     return await (await workspace_of(request)).agent(model)
 
 
 @post(W + "/agent", status_code=202, opt=takes(Submit))
 async def submit_prompt(request: HttpRequest) -> Response[Accepted]:
-    """Accept a prompt. Answers when it is durable and never waits for the turn. The same run_id again answers with
-    the same run and starts nothing."""
+    """Submit a prompt. Responds once it is durable, without waiting for the turn. Sending the same run_id again
+    returns the same run and starts nothing."""
     prompt = await read_body(request, Submit)
     workspace = await workspace_of(request)
     return accepted(workspace.id, await workspace.submit(prompt))
@@ -31,7 +31,7 @@ async def submit_prompt(request: HttpRequest) -> Response[Accepted]:
 
 @get(W + "/models")
 async def list_models(request: HttpRequest) -> ModelPage:
-    """The models that a prompt can name, and which ones are taken when it names none."""
+    """The models that a prompt can name, and the defaults if it names none."""
     return await (await workspace_of(request)).models()
 
 
@@ -43,19 +43,19 @@ async def get_session_status(request: HttpRequest, session_id: FromPath[str]) ->
 
 @post(S + "/cancel", status_code=200)
 async def cancel_session(request: HttpRequest, session_id: FromPath[str], client_id: ClientId = None) -> Canceled:
-    """Cancel all that was accepted so far in a session. On an idle session it does nothing."""
+    """Cancel everything accepted so far in a session. Does nothing if the session is idle."""
     return await (await workspace_of(request)).cancel_session(session_id, name_of(client_id))
 
 
 @get(S + "/prompts/queued")
 async def list_queued(request: HttpRequest, session_id: FromPath[str]) -> RunPage:
-    """The runs that wait in a session, first one first."""
+    """The waiting runs of a session, in order."""
     return await (await workspace_of(request)).queued(session_id)
 
 
 @post(S + "/prompts/clear", status_code=200)
 async def clear_queue(request: HttpRequest, session_id: FromPath[str], client_id: ClientId = None) -> Canceled:
-    """Cancel what waits in a session and leave the active run alone."""
+    """Cancel the waiting runs of a session, but not the active one."""
     return await (await workspace_of(request)).clear_queue(session_id, name_of(client_id))
 
 

@@ -1,4 +1,4 @@
-"""Runs: the ledger, waiting for one, canceling one, editing one that waits."""
+"""Runs: list them, wait for one, cancel one, edit a waiting one."""
 
 from typing import Annotated
 
@@ -13,9 +13,7 @@ from longboat.wire.requests import EditRun
 ONE = W + "/runs/{run_id:str}"
 
 State = Annotated[RunState | None, QueryParameter(name="state", description="Only runs in this state.")]
-Wait = Annotated[
-    float, QueryParameter(ge=0, le=60, description="Wait up to so many seconds until the run is finished.")
-]
+Wait = Annotated[float, QueryParameter(ge=0, le=60, description="Seconds to wait for the run to finish.")]
 
 
 @get(W + "/runs")
@@ -33,13 +31,13 @@ async def list_runs(
 
 @get(ONE)
 async def get_run(request: HttpRequest, run_id: FromPath[str], wait: Wait = 0.0) -> Run:
-    """One run, at once or when it is finished."""
+    """One run, immediately or when it is finished."""
     return await (await workspace_of(request)).run(run_id, wait_s=wait)
 
 
 @post(ONE + "/cancel", status_code=200)
 async def cancel_run(request: HttpRequest, run_id: FromPath[str], client_id: ClientId = None) -> Run:
-    """Cancel one run, whatever its state. A finished one stays as it is. With client_id others see who it was."""
+    """Cancel one run in any state. Does nothing if it is finished. With client_id, others see who canceled it."""
     return await (await workspace_of(request)).cancel_run(run_id, name_of(client_id))
 
 

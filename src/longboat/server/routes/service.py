@@ -1,4 +1,4 @@
-"""The server itself: health, version, metrics, stopping it, its description."""
+"""The server itself: health, version, metrics, shutdown, API description."""
 
 from litestar import Response, get, post
 
@@ -18,13 +18,13 @@ async def health(request: HttpRequest) -> Health:
 
 @get("/v1/version")
 async def version() -> Version:
-    """The server's version and the number of the protocol it speaks."""
+    """The version of the server and of its protocol."""
     return Version(version=longboat.__version__, protocol=PROTOCOL)
 
 
 @get("/v1/metrics", media_type="text/plain")
 async def metrics(request: HttpRequest) -> Response[bytes]:
-    """Prometheus text."""
+    """Metrics in the Prometheus text format."""
     from longboat.server.metrics import CONTENT_TYPE, render
 
     return Response(render(app_of(request).gauges()), media_type=CONTENT_TYPE)
@@ -32,25 +32,25 @@ async def metrics(request: HttpRequest) -> Response[bytes]:
 
 @post("/v1/control", status_code=202, opt=takes(Control))
 async def control(request: HttpRequest) -> Health:
-    """Stop the server. With `if_idle`, only if no run is unfinished."""
+    """Stop the server. With `if_idle`, only if all runs are finished."""
     wanted = await read_body(request, Control)
     app = app_of(request)
     if wanted.if_idle and app.busy:
-        raise ServerBusy("A run is unfinished: wait for it, cancel it, or stop without if_idle.")
+        raise ServerBusy("A run is not finished: wait for it, cancel it, or stop without if_idle.")
     app.request_stop()
     return Health(status="leaving")
 
 
 @post("/v1/web", status_code=200)
 async def open_web(request: HttpRequest) -> WebDoor:
-    """Listen on TCP at a loopback address, for a browser on this machine, unless the server listens on TCP already.
-    The port stays the same over restarts where it can."""
+    """Listen on a loopback TCP port for a browser on this machine, unless the server already listens on TCP. The port
+    stays the same across restarts if possible."""
     return WebDoor(url=await request.app.state["loopback"].open())
 
 
 @get("/v1/openapi.json")
 async def openapi(request: HttpRequest) -> Response[bytes]:
-    """This API in OpenAPI 3.1."""
+    """The OpenAPI 3.1 description of this API."""
     from longboat.server.openapi import document_bytes
 
     return Response(document_bytes(request.app), media_type="application/json")
@@ -58,7 +58,7 @@ async def openapi(request: HttpRequest) -> Response[bytes]:
 
 @get("/v1/docs", media_type="text/html")
 async def docs(request: HttpRequest) -> Response[str]:
-    """This API for people."""
+    """The documentation of this API."""
     from longboat.server.docs import HEADERS, render
     from longboat.server.openapi import document
 
@@ -66,7 +66,7 @@ async def docs(request: HttpRequest) -> Response[str]:
 
 
 def own_page(to: str) -> str:
-    """A page of this server. Browsers take `//host` and `/\\host` for another one's."""
+    """A path of this server. Browsers treat `//host` and `/\\host` as another server."""
     plain = to.isprintable() and to.isascii() and to.startswith("/") and not to.startswith(("//", "/\\"))
     return to if plain else "/"
 

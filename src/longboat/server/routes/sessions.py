@@ -15,11 +15,11 @@ ONE = W + "/sessions/{session_id:str}"
 
 
 Search = Annotated[str, QueryParameter(name="q", max_length=200, description="Words of the title, in order.")]
-Top = Annotated[bool, QueryParameter(description="Without the sessions of sub-agents.")]
+Top = Annotated[bool, QueryParameter(description="Leave out the sessions of sub-agents.")]
 Before = Annotated[
     str | None,
     QueryParameter(
-        description="Page backwards: empty for the end of the transcript, then `next` of the former page.",
+        description="Page backwards: empty for the end of the transcript, then `next` of the previous page.",
         schema_extra={"pattern": "^[0-9]{0,18}$"},
     ),
 ]
@@ -35,8 +35,8 @@ async def list_sessions(
 
 @post(W + "/sessions", opt=takes(CreateSession, also=(200, 409), optional=True))
 async def create_session(request: HttpRequest) -> Response[Session]:
-    """Create a session. No body means no title. With a `session_id` of your own it is safe to repeat: 201 if the
-    session is new, 200 with the session as it is now if it is there already, whatever its title has become."""
+    """Create a session. Without a body it has no title. With your own `session_id` it is safe to repeat: 201 if the
+    session is new, 200 with its current state if it already exists."""
     wanted = await read_body(request, CreateSession)
     session, new = await (await workspace_of(request)).open_session(wanted)
     return Response(session, status_code=201 if new else 200)
@@ -69,20 +69,20 @@ async def list_messages(
     after: After = None,
     before: Before = None,
 ) -> MessagePage:
-    """The transcript, oldest first. With `before` it is paged from its end, each page oldest first."""
+    """The transcript, oldest first. With `before` it is paged from the end, each page oldest first."""
     return await (await workspace_of(request)).messages(session_id, limit=limit, after=after, before=before)
 
 
 @get(ONE + "/todos")
 async def get_todos(request: HttpRequest, session_id: FromPath[str]) -> Todos:
-    """The plan of a session, as the newest `todo` event told it."""
+    """The plan of a session, as in the newest `todo` event."""
     return await (await workspace_of(request)).todos(session_id)
 
 
 @post(ONE + "/shell", status_code=202, opt=takes(RunShell))
 async def run_shell(request: HttpRequest, session_id: FromPath[str]) -> Response[Accepted]:
-    """Run a command in the workspace, as a person: a run like any other, whose call and output stand in the
-    transcript for the model to read with the next prompt. It cannot be edited."""
+    """Run a shell command in the workspace as a person. This is a run like any other: the call and its output are in
+    the transcript, and the model reads them with the next prompt. It cannot be edited."""
     wanted = await read_body(request, RunShell)
     workspace = await workspace_of(request)
     return accepted(workspace.id, await workspace.run_shell(session_id, wanted))
@@ -90,13 +90,13 @@ async def run_shell(request: HttpRequest, session_id: FromPath[str]) -> Response
 
 @post(ONE + "/undo", status_code=202)
 async def undo_turn(request: HttpRequest, session_id: FromPath[str]) -> Undone:
-    """Take the newest turn back: its own file changes, and its messages."""
+    """Undo the newest turn: its file changes and its messages."""
     return await (await workspace_of(request)).undo_turn(session_id)
 
 
 @post(ONE + "/redo", status_code=202)
 async def redo_turn(request: HttpRequest, session_id: FromPath[str]) -> Undone:
-    """Bring back what was undone last, unless a prompt came since."""
+    """Redo what was undone last, unless there has been a prompt since."""
     return await (await workspace_of(request)).redo_turn(session_id)
 
 

@@ -1,4 +1,4 @@
-"""Numbers: what was used and done."""
+"""Statistics: usage and activity."""
 
 from typing import Annotated
 
@@ -8,24 +8,24 @@ from litestar.params import FromPath, QueryParameter
 from longboat.server.routes.request import HttpRequest, W, app_of, workspace_of
 from longboat.wire.figures import SessionUsage, Stats
 
-Days = Annotated[int, QueryParameter(ge=1, le=3_650, description="The last so many days of UTC, today included.")]
+Days = Annotated[int, QueryParameter(ge=1, le=3_650, description="Number of days to include, in UTC, counting today.")]
 
 
 @get("/v1/stats")
 async def get_stats(request: HttpRequest, days: Days = 30) -> Stats:
-    """Tokens, cost, runs, tool calls and waiting times of all workspaces."""
+    """Tokens, cost, runs, tool calls and run times of all workspaces."""
     return await app_of(request).stats(None, days=days)
 
 
 @get(W + "/stats")
 async def get_workspace_stats(request: HttpRequest, workspace_id: FromPath[str], days: Days = 30) -> Stats:
-    """The same of one workspace."""
+    """The same for one workspace."""
     return await app_of(request).stats(workspace_id, days=days)
 
 
 @get(W + "/sessions/{session_id:str}/usage")
 async def get_session_usage(request: HttpRequest, session_id: FromPath[str]) -> SessionUsage:
-    """What the newest runs of a session used, oldest first."""
+    """The usage of the newest runs of a session, oldest first."""
     workspace = await workspace_of(request)
     await workspace.session(session_id)
     return await workspace.ledger.usage(session_id)

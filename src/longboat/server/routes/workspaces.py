@@ -1,4 +1,4 @@
-"""Workspaces, the clients that hold them open, and their event streams."""
+"""Workspaces, the clients that keep them open, and their event streams."""
 
 from litestar import Response, delete, get, post
 from litestar.params import FromPath, FromQuery
@@ -15,14 +15,14 @@ from longboat.wire.requests import CreateWorkspace
 
 @get("/v1/workspaces")
 async def list_workspaces(request: HttpRequest) -> WorkspacePage:
-    """Every directory that was ever opened here."""
+    """All workspaces that were ever opened on this server."""
     return await app_of(request).workspaces()
 
 
 @post("/v1/workspaces", opt=takes(CreateWorkspace, also=(200,)))
 async def join_workspace(request: HttpRequest) -> Response[Workspace]:
-    """Create or join the workspace of a directory: 201 if it is new, 200 if it was known. Safe to repeat. `env` is
-    the environment for the commands of this client's runs: kept in memory, and never told to anybody."""
+    """Create or join the workspace of a directory: 201 if it is new, 200 if it exists. Safe to repeat. `env` is the
+    environment for the commands of this client's runs: it stays in memory and is never shown to anyone."""
     wanted = await read_body(request, CreateWorkspace)
     if wanted.client_id is not None:
         check_own_id(wanted.client_id, field="client_id")
@@ -34,13 +34,13 @@ async def join_workspace(request: HttpRequest) -> Response[Workspace]:
 
 @get(W)
 async def get_workspace(request: HttpRequest) -> Workspace:
-    """One workspace and who is attached to it."""
+    """One workspace and the clients attached to it."""
     return await (await workspace_of(request)).describe()
 
 
 @delete(W, status_code=200, opt=needs("client_id"))
 async def release_workspace(request: HttpRequest, client_id: ClientId = None) -> Workspace:
-    """Release this client's claim. The workspace closes when no claim and no unfinished run is left."""
+    """Release this client's claim. The workspace closes once no claim and no unfinished run is left."""
     name = client_id_of(client_id)
     workspace = await workspace_of(request)
     await workspace.presence.release(name)
@@ -60,8 +60,8 @@ async def stream_events(
     session_id: FromQuery[str | None] = None,
     after: FromQuery[str | None] = None,
 ) -> ASGIApp:
-    """The event stream (server-sent events). `Last-Event-ID`, or `after`, continues exactly there; without it a
-    snapshot comes first. `session_id` leaves out the other sessions."""
+    """The event stream (server-sent events). `Last-Event-ID` or `after` resumes exactly there; without them a
+    snapshot comes first. `session_id` leaves out the events of other sessions."""
     name = client_id_of(client_id)
     workspace = await workspace_of(request)
     cursor = request.headers.get("last-event-id") or after or None

@@ -11,7 +11,7 @@ from longboat.tools.files.paths import resolve
 from longboat.tools.lsp.client.check import Report
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.symbol_location import open_source, permit_read
-from longboat.tools.lsp.client.words import diagnostic_lines, joined, summary
+from longboat.tools.lsp.client.wording import diagnostic_lines, joined, summary
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.tools.services import ToolServices

@@ -17,7 +17,7 @@ from longboat.tools.lsp.client.edit import changes_of
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import EDIT, WorkspaceEdit
 from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolLocation, SymbolName, find_symbol
-from longboat.tools.lsp.client.words import counting
+from longboat.tools.lsp.client.wording import counting
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.tools.services import ToolServices

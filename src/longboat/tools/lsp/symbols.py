@@ -12,7 +12,7 @@ from longboat.tools.lsp.client.locations import locate
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import SYMBOLS, Symbol
 from longboat.tools.lsp.client.symbol_location import open_source
-from longboat.tools.lsp.client.words import plain
+from longboat.tools.lsp.client.wording import plain
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.tools.services import ToolServices

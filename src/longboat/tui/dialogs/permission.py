@@ -114,7 +114,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         ]
         if not is_diff and beyond:
             about.append(Static(plain(beyond), id="detail", markup=False))
-        if permission.describe_parts:
+        if permission.shown_parts:
             about.append(Static(_told_parts(permission), id="parts", markup=False))
         about.append(Static("", id="rules", markup=False))
         pane = VerticalScroll(*about, id="about", can_focus=False)
@@ -236,7 +236,7 @@ def _of_title(permission: Permission) -> str:
 
 def _told_parts(permission: Permission) -> Content:
     """A line for each part, those that are the reason to ask in the color of the reason."""
-    lines = [(plain_line(part.told()), "$text-warning" if part.why else FAINT) for part in permission.describe_parts]
+    lines = [(plain_line(part.told()), "$text-warning" if part.why else FAINT) for part in permission.shown_parts]
     if permission.more_parts:
         lines.append((f"… and {permission.more_parts} more", FAINT))
     return Content("\n").join(Content.styled(*line) for line in lines)

@@ -1,19 +1,19 @@
-// What keyboards and screen readers need: announcements, lists that arrows walk through, drawers that escape closes.
+// Keyboard and screen reader support: announcements, lists with arrow keys, drawers that Escape closes.
 
 import { byId, h } from './dom.js';
 
-/** Told when there is a pause. Never for every word of an answer. */
+/** Announced at the next pause. Never used for each word of an answer. */
 export const say = (text) => put('polite', text);
-/** Told at once: somebody must answer. */
+/** Announced at once: someone must answer. */
 export const alertTo = (text) => put('assertive', text);
 
 function put(id, text) {
   const region = byId(id);
-  // The same words again are told only if they are a new node.
+  // Screen readers repeat the same text only if it is a new node.
   region.replaceChildren(h('p', {}, text.slice(0, 400)));
 }
 
-/** One tab stop for a list; arrows, Home and End move in it. `selector` finds its items. */
+/** One tab stop for a whole list; arrows, Home and End move within it. `selector` finds its items. */
 export function roving(list, selector) {
   list.addEventListener('keydown', (event) => {
     const items = [...list.querySelectorAll(selector)].filter((item) => item.offsetParent !== null);
@@ -27,7 +27,7 @@ export function roving(list, selector) {
   });
 }
 
-/** A side of the page that a button opens where there is no room for it. */
+/** A side panel that a button opens on narrow screens. */
 export class Drawer {
   constructor(element, button) {
     this.element = element;
@@ -56,7 +56,7 @@ export class Drawer {
   }
 }
 
-/** A short message at the edge. */
+/** A short message at the edge of the page. */
 export function toast(text, kind = 'info') {
   const box = h('p', { class: `toast ${kind}` }, text);
   byId('toasts').append(box);

@@ -1,4 +1,4 @@
-// Calls of the server. Knows paths and shapes; must not know who shows what.
+// Requests to the server. Knows paths and shapes; must not know how they are shown.
 
 export class Refused extends Error {
   constructor(status, code, message) {
@@ -8,10 +8,10 @@ export class Refused extends Error {
   }
 }
 
-/** The server could not be reached, or is on its way out: the same call may do later. */
+/** The server could not be reached or is shutting down: the same call may succeed later. */
 export class Unreachable extends Error {}
 
-const READ_MS = 20_000; // until an answer begins
+const READ_MS = 20_000; // until the response starts
 const CHANGE_MS = 60_000;
 
 export async function call(method, path, body, { signal } = {}) {
@@ -21,21 +21,25 @@ export async function call(method, path, body, { signal } = {}) {
     options.body = JSON.stringify(body);
     options.headers['content-type'] = 'application/json';
   }
-  // A line can die without a word. Who brings a signal has a clock of their own.
+  // A connection can die silently. Callers that pass a signal have their own timeout.
   const timer = late && setTimeout(() => late.abort(), method === 'GET' ? READ_MS : CHANGE_MS);
   let response;
   try {
     response = await fetch(path, options);
   } catch (error) {
     if (error.name === 'AbortError' && signal) throw error;
-    throw new Unreachable('The server cannot be reached.');
+    throw new Unreachable('Cannot reach the server.');
   } finally {
     clearTimeout(timer);
   }
   if (response.ok) return response.status === 204 ? null : response.json();
   const told = await response.json().catch(() => ({}));
-  if ([502, 503, 504].includes(response.status)) throw new Unreachable(told.message ?? 'The server is not available.');
-  throw new Refused(response.status, told.code ?? '', told.message ?? `The server answered ${response.status}.`);
+  if ([502, 503, 504].includes(response.status)) throw new Unreachable(told.message ?? 'The server is unavailable.');
+  throw new Refused(
+    response.status,
+    told.code ?? '',
+    told.message ?? `The server answered with status ${response.status}.`,
+  );
 }
 
 const query = (values) => {
@@ -55,7 +59,7 @@ export const server = {
   render: (items) => call('POST', '/v1/render', { items }),
 };
 
-/** A workspace's routes, in the name of a client. */
+/** A workspace's routes, called on behalf of one client. */
 export class Workspace {
   constructor(id, client_id) {
     this.id = id;
@@ -75,7 +79,7 @@ export class Workspace {
     return call('GET', this.root);
   }
 
-  /** Others see at once that this client is gone. */
+  /** Others see at once that this client left. */
   release() {
     return call('DELETE', `${this.root}${query({ client_id: this.client_id })}`);
   }
@@ -88,7 +92,7 @@ export class Workspace {
     return call('GET', this.at(id));
   }
 
-  /** Under an id of our own: asked for again, it is the same session. */
+  /** With an id that we choose: sending it again creates no second session. */
   createSession(session_id, signal) {
     return call('POST', `${this.root}/sessions`, { session_id }, { signal });
   }
@@ -145,7 +149,7 @@ export class Workspace {
     return call('GET', `${this.root}/runs${query({ session_id, after, limit })}`);
   }
 
-  /** For requests by which others see who did it. */
+  /** For requests that tell others who made them. */
   get me() {
     return query({ client_id: this.client_id });
   }
@@ -203,7 +207,7 @@ export class Workspace {
   }
 }
 
-/** An id of our own. randomUUID is only there on https and on this machine. */
+/** A new id. randomUUID exists only on https and on localhost. */
 export function newId() {
   if (crypto.randomUUID) return crypto.randomUUID();
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');

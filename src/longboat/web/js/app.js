@@ -1,4 +1,4 @@
-// The page: who is here, which workspace and session the address names, and the frame around them.
+// The page: the user's name, the workspace and session in the address, and the frame around them.
 
 import { Drawer } from './a11y.js';
 import { Refused, server } from './api.js';
@@ -17,7 +17,7 @@ let desk = null;
 let name = '';
 
 const NOT_HERE =
-  'This server does not know the workspace in the address. It may belong to another server, or the link was cut. Choose one of these, or open its directory.';
+  'This server does not know the workspace in this link. It may belong to another server, or the link may be incomplete. Choose a workspace below, or open its directory.';
 
 /** #/workspace/session?name=… */
 function address() {
@@ -29,14 +29,14 @@ function address() {
 function decoded(text) {
   try {
     const id = decodeURIComponent(text);
-    // The browser would take these for steps in a path: no id is one.
+    // The browser would treat these as path steps; no id looks like this.
     return ['.', '..'].includes(id) ? `${id}?` : id;
   } catch {
-    return text; // a link that was cut: the server will not know it
+    return text; // an incomplete link: the server will not know it
   }
 }
 
-/** Who opened this page from a terminal is known there. The address keeps only what can be passed on. */
+/** The name that `longboat web` put into the address. Removed from it, so that the link can be shared. */
 function suggestedName() {
   const [path, rest] = location.hash.split('?');
   if (rest === undefined) return null;
@@ -81,7 +81,7 @@ function open(workspace_id) {
     (about) => {
       byId('workspace').hidden = false;
       byId('workspace').textContent = plain(base(about.path));
-      byId('workspace').title = `${plain(about.path)}: choose another workspace`;
+      byId('workspace').title = `Switch workspace (now ${plain(about.path)})`;
     },
     (error) => {
       const isUnknown = error instanceof Refused && error.status !== 401;
@@ -104,7 +104,7 @@ async function rename() {
 
 function showName() {
   byId('me').textContent = name;
-  byId('me').title = 'Your name, as others see it: change it';
+  byId('me').title = 'Change the name that others see';
 }
 
 async function start() {
@@ -133,7 +133,7 @@ async function start() {
   showName();
 }
 
-/** With a single workspace there is nothing to choose. */
+/** If there is only one workspace, open it. */
 async function onlyOne() {
   const page = await server.workspaces().catch(() => ({ items: [] }));
   if (page.items.length === 1 && !address().workspace_id) history.replaceState(null, '', `#/${page.items[0].id}`);

@@ -1,4 +1,4 @@
-// What waits for somebody's word: permissions and questions as cards, until the first answer, whoever gives it.
+// Pending permissions and questions as cards, until someone answers.
 
 import { alertTo, say, toast } from './a11y.js';
 import { Refused } from './api.js';
@@ -7,8 +7,8 @@ import { h } from './dom.js';
 import { plain } from './format.js';
 import { splitDiff } from './toolinput.js';
 
-const FAREWELL_MS = 5000;
-const ANSWERS = { once: 'allowed once', session: 'allowed for the session', always: 'always allowed', deny: 'denied' };
+const ANSWER_SHOWN_MS = 5000;
+const ANSWERS = { once: 'allowed once', session: 'allowed for this session', always: 'always allowed', deny: 'denied' };
 
 export class Asks {
   constructor(workspace, mirror) {
@@ -18,7 +18,7 @@ export class Asks {
     this.cards = new Map();
     this.stops = [
       mirror.on('asks', (event) => this.draw(event)),
-      mirror.on('answered', (answer) => this.farewell(answer)),
+      mirror.on('answered', (answer) => this.showAnswer(answer)),
     ];
   }
 
@@ -27,7 +27,7 @@ export class Asks {
     this.cards.clear();
     this.element.replaceChildren();
     this.draw({});
-    this.element.scrollTop = 0; // of the session before
+    this.element.scrollTop = 0; // the previous session may have scrolled
   }
 
   close() {
@@ -54,14 +54,14 @@ export class Asks {
       this.cards.set(ask.id, card);
       this.element.append(card);
       if (event.asked?.id === ask.id) {
-        alertTo(ask.title ? `Permission asked: ${plain(ask.title)}` : `Question: ${plain(ask.text)}`);
+        alertTo(ask.title ? `Approval needed: ${plain(ask.title)}` : `Question: ${plain(ask.text)}`);
       }
     }
   }
 
   async answer(id, send) {
     const card = this.cards.get(id);
-    card.hadFocus = card.contains(document.activeElement); // what is inert has none
+    card.hadFocus = card.contains(document.activeElement); // an inert card loses the focus
     card.inert = true;
     try {
       await send();
@@ -73,18 +73,18 @@ export class Asks {
     }
   }
 
-  /** Who was first, for a moment in the card's place. */
-  farewell(answer) {
+  /** Shows briefly, in place of the card, who answered. */
+  showAnswer(answer) {
     const card = this.cards.get(answer.id);
     if (!card) return;
     const hadFocus = card.hadFocus || card.contains(document.activeElement);
     const mine = answer.answered_by === this.workspace.client_id;
-    const told = farewellText(answer, mine);
+    const told = answerText(answer, mine);
     if (mine || !card.isConnected) this.drop(answer.id);
     else {
       card.classList.add('leaving');
       card.replaceChildren(h('p', {}, told));
-      setTimeout(() => this.drop(answer.id), FAREWELL_MS);
+      setTimeout(() => this.drop(answer.id), ANSWER_SHOWN_MS);
     }
     say(told);
     if (hadFocus) this.onLeft?.();
@@ -96,11 +96,12 @@ export class Asks {
   }
 }
 
-function farewellText(answer, mine) {
+function answerText(answer, mine) {
   const what = answer.kind === 'permissions' ? plain(answer.title ?? 'Permission') : plain(answer.text ?? 'Question');
-  if (answer.state === 'withdrawn') return `${what}: no longer asked, its run has ended.`;
-  const said = answer.kind === 'permissions' ? ANSWERS[answer.answer] : `“${plain(answer.answer.join(', '))}”`;
-  return `${what}: ${said}, answered by ${mine ? 'you' : plain(answer.answered_by ?? 'somebody')}.`;
+  if (answer.state === 'withdrawn') return `Withdrawn because the run ended: ${what}`;
+  const who = mine ? 'you' : plain(answer.answered_by ?? 'someone');
+  if (answer.kind === 'permissions') return `${what}: ${ANSWERS[answer.answer]} by ${who}.`;
+  return `Answered by ${who}: “${plain(answer.answer.join(', '))}” (${what})`;
 }
 
 function frame(ask, kind, title, ...children) {
@@ -137,9 +138,15 @@ function permissionCard(ask, answer, workspace) {
     detail(ask),
     h('p', { class: 'quiet' }, plain(ask.why)),
     parts(ask),
-    ask.grant.length > 0 && h('p', { class: 'rules' }, 'Session and always add ', told),
+    ask.grant.length > 0 && h('p', { class: 'rules' }, '“For this session” and “Always” will allow: ', told),
     ask.wide?.length > 0 &&
-      h('p', {}, wide, ' ', h('label', { for: wide.id }, 'Wider: ', h('code', {}, plain(ask.wide.join('  '))))),
+      h(
+        'p',
+        {},
+        wide,
+        ' ',
+        h('label', { for: wide.id }, 'Use wider rules: ', h('code', {}, plain(ask.wide.join('  ')))),
+      ),
     buttons,
     denyForm.element,
   );
@@ -150,15 +157,15 @@ function detail(ask) {
   if (change) return new Diff(change.diff, ask.argument).element;
   const beyond = beyondTitle(ask);
   if (!beyond) return null;
-  return h('pre', { class: 'command', tabindex: '0', role: 'group', 'aria-label': 'What it would do' }, plain(beyond));
+  return h('pre', { class: 'command', tabindex: '0', role: 'group', 'aria-label': 'Requested action' }, plain(beyond));
 }
 
-/** Whether the title says what nothing else does: then it is never cut. */
+/** Whether only the title has the argument: then it is never shortened. */
 function isToldByTitle(ask) {
   return beyondTitle(ask) !== (ask.detail || ask.argument).trim();
 }
 
-/** What the detail says and the title does not: nobody reads a command twice. */
+/** The part of the detail that the title does not show already. */
 function beyondTitle(ask) {
   const text = (ask.detail || ask.argument).trim();
   const argument = ask.argument.trim();
@@ -169,12 +176,12 @@ function beyondTitle(ask) {
   return text;
 }
 
-/** What a shell command is made of, with a mark at those parts that are the reason to ask. */
+/** The parts of a shell command, with a mark on those that need approval. */
 function parts(ask) {
   if (!(ask.parts?.length > 1)) return null;
   return h(
     'ul',
-    { class: 'parts', 'aria-label': 'Its parts' },
+    { class: 'parts', 'aria-label': 'Parts of the command' },
     ask.parts.map((part) =>
       h(
         'li',
@@ -182,7 +189,7 @@ function parts(ask) {
         h('span', { 'aria-hidden': 'true' }, part.why ? '? ' : '✓ '),
         part.text && h('code', {}, plain(part.text)),
         part.text && ' ',
-        plain(part.why || (part.rule ? `allowed by ${part.rule}` : 'needs no rule')),
+        plain(part.why || (part.rule ? `allowed by ${part.rule}` : 'needs no approval')),
       ),
     ),
     ask.more_parts > 0 && h('li', { class: 'quiet' }, `… and ${ask.more_parts} more`),
@@ -211,13 +218,13 @@ function reasonForm(id, deny, buttons) {
         toggle(false);
       },
     },
-    h('label', { for: input.id }, 'Reason, for the model (may be empty)'),
+    h('label', { for: input.id }, 'Reason to give the model (optional)'),
     input,
     h(
       'div',
       { class: 'buttons' },
       h('button', { type: 'submit', class: 'danger' }, 'Deny'),
-      h('button', { type: 'button', onclick: () => toggle(false) }, 'Back'),
+      h('button', { type: 'button', onclick: () => toggle(false) }, 'Cancel'),
     ),
   );
   return { element, open: () => toggle(true) };
@@ -246,8 +253,9 @@ function questionCard(ask, answer, workspace) {
         answer(() => workspace.answerQuestion(ask.id, all));
       },
     },
-    choices.length > 0 && h('fieldset', {}, h('legend', {}, ask.multiple ? 'Choose any' : 'Choose one'), choices),
-    h('label', { for: own.id }, choices.length ? 'Or in your own words' : 'Your answer'),
+    choices.length > 0 &&
+      h('fieldset', {}, h('legend', {}, ask.multiple ? 'Choose one or more' : 'Choose one'), choices),
+    h('label', { for: own.id }, choices.length ? 'Or type your own answer' : 'Your answer'),
     own,
     h('div', { class: 'buttons' }, h('button', { type: 'submit', class: 'primary' }, 'Answer')),
   );

@@ -1,4 +1,4 @@
-// Files that go along with a prompt: dropped, pasted or picked. Text as text, pictures as data.
+// Files attached to a prompt: dropped, pasted or picked. Text files as text, images as data.
 
 import { toast } from './a11y.js';
 import { h, icon, iconButton } from './dom.js';
@@ -38,7 +38,7 @@ export class Attachments {
     return taken;
   }
 
-  /** Also those that were taken before. */
+  /** Replaces the attachments; also accepts those that `take` returned. */
   set(items) {
     this.items = items.map((item) => ({ size: item.text?.length ?? (item.data.length * 3) / 4, ...item }));
     this.draw();
@@ -46,9 +46,9 @@ export class Attachments {
 
   async add(files) {
     for (const file of files) {
-      if (this.items.length >= MOST_FILES) return toast(`At most ${MOST_FILES} files go along with a prompt.`, 'error');
+      if (this.items.length >= MOST_FILES) return toast(`A prompt can have at most ${MOST_FILES} files.`, 'error');
       if (file.size > MOST_BYTES) toast(`${file.name} is larger than ${bytes(MOST_BYTES)}.`, 'error');
-      else await this.addOne(file).catch(() => toast(`${file.name} cannot be read.`, 'error'));
+      else await this.addOne(file).catch(() => toast(`Could not read ${file.name}.`, 'error'));
     }
   }
 
@@ -61,7 +61,7 @@ export class Attachments {
       if (text.includes('\u0000')) throw new TypeError();
       this.put({ name, media_type: file.type.startsWith('text/') ? file.type : 'text/plain', text, size: raw.length });
     } catch {
-      toast(`${name} is neither text nor a picture (PNG, JPEG, GIF, WebP).`, 'error');
+      toast(`${name} is not a text file or an image (PNG, JPEG, GIF, WebP).`, 'error');
     }
   }
 
@@ -70,7 +70,7 @@ export class Attachments {
     this.draw();
   }
 
-  /** What was pasted, if it is better as a file: true if it was taken. */
+  /** Takes pasted files and long pasted text as attachments. True if it took something. */
   paste(event) {
     const files = [...(event.clipboardData?.files ?? [])];
     if (files.length) {

@@ -1,4 +1,4 @@
-// Runs before the rest, and apart from it: a page one of whose files did not arrive says so, and is loaded again.
+// Runs first and on its own: if a file of the page fails to load, says so and reloads.
 
 (() => {
   const KEY = 'longboat.boot';
@@ -8,7 +8,7 @@
     try {
       return Number(sessionStorage.getItem(KEY)) || 0;
     } catch {
-      return MOST; // who cannot count must not go round in circles
+      return MOST; // without a counter it could reload forever
     }
   };
 
@@ -17,7 +17,7 @@
       if (number) sessionStorage.setItem(KEY, String(number));
       else sessionStorage.removeItem(KEY);
     } catch {
-      // told above
+      // storage is unavailable: see above
     }
   };
 
@@ -32,11 +32,11 @@
     count(again ? before + 1 : 0);
     const button = document.createElement('button');
     button.type = 'button';
-    button.textContent = 'Load it again';
+    button.textContent = 'Reload';
     button.addEventListener('click', () => location.reload());
     const words = document.createElement('p');
     words.setAttribute('role', 'alert');
-    words.textContent = `A part of this page did not arrive. ${again ? 'Trying again…' : 'The server may be away.'}`;
+    words.textContent = `Part of this page did not load. ${again ? 'Retrying…' : 'The server may be down.'}`;
     const told = document.createElement('div');
     told.className = 'welcome';
     told.append(words, button);
@@ -52,7 +52,7 @@
     },
     true,
   );
-  // A file of another version than the rest: its error is the window's. What goes wrong later is not ours.
+  // Files of different versions raise an error on the window. Errors after the start are not our concern.
   const mixed = ({ target }) => target === window && broken();
   addEventListener('error', mixed);
   addEventListener('longboat-started', () => {

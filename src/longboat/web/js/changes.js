@@ -1,4 +1,4 @@
-// Files that the agent's tools changed in the session, with their diffs.
+// The files that the agent's tools changed in this session, with their diffs.
 
 import { Diff, splitButton } from './diff.js';
 import { h, icon, replace } from './dom.js';
@@ -39,14 +39,14 @@ export class Changes {
       const page = await this.workspace.diff(wanted);
       if (wanted === this.session_id) this.draw(page);
     } catch {
-      // The next change asks again.
+      // Loaded again at the next change.
     }
   }
 
   draw(page) {
     const sum = (key) => page.items.reduce((total, item) => total + item[key], 0);
     this.count.textContent = page.items.length
-      ? `${plural(page.items.length, 'file')}, +${sum('additions')} −${sum('deletions')}${page.complete ? '' : ' (not all shown)'}`
+      ? `${plural(page.items.length, 'file')}, +${sum('additions')} −${sum('deletions')}${page.complete ? '' : ' (some not shown)'}`
       : 'No changes.';
     this.element.querySelector('button').hidden = !page.items.length;
     replace(
@@ -66,7 +66,9 @@ export class Changes {
           if (!details.open) return void this.open.delete(key);
           this.open.add(key);
           if (!body.childNodes.length)
-            body.append(item.diff ? new Diff(item.diff, item.path).element : h('p', { class: 'quiet' }, 'No text.'));
+            body.append(
+              item.diff ? new Diff(item.diff, item.path).element : h('p', { class: 'quiet' }, 'No diff to show.'),
+            );
         },
       },
       h(
@@ -74,7 +76,7 @@ export class Changes {
         {},
         icon('right'),
         h('span', { class: 'path', title: item.path }, plain(item.path)),
-        item.change !== 'updated' && h('span', { class: 'quiet' }, item.change === 'created' ? 'new' : 'gone'),
+        item.change !== 'updated' && h('span', { class: 'quiet' }, item.change === 'created' ? 'new' : 'deleted'),
         h('span', { class: 'plus' }, `+${item.additions}`),
         h('span', { class: 'minus' }, `−${item.deletions}`),
       ),

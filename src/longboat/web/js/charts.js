@@ -1,10 +1,10 @@
-// Charts by hand: SVG with a title and a description, and the same numbers as a table. Sizes are in its own units.
+// Charts as SVG with a title and a description, and the same numbers as a table. Sizes are in SVG units.
 
 import { h, svg } from './dom.js';
 
 let number = 0;
 
-/** A picture that says what it shows. */
+/** A chart with an accessible title and description. */
 export function picture(width, height, title, description, ...children) {
   const id = `chart-${(number += 1)}`;
   return svg(
@@ -16,7 +16,7 @@ export function picture(width, height, title, description, ...children) {
   );
 }
 
-/** The numbers of a picture, for whoever cannot see it or wants them exactly. */
+/** The exact numbers of a chart as a table. */
 export function table(head, rows, caption) {
   return h(
     'details',
@@ -62,7 +62,7 @@ export function legend(entries) {
   );
 }
 
-/** A round number at or above; of `counted` things one that can be halved. */
+/** The next round number at or above `value`; an even one if the values are counts. */
 export function ceiling(value, counted = false) {
   if (counted && value <= 10) return Math.max(2, 2 * Math.ceil(value / 2));
   if (value <= 0) return 1;
@@ -70,7 +70,7 @@ export function ceiling(value, counted = false) {
   return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step * unit >= value * 0.9999) * unit;
 }
 
-/** Columns of stacked values: `columns` are {label, values: [[kind, value]…]}. */
+/** Columns of stacked values: `data` has {label, values: [[kind, value]…]}. */
 export function columns(title, description, data, { format = String, height = 160, width = 560, counted = false } = {}) {
   const left = 56;
   const bottom = 20;
@@ -113,14 +113,14 @@ export function columns(title, description, data, { format = String, height = 16
   return picture(width, height, title, description, lines, bars, labels);
 }
 
-/** The beginning and the end of a name: those tell names apart. */
+/** Shortens a long name in the middle: its start and end are what tells names apart. */
 function within(name, room) {
   if (name.length <= room) return name;
   const half = Math.floor((room - 1) / 2);
   return `${name.slice(0, room - 1 - half)}…${name.slice(-half)}`;
 }
 
-/** Lines of values, the longest first: `rows` are {label, values: [[kind, value]…], told}. */
+/** Horizontal bars: `data` has {label, values: [[kind, value]…], told}. */
 export function rows(title, description, data, { width = 560, left = 168 } = {}) {
   const tall = 24;
   const total = (row) => row.values.reduce((sum, [, value]) => sum + value, 0);

@@ -1,11 +1,11 @@
-// Who is attached: names in the panel, initials in the top bar.
+// The connected clients: names in the panel, initials in the top bar.
 
 import { byId, h, perFrame, replace } from './dom.js';
 import { exactly, plain, when } from './format.js';
 
 const MOST_SHOWN = 4;
 
-/** A colour of its own for every name, one of twelve. */
+/** One of twelve colors, always the same for a name. */
 export function hue(name) {
   let sum = 0;
   for (const char of name) sum = (sum * 31 + char.codePointAt(0)) % 9973;
@@ -60,7 +60,7 @@ export class Clients {
           ),
         ),
       all.length > MOST_SHOWN && h('span', { class: 'quiet', 'aria-hidden': 'true' }, `+${all.length - MOST_SHOWN}`),
-      h('span', { class: 'hidden' }, `Attached: ${all.map((client) => plain(client.client_id)).join(', ')}`),
+      h('span', { class: 'hidden' }, `Connected: ${all.map((client) => plain(client.client_id)).join(', ')}`),
     );
   }
 }

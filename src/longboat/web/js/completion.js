@@ -1,10 +1,10 @@
-// Completion in the prompt: `@` names a file, `/` at the start a command. Arrows choose, Enter or Tab takes.
+// Completion in the prompt: `@` for files, `/` at the start for commands. Arrows select, Enter or Tab accepts.
 
 import { h } from './dom.js';
 import { plain } from './format.js';
 
 export class Completion {
-  /** `find(kind, word)` gives [{value, label, hint}]. */
+  /** `find(kind, word)` resolves to [{value, label, hint}]. */
   constructor(field, find) {
     this.field = field;
     this.find = find;
@@ -97,7 +97,7 @@ export class Completion {
     return true;
   }
 
-  /** A command that is typed to its end is sent, not completed. */
+  /** A command that is typed completely is sent, not completed. */
   isWhole() {
     return this.word()?.kind === 'command' && this.items.some((item) => item.value === this.field.value);
   }

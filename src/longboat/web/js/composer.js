@@ -1,5 +1,5 @@
-// Where a person writes: prompt, attachments, model, effort, steer or queue, approval. A draft is kept for each session
-// until it is sent; then the prompt is the outbox's.
+// The prompt form: text, attachments, model, effort, steer or queue, approval. Keeps a draft for each session until it
+// is sent; from then on the outbox has it.
 
 import { toast } from './a11y.js';
 import { Attachments } from './attachments.js';
@@ -12,7 +12,7 @@ import { keep, recall } from './storage.js';
 const MOST_HISTORY = 50;
 
 export class Composer {
-  /** `on` has: send(prompt), find(kind, word), knows(command), actions (name → what it does with the rest). */
+  /** `on` has: send(prompt), find(kind, word), knows(command), actions (command name → function of its argument). */
   constructor(workspace, on) {
     this.workspace = workspace;
     this.on = on;
@@ -38,7 +38,7 @@ export class Composer {
     this.warning = h(
       'p',
       { class: 'warning', hidden: true, role: 'status' },
-      'Your prompts act without asking: commands run and files change at once.',
+      'Approve all is on: your prompts run commands and change files without asking.',
     );
     this.send = h(
       'button',
@@ -69,13 +69,13 @@ export class Composer {
         this.files.picker,
         this.model,
         this.effort,
-        h('label', { class: 'approve', title: 'For your own prompts from this page' }, this.approve, ' Approve all'),
+        h('label', { class: 'approve', title: 'For prompts you send from this page' }, this.approve, ' Approve all'),
         this.delivery.element,
       ),
     );
   }
 
-  /** Files that are dropped anywhere on this go along; without it the browser would leave the page for them. */
+  /** Attaches files that are dropped anywhere on `place`. Otherwise the browser would navigate to them. */
   takeDrops(place) {
     const mark = (on) => this.element.classList.toggle('dropping', on);
     place.addEventListener('dragover', (event) => {
@@ -99,9 +99,9 @@ export class Composer {
     const element = h(
       'fieldset',
       { class: 'delivery', hidden: true },
-      h('legend', { class: 'hidden' }, 'While the agent works'),
-      radio('steer', 'Steer', 'Into the running turn, at its next step'),
-      radio('queue', 'Queue', 'A turn of its own when this one is done'),
+      h('legend', { class: 'hidden' }, 'While the agent is working'),
+      radio('steer', 'Steer', 'Add to the running turn at its next step'),
+      radio('queue', 'Queue', 'Run as a separate turn after this one'),
     );
     return {
       element,
@@ -111,7 +111,7 @@ export class Composer {
     };
   }
 
-  // What it belongs to
+  // Session
 
   show(session_id) {
     this.saveDraft();
@@ -134,7 +134,7 @@ export class Composer {
     if (this.session_id !== undefined) keep(this.draftKey, this.text.value ? { text: this.text.value } : null);
   }
 
-  /** The new session is there: what was typed meanwhile goes on in it, untouched. */
+  /** The new session was created: keep what was typed in the meantime. */
   adopt(session_id) {
     keep(this.draftKey, null);
     this.session_id = session_id;
@@ -144,12 +144,12 @@ export class Composer {
 
   setBusy(busy) {
     this.delivery.element.hidden = !busy;
-    this.send.title = busy ? 'Send to the working agent (Enter)' : 'Send (Enter)';
+    this.send.title = busy ? 'Send to the running agent (Enter)' : 'Send (Enter)';
   }
 
   setModels(page) {
     this.models = page;
-    const large = page.large ? `Default: ${page.large}` : 'No model is ready';
+    const large = page.large ? `Default: ${page.large}` : 'No model available';
     this.model.replaceChildren(
       h('option', { value: '' }, large),
       ...page.items.map((item) =>
@@ -182,7 +182,7 @@ export class Composer {
     if (this.approve.checked) {
       this.approve.checked = await confirmed(
         'Approve everything?',
-        'Prompts that you send from this page will run commands and change files without asking anybody, until you switch this off or leave the session. Other people’s prompts still ask.',
+        'Prompts that you send from this page will run commands and change files without asking, until you turn this off or leave the session. Other people’s prompts still ask for approval.',
         'Approve all',
         { danger: true },
       );
@@ -228,13 +228,13 @@ export class Composer {
     this.text.focus();
   }
 
-  /** A text to go on from, at once. */
+  /** Puts a text into the prompt and focuses it. */
   begin(text) {
     this.put(text);
     this.text.focus();
   }
 
-  /** A text to go on from: of an undone prompt. */
+  /** Puts a text, such as an undone prompt, into an empty prompt field. */
   put(text) {
     if (this.text.value) return;
     this.text.value = text;
@@ -242,7 +242,7 @@ export class Composer {
     this.saveDraft();
   }
 
-  /** What was sent comes back, before what was typed since. */
+  /** Puts an unsent prompt back, before what was typed since. */
   restore(text, files) {
     this.text.value = [text, this.text.value].filter(Boolean).join('\n\n');
     this.files.set([...files, ...this.files.items]);
@@ -256,29 +256,29 @@ export class Composer {
   async submit() {
     const text = this.text.value.trim();
     if (!text && !this.files.items.length) return;
-    // A path is no command, and neither is what begins with a space.
+    // A path is not a command, and neither is anything after a leading space.
     const [, name, wish] = /^\/([\w:.-]+)(?:\s+(.*))?$/s.exec(this.text.value.trimEnd()) ?? [];
     if (name && Object.hasOwn(this.on.actions, name)) {
       this.clear();
       return this.on.actions[name](wish ?? '');
     }
     if (name && !(await this.on.knows(name)))
-      return toast(`There is no command /${plain(name)}. A space before it sends it as a prompt.`, 'error');
-    if (this.text.value.trim() !== text) return; // somebody typed on meanwhile
+      return toast(`Unknown command /${plain(name)}. To send it as a prompt, start with a space.`, 'error');
+    if (this.text.value.trim() !== text) return; // the text changed in the meantime
     const command = text.startsWith('!') ? text.slice(1).trim() : '';
     remember(text);
-    // A command takes no files along: they stay for the prompt after it.
+    // Shell commands have no attachments: the files stay for the next prompt.
     const prompt = { text, command, attachments: command ? [] : this.files.take(), choices: this.choices() };
     this.clear();
     this.on.send(prompt);
   }
 
-  /** Choose a model or an effort by its name, or let the person choose. */
+  /** Selects a model or an effort by name, or moves the focus to the list. */
   prefer(what, wish) {
     const select = this[what];
     const found = [...select.options].find((option) => option.value === wish || option.value.split('/').at(-1) === wish);
     if (!wish || !found) {
-      if (wish) toast(`There is no ${what} “${plain(wish)}” to choose.`, 'error');
+      if (wish) toast(`Unknown ${what} “${plain(wish)}”.`, 'error');
       return select.focus();
     }
     select.value = found.value;

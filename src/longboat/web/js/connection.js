@@ -1,4 +1,4 @@
-// How the page is connected, in words: live, trying again, refused.
+// The state of the connection in the top bar: live, retrying, refused.
 
 import { say } from './a11y.js';
 import { byId, h } from './dom.js';
@@ -6,13 +6,14 @@ import { byId, h } from './dom.js';
 const WORDS = {
   connecting: 'Connecting…',
   reconnecting: 'Reconnecting…',
-  waiting: 'Offline, trying again…',
-  turns: 'Taking turns with your other tabs',
+  waiting: 'Offline, retrying…',
+  turns: 'Waiting: too many tabs open',
   live: 'Live',
   none: '',
 };
 
-const AWAY = 'The server does not answer. On its machine, “longboat web” starts it; this page goes on by itself.';
+const AWAY =
+  'The server is not responding. To start it, run “longboat web” on its machine. This page reconnects by itself.';
 const HINTS = { reconnecting: AWAY, waiting: AWAY };
 const PATIENCE_MS = 3_000;
 
@@ -25,7 +26,7 @@ export class Connection {
   set(state, status) {
     if (state === 'refused') return this.refused(status);
     const was = this.state;
-    if (state === 'connecting' && was === 'turns') return this.settle(); // until it is live
+    if (state === 'connecting' && was === 'turns') return this.settle(); // keep the text until it is live
     clearTimeout(this.patience);
     this.state = state;
     this.element.dataset.state = state;
@@ -34,15 +35,15 @@ export class Connection {
       h('span', { class: 'words' }, WORDS[state]),
     );
     this.element.title = HINTS[state] ?? WORDS[state];
-    // Once each way: not at every attempt.
+    // Announced once each way, not at every attempt.
     if (state === 'live' && this.lost) {
       this.lost = false;
-      say('Connected again. Everything that happened meanwhile is shown.');
+      say('Reconnected. The page is up to date.');
     } else if (state === 'waiting' && was === 'live') this.lose();
     else if (state === 'waiting' && !this.lost) this.lose();
   }
 
-  /** In turns one is live at once; a server that does not answer is not hidden behind them. */
+  /** When tabs take turns, connecting takes a moment. If it takes longer, the server is not responding: say so. */
   settle() {
     clearTimeout(this.patience);
     this.patience = setTimeout(() => {
@@ -53,13 +54,13 @@ export class Connection {
 
   lose() {
     this.lost = true;
-    say('The connection is lost. Trying again.');
+    say('Connection lost. Reconnecting.');
   }
 
   refused(status) {
     this.state = 'refused';
     this.element.dataset.state = 'refused';
-    const text = status === 401 ? 'Logged out' : status === 404 ? 'No such workspace' : `Refused (${status})`;
+    const text = status === 401 ? 'Logged out' : status === 404 ? 'Workspace not found' : `Refused (${status})`;
     this.element.replaceChildren(h('span', { class: 'lamp', 'aria-hidden': 'true' }), h('a', { href: '/' }, text));
     say(text);
   }

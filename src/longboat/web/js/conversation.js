@@ -1,4 +1,4 @@
-// One session on the screen: its transcript, composer, queue and asks, and the bar above them.
+// One session on the screen: the bar above it, its transcript, approvals and questions, queue and prompt.
 
 import { say, toast } from './a11y.js';
 import { Refused, Unreachable } from './api.js';
@@ -67,7 +67,7 @@ export class Conversation {
       this.composer.element,
     );
     this.element = h('div', { class: 'conversation' }, this.bar, this.holder, this.dock);
-    // At once, before the browser tells of the scrolling that it did itself: who is at the end stays there.
+    // Runs before the browser reports its own scrolling, so that a reader at the end stays there.
     this.heights = new MutationObserver(() => this.transcript?.resized());
     this.heights.observe(this.dock, { attributes: true, characterData: true, childList: true, subtree: true });
     this.composer.takeDrops(this.element);
@@ -82,7 +82,7 @@ export class Conversation {
       outbox.listen((kind, entry) => this.onItsWay(kind, entry)),
       mirror.on('snapshot', () => this.session_id && this.loadRuns(true)),
       mirror.on('config', () => this.loadModels()),
-      mirror.on('snapshot', () => this.models && this.loadModels()), // what was missed may be that they changed
+      mirror.on('snapshot', () => this.models && this.loadModels()), // the models may have changed while disconnected
     ];
     this.loadModels();
   }
@@ -141,12 +141,12 @@ export class Conversation {
     }
   }
 
-  /** Nothing can be said to a session that is not there. */
+  /** Shows that the session does not exist. Hides the prompt: there is nothing to send it to. */
   lostSession(error) {
-    if (error.status === 401) return; // the page is logged out, and says so
+    if (error.status === 401) return; // the page shows that it is logged out
     this.leave();
     if (error.status === 404) this.mirror.sessions.delete(this.session_id);
-    // Prompts that were written for it are still there to be taken elsewhere.
+    // Unsent prompts for it stay visible: they can be sent to another session.
     this.scroller.replaceChildren(
       lost(error.status === 404 ? '' : error.message, this.workspace.id),
       this.outgoing.element,
@@ -165,7 +165,7 @@ export class Conversation {
 
   async loadModels() {
     const page = await this.workspace.models().catch((error) =>
-      // A configuration that cannot be read is told in the same place.
+      // An unreadable configuration is shown in the same place.
       error instanceof Unreachable ? null : { items: [], large: null, problem: error.message },
     );
     if (!page) return;
@@ -176,7 +176,7 @@ export class Conversation {
     if (news && this.session_id) toast(page.problem, 'error');
   }
 
-  /** Who sent what, and how it ended, also of runs from before this page. */
+  /** Loads who sent which prompt and how each run ended, including runs from before this page was opened. */
   async loadRuns(fresh) {
     const session_id = this.session_id;
     try {
@@ -190,11 +190,11 @@ export class Conversation {
       this.transcript?.refresh();
       this.mirror.tell('runs', {});
     } catch {
-      // Names are missing until the next snapshot.
+      // The names are missing until the next snapshot.
     }
   }
 
-  // What messages need to know
+  // What messages need from the session
 
   story(history, compact) {
     return {
@@ -227,12 +227,12 @@ export class Conversation {
     return run.client_id === this.workspace.client_id ? 'You' : plain(run.client_id);
   }
 
-  // What happens
+  // Events
 
   sessionChanged({ change, session }) {
     this.drawBar();
     if (change !== 'deleted' || session.id !== this.session_id) return;
-    this.lostSession(new Error('Somebody deleted it.'));
+    this.lostSession(new Error('Someone deleted it.'));
     say('This session was deleted.');
   }
 
@@ -246,7 +246,7 @@ export class Conversation {
     this.transcript?.refresh();
     this.drawNotices();
     if (run.session_id !== this.session_id || run.folded_into) return;
-    if (run.error) say(plain(run.error)); // it says that it failed or was interrupted
+    if (run.error) say(plain(run.error)); // says whether it failed or was interrupted
     else if (run.cancelled) say('The run was canceled.');
     else say(`Answer: ${plain(run.text).slice(0, 300)}`);
   }
@@ -260,7 +260,7 @@ export class Conversation {
     const unfinished = this.session_id ? this.mirror.unfinished(this.session_id) : [];
     const active = unfinished.find((run) => run.state === 'active') ?? unfinished[0];
     this.active = active;
-    // The button that had the focus goes away with its run.
+    // The focused Stop button disappears with its run.
     if (!active && this.working.contains(document.activeElement)) this.composer.focus();
     this.working.hidden = !active;
     this.composer.setBusy(Boolean(active));
@@ -268,7 +268,7 @@ export class Conversation {
     const who =
       active.client_id && active.client_id !== this.workspace.client_id ? ` for ${plain(active.client_id)}` : '';
     const asks = this.mirror.pendingAsks().some((ask) => this.mirror.concerns(ask, this.session_id));
-    const doing = asks ? 'Waits for an answer' : `Working${who}`;
+    const doing = asks ? 'Waiting for an answer' : `Working${who}`;
     this.workingText.textContent = active.cancel_requested ? 'Stopping…' : `${doing}…`;
     this.working.classList.toggle('held', asks);
     const alone = unfinished.length < 2;
@@ -301,13 +301,13 @@ export class Conversation {
         .filter((message) => message.parts.some((part) => part.reason === 'error'))
         .map((message) => message.run_id),
     );
-    // How a run failed stands at its end already.
+    // The last message of a failed run already shows its error.
     this.transcript?.setNotices(
       told.filter((notice) => notice.type !== 'error' || !shown.has(notice.run_id)).slice(-5),
     );
   }
 
-  // Prompts on their way
+  // Sending prompts
 
   send(prompt) {
     this.outbox.add({ ...prompt, session_id: this.session_id ?? null, place: this.session_id ? null : this.place });
@@ -322,7 +322,7 @@ export class Conversation {
     else if (kind === 'made' && !this.session_id && entry.place === this.place) this.moveTo(entry);
   }
 
-  /** The session of a first prompt is there. */
+  /** The session of a first prompt was created. */
   moveTo({ session_id, made }) {
     if (made) this.mirror.sessions.set(session_id, made);
     this.composer.adopt(session_id);
@@ -330,7 +330,7 @@ export class Conversation {
     this.go(session_id);
   }
 
-  /** Back where it was written; from a session that is gone, into a new one. */
+  /** Puts an unsent prompt back into the prompt field; if its session was deleted, into that of a new session. */
   takeBack(entry) {
     if (!this.outbox.takeBack(entry)) return;
     if (this.lost) this.go(null);
@@ -373,18 +373,18 @@ export class Conversation {
     };
   }
 
-  /** The last answer, as it was written. */
+  /** Copies the last answer as Markdown. */
   async copy() {
     const { messages } = this.mirror.history(this.session_id);
     const isAnswer = (message) => message.role === 'assistant' && message.parts.some((part) => part.type === 'text');
     const answer = messages.findLast(isAnswer);
     const texts = answer?.parts.filter((part) => part.type === 'text').map((part) => part.text) ?? [];
-    if (!texts.length) return toast('There is no answer yet.');
+    if (!texts.length) return toast('No answer to copy yet.');
     try {
       await navigator.clipboard.writeText(texts.join('\n\n'));
-      toast('The last answer is copied.');
+      toast('Copied the last answer.');
     } catch {
-      toast('This browser does not let the page copy.', 'error');
+      toast('The browser blocked copying.', 'error');
     }
   }
 
@@ -393,11 +393,7 @@ export class Conversation {
     const last = this.mirror.history(this.session_id).messages.findLast((message) => message.role === 'user');
     const done = await this.attempt(this.workspace.undo(this.session_id));
     if (!done) return;
-    toast(
-      done.files.length
-        ? `Taken back. Files: ${done.files.map(plain).join(', ')}`
-        : 'Taken back. No files were changed.',
-    );
+    toast(done.files.length ? `Undone. Restored: ${done.files.map(plain).join(', ')}` : 'Undone. No files to restore.');
     const text = last?.parts.find((part) => part.type === 'text')?.text;
     if (text) this.composer.put(text);
     this.mirror.tell('files', {});
@@ -407,7 +403,7 @@ export class Conversation {
     if (!this.session_id) return;
     const done = await this.attempt(this.workspace.redo(this.session_id));
     if (!done) return;
-    toast(done.files.length ? `Brought back. Files: ${done.files.map(plain).join(', ')}` : 'Brought back.');
+    toast(done.files.length ? `Redone. Restored: ${done.files.map(plain).join(', ')}` : 'Redone.');
     this.mirror.tell('files', {});
   }
 

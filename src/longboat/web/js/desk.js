@@ -1,4 +1,4 @@
-// A workspace on the screen: its stream, sessions, the conversation, and the panels beside it.
+// A workspace on the screen: its event stream, session list, conversation and side panels.
 
 import { Workspace } from './api.js';
 import { Changes } from './changes.js';
@@ -23,7 +23,7 @@ export class Desk {
     this.outbox = new Outbox(this.workspace);
     const { mirror, outbox, sessions } = this;
     this.conversation = new Conversation(this.workspace, { mirror, outbox, sessions, go });
-    const jobs = section('Background', null);
+    const jobs = section('Jobs', null);
     this.panels = {
       todos: new Todos(this.workspace, this.mirror),
       changes: new Changes(this.workspace, this.mirror),
@@ -42,7 +42,7 @@ export class Desk {
       section('Timeline', this.panels.timeline.element),
       section('Usage', this.panels.usage.element),
       jobs,
-      section('Attached', this.panels.clients.element),
+      section('Connected', this.panels.clients.element),
     );
     this.stopNotifying = listenFor(this.mirror);
     this.stream = new Stream(this.workspace.eventsPath, {
@@ -51,7 +51,7 @@ export class Desk {
         connection.set(state, detail);
         if (state !== 'live') return;
         this.outbox.wake();
-        this.panels.jobs.load(); // those of a server that was killed ended without a word
+        this.panels.jobs.load(); // jobs of a killed server ended without an event
       },
     });
   }

@@ -1,11 +1,11 @@
-// Questions to the person at this page: a modal dialog gives its answer, or null. Focus returns by itself.
+// Modal dialogs that resolve to the answer, or to null. The focus returns by itself.
 
 import { h } from './dom.js';
 
 function show(dialog) {
   document.body.append(dialog);
   dialog.addEventListener('close', () => dialog.remove());
-  // The browser returns the focus to what had it; only what is gone by then needs no help.
+  // The browser returns the focus to the element that had it, if it still exists.
   dialog.showModal();
   return new Promise((resolve) => dialog.addEventListener('close', () => resolve(dialog.returnValue)));
 }
@@ -30,7 +30,7 @@ export async function confirmed(title, text, action = 'OK', { danger = false } =
   return (await show(dialog)) === 'yes';
 }
 
-/** A line of text. `check` gives a complaint or an empty string; `must` allows no way around. */
+/** Asks for a line of text. `check` returns an error message or an empty string; `must` hides Cancel. */
 export async function asked(
   title,
   { text = '', label, value = '', action = 'OK', check = () => '', must = false } = {},
@@ -66,7 +66,7 @@ export async function asked(
     ),
   );
   const dialog = h('dialog', { class: 'dialog', 'aria-labelledby': 'dialog-title' }, form);
-  // Enter in the field presses the first button of a form: here that must be the one that goes on.
+  // Enter would press the first button of the form, which is Cancel.
   input.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter') return;
     event.preventDefault();

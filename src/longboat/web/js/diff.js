@@ -1,10 +1,10 @@
-// A diff, unified or side by side: the server renders its rows, and this arranges them.
+// A diff, unified or side by side. The server renders the rows; this module arranges them.
 
 import { h } from './dom.js';
 import { rendered } from './rendering.js';
 import { keep, recall } from './storage.js';
 
-const LEAST_FOR_TWO = 520; // pixels: side by side there would be no room for a line
+const LEAST_FOR_TWO = 520; // pixels: narrower, lines do not fit side by side
 const shown = new Set();
 
 export const isSplit = () => recall('split', false);
@@ -15,7 +15,7 @@ export function setSplit(split) {
   for (const view of shown) view.draw();
 }
 
-/** A button that changes how all diffs look. */
+/** A button that switches all diffs between one column and two. */
 export function splitButton() {
   const button = h('button', {
     type: 'button',
@@ -35,7 +35,7 @@ export function splitButton() {
 
 export class Diff {
   constructor(text, path) {
-    this.element = h('div', { class: 'diff-view', tabindex: '0', role: 'group', 'aria-label': `Changes of ${path}` });
+    this.element = h('div', { class: 'diff-view', tabindex: '0', role: 'group', 'aria-label': `Changes to ${path}` });
     this.element.append(h('pre', { class: 'plain' }, text));
     shown.add(this);
     rendered('diff', text, path ? { path: path.slice(-1000) } : {}).then((made) => {

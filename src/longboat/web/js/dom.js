@@ -1,8 +1,8 @@
-// Elements without markup: every text that comes from elsewhere becomes a text node.
+// Creates elements without parsing markup: text from outside always becomes a text node.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** An element. Keys that start with "on" are listeners, `data` a dataset, `class` a class list; null children are left out. */
+/** Creates an element. Keys that start with "on" are listeners, `data` is the dataset; null children are skipped. */
 export function h(tag, props = {}, ...children) {
   return fill(document.createElement(tag), props, children);
 }
@@ -37,7 +37,7 @@ export function replace(element, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-// Drawn by hand on a grid of 16.
+// SVG paths on a 16 × 16 grid.
 const ICONS = {
   menu: 'M2 4h12M2 8h12M2 12h12',
   panel: 'M2 3h12v10H2zM10 3v10',
@@ -70,7 +70,7 @@ export function icon(name) {
   );
 }
 
-/** A button with an icon and a name that screen readers and tooltips tell. */
+/** A button with an icon, and a label for screen readers and the tooltip. */
 export function iconButton(name, label, onclick, props = {}) {
   return h(
     'button',
@@ -79,7 +79,7 @@ export function iconButton(name, label, onclick, props = {}) {
   );
 }
 
-/** Run at most once in a frame, however often it is called. A hidden page draws no frames: there a timer does. */
+/** Runs `work` at most once per frame, however often it is called. A hidden page draws no frames and uses a timer. */
 export function perFrame(work) {
   let waiting = false;
   const run = () => {

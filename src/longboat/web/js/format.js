@@ -1,4 +1,4 @@
-// Numbers, times and names as people read them.
+// Formats numbers, times and names for people.
 
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
@@ -23,7 +23,7 @@ export function seconds(value) {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** A time in as few characters as an axis has room for. */
+/** A short duration for the axis of a chart. */
 export function brief(value) {
   if (!value) return '0';
   if (value < 1) return `${Math.round(value * 1000)} ms`;
@@ -54,11 +54,11 @@ export const oneLine = (text, most = 120) => {
   return line.length > most || line.length < text.trim().length ? `${line.slice(0, most)}…` : line;
 };
 
-// Escape sequences mean nothing here: what a terminal would obey is left out.
+// Terminal escape sequences mean nothing on a page: they are removed.
 const ESCAPES = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-_])/g;
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Output of a program without escape sequences, control characters and tricks with the direction of text. */
+/** Removes escape sequences, control characters and text direction overrides from program output. */
 export function plain(text) {
   return text.replaceAll('\r\n', '\n').replace(ESCAPES, '').replace(CONTROLS, '');
 }

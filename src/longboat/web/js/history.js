@@ -1,9 +1,9 @@
-// One session's transcript as far as it was read: pages from its end backwards, and what happens since.
+// The loaded part of a session's transcript: pages from the end backwards, kept current by events.
 // Must not know how it is drawn.
 
 import { Refused } from './api.js';
 
-/** How many characters, as the server counts them: code points. */
+/** The length in code points, as the server counts. */
 function points(text) {
   let number = 0;
   for (const _ of text) number += 1;
@@ -14,18 +14,18 @@ const MOST_PAGES = 20;
 const LONGEST_WAIT_MS = 8_000;
 
 export class History {
-  /** `read(before)` gives a page; `changed(kind, what)` is told of reset, older, message, removed, delta. */
+  /** `read(before)` resolves to a page. Listeners get (kind, what): reset, older, message, removed, delta. */
   constructor(read) {
     this.read = read;
     this.listeners = new Set();
     this.messages = [];
     this.byId = new Map();
     this.results = new Map();
-    this.older = null; // cursor of the page before
+    this.older = null; // cursor of the next older page
     this.loaded = false;
-    this.waiting = null; // events that came while a page was on its way
-    this.lengths = new WeakMap(); // part → its characters
-    this.reading = null; // seq of the message where somebody reads, if that is not the end
+    this.waiting = null; // events that arrived while a page was loading
+    this.lengths = new WeakMap(); // part → its length in code points
+    this.reading = null; // seq of the message being read, unless the reader is at the end
     this.readings = 0;
     this.starts = 0;
     this.loading = null;
@@ -43,27 +43,27 @@ export class History {
     for (const listener of this.listeners) listener(kind, what);
   }
 
-  /** Read the end again, until it was read. What is before it stays: only the end of a transcript ever changes. */
+  /** Reloads the end, retrying until it succeeds. Older messages are kept: only the end of a transcript changes. */
   load() {
     this.waiting ??= [];
     this.loading ??= this.reload().finally(() => (this.loading = null));
     return this.loading;
   }
 
-  /** The events have a gap: a page that was asked for before it, and events from before it, are not taken any more. */
+  /** After a gap in the events: discards pages and events that were requested or received before the gap. */
   restart() {
     this.starts += 1;
     this.waiting = [];
     return this.load();
   }
 
-  /** Nobody wants it any more. */
+  /** Stops loading and retrying. */
   close() {
     this.closed = true;
   }
 
   async reload() {
-    const page = await this.insist();
+    const page = await this.loadWithRetry();
     if (!page) return;
     const { items, next } = page;
     const first = items[0]?.seq ?? 0;
@@ -77,15 +77,15 @@ export class History {
     this.loaded = true;
     const late = this.waiting;
     this.waiting = null;
-    // In their order over the page, whichever of them it knows already: the newest state wins. Told of as a whole.
+    // Applied in order, even if the page has them already: the newest state wins. Listeners get a single reset.
     this.silent = true;
     late.forEach((event) => this.apply(...event));
     this.silent = false;
     this.tell('reset');
   }
 
-  /** A page as new as the events that follow. The server may be away for a while; a refusal is its last word. */
-  async insist() {
+  /** Loads a page that no gap separates from later events. Retries while the server is down; a refusal is final. */
+  async loadWithRetry() {
     for (let failures = 0; !this.closed; ) {
       const { starts } = this;
       try {
@@ -104,7 +104,7 @@ export class History {
     return null;
   }
 
-  /** The newest page, and those before it as far as there are gaps to where somebody reads. */
+  /** The newest page, and older ones until there is no gap to what is being read. */
   async readEnd() {
     let { items, next } = await this.read('');
     for (let pages = 1; pages < MOST_PAGES && next && this.reading !== null; pages += 1) {
@@ -116,21 +116,21 @@ export class History {
     return { items, next };
   }
 
-  /** Up to here all messages are as they will stay. */
+  /** The seq up to which no message will change any more. */
   settledSeq() {
     const open = this.messages.findIndex((message) => message.role !== 'user' && !message.finished_at);
     const settled = open < 0 ? this.messages : this.messages.slice(0, open);
     return settled.at(-1)?.seq ?? 0;
   }
 
-  /** Read the page before the oldest one. True if there was one. */
+  /** Loads the page before the oldest one. True if there was one. */
   async loadOlder() {
     if (!this.older || this.loadingOlder) return false;
     this.loadingOlder = true;
     const { readings } = this;
     try {
       const page = await this.read(this.older);
-      if (readings !== this.readings) return false; // all was read again meanwhile
+      if (readings !== this.readings) return false; // everything was reloaded in the meantime
       const fresh = page.items.filter((message) => !this.byId.has(message.id));
       fresh.forEach((message) => this.index(message));
       this.messages = [...fresh, ...this.messages].sort((one, other) => one.seq - other.seq);
@@ -178,10 +178,10 @@ export class History {
     this.tell('removed', id);
   }
 
-  /** Something is missing: read it again, but not at every word. */
-  mend() {
-    this.mending ??= setTimeout(() => {
-      this.mending = null;
+  /** Something is missing: reload, but not for every delta. */
+  reloadSoon() {
+    this.reloadTimer ??= setTimeout(() => {
+      this.reloadTimer = null;
       this.load().catch(() => {});
     }, 300);
   }
@@ -189,12 +189,12 @@ export class History {
   extend(delta) {
     const message = this.byId.get(delta.message_id);
     const part = message?.parts[delta.part];
-    if (!part) return this.mend();
+    if (!part) return this.reloadSoon();
     const key = part.type === 'tool_call' ? 'input' : part.type === 'tool_result' ? 'content' : 'text';
     const have = this.lengths.get(part) ?? points(part[key]);
     const added = [...delta.text];
-    if (delta.offset > have) return this.mend();
-    if (delta.offset + added.length <= have) return; // known already
+    if (delta.offset > have) return this.reloadSoon();
+    if (delta.offset + added.length <= have) return; // already applied
     part[key] += added.slice(have - delta.offset).join('');
     this.lengths.set(part, delta.offset + added.length);
     this.tell('delta', { message, part, index: delta.part });

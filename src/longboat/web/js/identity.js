@@ -1,13 +1,13 @@
-// The name that others see. Asked once, kept in this browser.
+// The name that others see. Asked for once and stored in this browser.
 
 import { asked } from './dialog.js';
 import { keep, recall } from './storage.js';
 
 const ALLOWED = /^[A-Za-z0-9._:-]{1,64}$/;
 
-const check = (name) => (ALLOWED.test(name) ? '' : 'Use 1 to 64 letters, digits and . _ : - without spaces.');
+const check = (name) => (ALLOWED.test(name) ? '' : 'Use 1 to 64 letters, digits or . _ : - (no spaces).');
 
-/** `suggested`: what to offer whoever was never asked. */
+/** The stored name, or asks for one and offers `suggested`. */
 export async function ownName(suggested) {
   const known = recall('name', '');
   return ALLOWED.test(known) ? known : askName(true, suggested);
@@ -19,8 +19,8 @@ function offered(suggested) {
 }
 
 export async function askName(must = false, suggested = null) {
-  const name = await asked('Who are you?', {
-    text: 'Others on the same session see this name beside what you do. It is kept in this browser.',
+  const name = await asked('Choose a name', {
+    text: 'Other people in a session see this name next to what you do. It is stored in this browser.',
     label: 'Your name',
     value: recall('name', '') || offered(suggested),
     action: 'Continue',

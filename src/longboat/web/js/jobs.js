@@ -1,4 +1,4 @@
-// Commands in the background of the workspace: what they say, and a way to end them.
+// Background commands of the workspace: their output, and a button to stop them.
 
 import { toast } from './a11y.js';
 import { h, iconButton, replace } from './dom.js';
@@ -25,7 +25,7 @@ export class Jobs {
       page.items.forEach((job) => this.mirror.jobs.set(job.id, job));
       this.draw();
     } catch {
-      // Told with the next event.
+      // The next event brings them.
     }
   }
 
@@ -69,9 +69,9 @@ export class Jobs {
       h(
         'span',
         { class: 'item-buttons' },
-        iconButton('file', 'Show its output', read),
+        iconButton('file', 'Show output', read),
         running &&
-          iconButton('stop', 'End it', () =>
+          iconButton('stop', 'Stop', () =>
             this.workspace.killJob(job.id).catch((error) => toast(error.message, 'error')),
           ),
       ),

@@ -1,4 +1,4 @@
-// A button that opens a list of actions. Arrows walk, escape closes, focus returns.
+// A button that opens a menu. Arrows move, Escape closes, and the focus returns to the button.
 
 import { roving } from './a11y.js';
 import { h, icon } from './dom.js';

@@ -1,4 +1,4 @@
-// One message as an article: who, when, and its parts. A part that only grew is kept and extended.
+// One message: author, time and parts. A part that only grew is extended, not drawn again.
 
 import { h, icon, iconButton } from './dom.js';
 import { bytes, exactly, plain, when } from './format.js';
@@ -31,7 +31,7 @@ export class MessageView {
     return this.message.role === 'assistant' && !this.message.finished_at && !this.story.isOver(this.message);
   }
 
-  /** One that cannot be drawn must not take the others along. */
+  /** A part that cannot be drawn must not break the others. */
   setPart(part, index) {
     try {
       this.drawPart(part, index);
@@ -56,12 +56,12 @@ export class MessageView {
     view.set(part, this.message, !this.isGrowing() || index < this.message.parts.length - 1);
   }
 
-  /** A delta: only its part is touched. */
+  /** After a delta: redraws only that part. */
   extend(index) {
     this.setPart(this.message.parts[index], index);
   }
 
-  /** Results came, or the run ended. */
+  /** After new results or the end of the run. */
   refresh() {
     this.set(this.message);
   }
@@ -73,7 +73,7 @@ export class MessageView {
     const key = `${who}|${model}|${this.message.summary}`;
     if (this.headKey === key) return;
     this.headKey = key;
-    this.element.setAttribute('aria-label', role === 'user' ? `Prompt of ${who}` : `Answer of ${who}`);
+    this.element.setAttribute('aria-label', role === 'user' ? `Prompt from ${who}` : `Answer from ${who}`);
     this.head.replaceChildren(
       h('span', { class: 'who' }, this.message.summary ? 'Summary' : who),
       time,
@@ -82,15 +82,15 @@ export class MessageView {
   }
 
   forkButton() {
-    const button = iconButton('fork', 'Fork the session up to here', () => this.story.fork(this.message));
+    const button = iconButton('fork', 'Fork the session from here', () => this.story.fork(this.message));
     button.classList.add('on-hover');
     return button;
   }
 }
 
-/** Of no type: with its next change it is tried again. */
+/** Has no type, so that the next change tries to draw the part again. */
 const unshown = (part) => ({
-  element: h('p', { class: 'finish' }, `This part cannot be shown here (${part.type}).`),
+  element: h('p', { class: 'finish' }, `Cannot show this part (${part.type}).`),
   set() {},
 });
 
@@ -164,7 +164,7 @@ const ENDS = {
   canceled: 'Canceled',
   error: 'Failed',
   interrupted: 'Interrupted',
-  max_tokens: 'Cut off: the answer was too long for the model',
+  max_tokens: 'Cut off: the answer reached the model’s length limit',
   content_filter: 'Stopped by the provider’s content filter',
 };
 
@@ -181,12 +181,12 @@ function finish(story) {
   };
 }
 
-/** One sentence, in two pieces: how it ended, and who or what did it. */
+/** One sentence in two pieces: how it ended, and who or what ended it. */
 function endOf({ reason, title, detail }, story) {
   const label = ENDS[reason] ?? reason;
   if (reason === 'canceled') return [label, detail && !story.isMe(detail.replace(/^by /, '')) ? ` ${detail}` : ''];
   const after = detail ? `: ${detail}` : '';
-  if (reason === 'error') return [title || label, after]; // a title says that it failed, and how
+  if (reason === 'error') return [title || label, after]; // a title already says that it failed
   return [label, title && title !== label ? `: ${title}${after}` : after];
 }
 

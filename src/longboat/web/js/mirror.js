@@ -1,4 +1,5 @@
-// The workspace as the event stream tells it: sessions, runs, asks, clients, plans. Must not know how it is drawn.
+// The workspace state from the event stream: sessions, runs, permissions, questions, clients, plans.
+// Must not know how it is drawn.
 
 import { History } from './history.js';
 
@@ -8,20 +9,20 @@ export class Mirror {
   constructor(workspace) {
     this.workspace = workspace;
     this.sessions = new Map();
-    this.runs = new Map(); // finished ones too, as far as they were heard of
+    this.runs = new Map(); // including the finished ones that are known
     this.permissions = new Map();
     this.questions = new Map();
     this.clients = new Map();
     this.todos = new Map();
     this.jobs = new Map();
-    this.notices = new Map(); // session → what the agent said beside its answers
+    this.notices = new Map(); // session → notices beside the answers, such as retries
     this.histories = new Map();
     this.topics = new Map();
   }
 
   /**
-   * Be told of a topic: snapshot, sessions, lost (a session that cannot be read), runs, run_complete, asks, answered,
-   * clients, todos, files, jobs, notices, config (who answers changed).
+   * Subscribes to a topic: snapshot, sessions, lost (a session that cannot be read), runs, run_complete, asks,
+   * answered, clients, todos, files, jobs, notices, config (the models changed).
    */
   on(topic, listener) {
     if (!this.topics.has(topic)) this.topics.set(topic, new Set());
@@ -61,7 +62,7 @@ export class Mirror {
     for (const session of snapshot.sessions) this.sessions.set(session.id, session);
     const unfinished = new Set(snapshot.runs.map((run) => run.run_id));
     for (const run of this.runs.values()) {
-      // It ended while nobody looked: how, the list of runs tells.
+      // It ended while we were disconnected; the list of runs has its outcome.
       if (run.state !== 'finished' && !unfinished.has(run.run_id)) this.runs.delete(run.run_id);
     }
     for (const run of snapshot.runs) this.runs.set(run.run_id, run);
@@ -69,14 +70,14 @@ export class Mirror {
     fill(this.questions, snapshot.questions, 'id');
     fill(this.clients, snapshot.clients, 'client_id');
     for (const [session_id, history] of this.histories) {
-      // One that is being read for the first time must begin anew too.
+      // One that is loading for the first time must start again too.
       if (history.loaded || history.loading)
         history.restart().catch((error) => this.tell('lost', { session_id, error }));
     }
     for (const topic of ['snapshot', 'sessions', 'runs', 'asks', 'clients', 'todos', 'files']) this.tell(topic, {});
   }
 
-  /** The unfinished runs of a session in their order. */
+  /** The unfinished runs of a session, in order. */
   unfinished(session_id) {
     return [...this.runs.values()]
       .filter((run) => run.session_id === session_id && run.state !== 'finished')
@@ -87,7 +88,7 @@ export class Mirror {
     return [...this.permissions.values(), ...this.questions.values()];
   }
 
-  /** Whether an ask belongs to what is shown with this session: its own, and its sub-agents'. */
+  /** Whether a permission or question belongs to this session or to one of its sub-agents. */
   concerns(ask, session_id) {
     return ask.session_id === session_id || ask.parent_session_id === session_id;
   }

@@ -1,4 +1,4 @@
-// Notifications of the system, if the person wants them: for asks and ends while the page is in the background.
+// System notifications, if turned on: for approvals, questions and finished runs while the page is hidden.
 
 import { byId, icon } from './dom.js';
 import { oneLine, plain } from './format.js';
@@ -10,7 +10,7 @@ export function startNotifications() {
   const button = byId('notify');
   if (!('Notification' in globalThis)) return button.remove();
   const draw = () => {
-    const label = isOn() ? 'Notifications are on' : 'Notify me when the page is in the background';
+    const label = isOn() ? 'Notifications are on (click to turn off)' : 'Notify me when this page is in the background';
     button.setAttribute('aria-pressed', String(isOn()));
     button.setAttribute('aria-label', label);
     button.title = label;
@@ -30,11 +30,10 @@ function show(title, body) {
 
 export function listenFor(mirror) {
   const stops = [
-    mirror.on('asks', ({ asked }) => asked && show('Longboat asks', asked.title ?? asked.text)),
+    mirror.on('asks', ({ asked }) => asked && show('Longboat needs an answer', asked.title ?? asked.text)),
     mirror.on(
       'run_complete',
-      (run) =>
-        run.parent || run.folded_into || show(run.error ? 'A run failed' : 'A run is done', run.error || run.text),
+      (run) => run.parent || run.folded_into || show(run.error ? 'Run failed' : 'Run finished', run.error || run.text),
     ),
   ];
   return () => stops.forEach((stop) => stop());

@@ -1,25 +1,25 @@
-// Prompts on their way: kept in this browser until the server has them, in order, one after the other, also over a
-// reload. Knows storage and delivery; must not know how they are drawn.
+// Unsent prompts: stored in this browser until the server has them, also across reloads, and delivered one by one in
+// order. Knows storage and delivery; must not know how they are drawn.
 
 import { newId, Refused, server } from './api.js';
 import { keep, keys, PREFIX, recall } from './storage.js';
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 8_000;
-const SLOWEST_MS = 120_000; // a line that dies without a word
-const SLOWEST_RATE = 4; // bytes in a millisecond: a large picture takes its time
+const SLOWEST_MS = 120_000; // a connection can die silently
+const SLOWEST_RATE = 4; // bytes per millisecond: a large image takes longer
 const STALE_MS = 12 * 3_600_000;
-/** Answers after which the same prompt may do later. */
+/** Statuses after which the same prompt may succeed later. */
 const LATER = new Set([401, 408, 425, 429]);
-/** So often a server that is well may fail at one prompt before those behind it have their turn. */
+/** How often a healthy server may fail at one prompt before the next prompts are sent. */
 const MOST_ERRORS = 5;
 
 export class Outbox {
-  /** Entries have: run_id, number, session_id or the place of a session to be made, text, attachments, problem, … */
+  /** Entries have: run_id, number, session_id or the place of a session to create, text, attachments, problem, … */
   constructor(workspace) {
     this.workspace = workspace;
     this.prefix = `outbox.${workspace.id}.`;
-    this.unkept = new Map(); // those that storage had no room for
+    this.unkept = new Map(); // those that did not fit into storage
     this.listeners = new Set();
     this.failures = 0;
     this.reason = '';
@@ -27,7 +27,7 @@ export class Outbox {
     this.wake = () => this.woken?.();
     addEventListener('storage', this.heard);
     addEventListener('online', this.wake);
-    for (const entry of this.entries()) this.lookOver(entry);
+    for (const entry of this.entries()) this.holdIfStale(entry);
     this.work();
   }
 
@@ -39,7 +39,7 @@ export class Outbox {
     this.wake();
   }
 
-  /** `listener(kind, entry)` is told of changed, made (its session is there), refused. */
+  /** Calls `listener(kind, entry)` for: changed, made (its session was created), refused. */
   listen(listener) {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -49,18 +49,18 @@ export class Outbox {
     for (const listener of this.listeners) listener(kind, entry);
   }
 
-  /** A prompt of long ago, or one that is not whole any more, goes nowhere by itself. */
-  lookOver(entry) {
+  /** Old prompts, and those that lost their files, are not sent automatically. */
+  holdIfStale(entry) {
     if (entry.taken) return;
     if (entry.dropped)
-      this.save({ ...entry, problem: `Not sent. Its files were too large to keep: ${entry.dropped.join(', ')}.` });
+      this.save({ ...entry, problem: `Its files were too large to keep in the browser: ${entry.dropped.join(', ')}.` });
     else if (Date.now() - entry.number > STALE_MS && !entry.problem)
-      this.save({ ...entry, problem: `Not sent since ${new Date(entry.number).toLocaleString()}.` });
+      this.save({ ...entry, problem: `Waiting since ${new Date(entry.number).toLocaleString()}.` });
   }
 
-  // What is in it
+  // Entries
 
-  /** All, in the order in which they were sent. */
+  /** All entries, in the order in which they were written. */
   entries() {
     const kept = keys(this.prefix)
       .map((key) => whole(recall(key)))
@@ -68,12 +68,12 @@ export class Outbox {
     return [...kept, ...this.unkept.values()].sort((one, other) => one.number - other.number);
   }
 
-  /** Those to be shown with a session, or with one that is still to be made. */
+  /** The entries to show with a session; null for a session that is not created yet. */
   of(session_id) {
     return this.entries().filter((entry) => !entry.taken && (entry.session_id ?? null) === (session_id ?? null));
   }
 
-  /** Where prompts for a new session go: with those that wait for it already. */
+  /** The place for prompts to a new session: the one that others already wait for, if any. */
   place() {
     return this.entries().find((entry) => !entry.session_id && !entry.problem && !entry.taken)?.place ?? newId();
   }
@@ -102,7 +102,7 @@ export class Outbox {
     this.tell('changed', entry);
   }
 
-  // What a person does
+  // User actions
 
   add(prompt, run = { run_id: newId(), tried: false }) {
     const number = Math.max(Date.now(), (this.entries().at(-1)?.number ?? 0) + 1);
@@ -110,17 +110,17 @@ export class Outbox {
     this.work();
   }
 
-  /** A refused one once more, as it is, and as a new run; as the same one if the server may have it. */
+  /** Sends a refused prompt again: as a new run, or as the same one if the server may have it. */
   again(entry, changes = {}) {
     const { problem, dropped, taken, errors, unsure, ...prompt } = entry;
     this.remove(entry);
     this.add({ ...prompt, ...changes }, unsure ? { run_id: entry.run_id, tried: true } : undefined);
   }
 
-  /** Out of it. The server may have it all the same once it was on its way: then its run is canceled. */
+  /** Removes an entry. If it was sent already, the server may have it: then its run is canceled. */
   takeBack(entry) {
     const now = this.find(entry.run_id);
-    if (!now) return false; // it was delivered just now
+    if (!now) return false; // it has just been delivered
     if (now.tried && (!now.problem || now.unsure)) {
       this.save({ ...now, taken: true, problem: null, errors: 0 });
       this.work();
@@ -128,18 +128,18 @@ export class Outbox {
     return true;
   }
 
-  /** What the server failed at it may have all the same: then it is not to be sent again. */
+  /** Removes failed entries that the server has after all, so that they are not sent again. */
   seen(isKnown) {
     const run_ids = new Set([...this.unkept.keys(), ...keys(this.prefix).map((key) => key.slice(this.prefix.length))]);
     for (const run_id of run_ids) {
-      const entry = isKnown(run_id) && this.find(run_id); // looked into only then: its files may be large
+      const entry = isKnown(run_id) && this.find(run_id); // only parsed then: its files may be large
       if (entry && entry.problem && entry.unsure) this.remove(entry);
     }
   }
 
   fromElsewhere(event) {
     if (!event.key?.startsWith(PREFIX + this.prefix)) return;
-    // As it was then: it may be delivered and gone by now.
+    // From the event, not from storage: it may be delivered and removed by now.
     const entry = read(event.newValue);
     if (entry?.session_id && entry.place) this.tell('made', entry);
     this.tell('changed', entry);
@@ -148,12 +148,12 @@ export class Outbox {
 
   // Delivery
 
-  /** As long as there is something to deliver. */
+  /** Delivers until nothing is left. */
   async work() {
     if (this.working || this.stopped) return;
     this.working = true;
     while (!this.stopped && this.next()) {
-      const done = await alone(`longboat.${this.prefix}`, () => this.step());
+      const done = await oneTabAtATime(`longboat.${this.prefix}`, () => this.step());
       if (!done && !this.stopped) await this.pause();
     }
     this.working = false;
@@ -163,7 +163,7 @@ export class Outbox {
     return this.entries().find((entry) => !entry.problem && !entry.dropped);
   }
 
-  /** The first one, if it goes. Others may have sent it while this page waited for its turn. */
+  /** Sends the first entry. Another tab may have sent it while this one waited for the lock. */
   async step() {
     const entry = this.next();
     if (!entry || this.stopped) return true;
@@ -175,7 +175,7 @@ export class Outbox {
       this.failures = 0;
       this.reason = '';
       const now = this.find(entry.run_id);
-      // Taken back while it was on its way: it has arrived, and must be canceled.
+      // Taken back while it was being sent: it arrived and must be canceled.
       if (now && (entry.taken || !now.taken)) this.remove(now);
       return true;
     } catch (error) {
@@ -186,7 +186,7 @@ export class Outbox {
   }
 
   async failed(entry, error) {
-    const counts = error instanceof Refused && error.status >= 500 && (await isWell());
+    const counts = error instanceof Refused && error.status >= 500 && (await isHealthy());
     const now = this.find(entry.run_id);
     if (!now) return true;
     if (counts) {
@@ -195,7 +195,7 @@ export class Outbox {
       this.save({ ...now, errors });
     }
     if (error instanceof Refused && error.status < 500 && !LATER.has(error.status)) {
-      if (now.taken) this.remove(now); // nothing is there to cancel
+      if (now.taken) this.remove(now); // there is nothing to cancel
       else this.save({ ...now, problem: error.message });
       if (!now.taken) this.tell('refused', { ...now, problem: error.message });
       return true;
@@ -207,13 +207,13 @@ export class Outbox {
     return false;
   }
 
-  /** It stays to be seen, and those behind it go on. */
+  /** Keeps the entry visible as failed and goes on to the next. */
   giveUp(entry, errors, error) {
-    const problem = `Tried ${errors} times. ${error.message}`;
+    const problem = `Failed ${errors} times. ${error.message}`;
     this.failures = 0;
     if (entry.taken) this.remove(entry);
     else this.save({ ...entry, errors: 0, problem, unsure: entry.tried });
-    this.tell('refused', { ...entry, problem: entry.taken ? `It may still run. ${problem}` : problem });
+    this.tell('refused', { ...entry, problem: entry.taken ? `The prompt may still run. ${problem}` : problem });
     return true;
   }
 
@@ -228,7 +228,7 @@ export class Outbox {
     else await this.workspace.submit({ session_id, prompt: text, run_id, attachments, ...choices }, signal);
   }
 
-  /** The session of all that were written for the same new one. */
+  /** Creates the session, for all prompts that wait for the same new one. */
   async makeSession(entry, signal) {
     const made = await this.workspace.createSession(entry.place, signal);
     for (const other of this.entries())
@@ -255,7 +255,7 @@ export class Outbox {
   }
 }
 
-/** Anybody can write into storage: what is not an entry is left alone. */
+/** The entry, or null if it is not one: anything could have written to storage. */
 function whole(entry) {
   const texts = [entry?.run_id, entry?.text];
   const isOne = texts.every((value) => typeof value === 'string') && Number.isFinite(entry.number);
@@ -270,15 +270,15 @@ function read(text) {
   }
 }
 
-/** Whether a server that failed at something is there for other things. */
-async function isWell() {
+/** Whether the server is healthy although it failed at something. */
+async function isHealthy() {
   return server.health().then(
     (health) => health.status === 'ok',
     () => false,
   );
 }
 
-/** One tab at a time, where the browser can. Where not, each sends in order, and a run_id starts nothing twice. */
-function alone(name, work) {
+/** One tab at a time, if the browser has locks. If not, each tab sends, and the run_id prevents duplicates. */
+function oneTabAtATime(name, work) {
   return navigator.locks ? navigator.locks.request(name, work) : work();
 }

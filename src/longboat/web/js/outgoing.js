@@ -1,17 +1,16 @@
-// The prompts of a session that the server does not have yet, at the end of its transcript: those that wait, and those
-// that were refused.
+// The unsent prompts of a session at the end of its transcript: those that are waiting, and those that were refused.
 
 import { h } from './dom.js';
 import { oneLine, plain } from './format.js';
 
-const FLASH_MS = 250; // what is delivered at once need not be shown
+const FLASH_MS = 250; // do not show what is delivered at once
 
 export class Outgoing {
-  /** `on` has: takeBack(entry), discard(entry), again(entry), left() if the focus has nowhere to be. */
+  /** `on` has: takeBack(entry), discard(entry), again(entry), left() when the focused button is gone. */
   constructor(outbox, on) {
     this.outbox = outbox;
     this.on = on;
-    this.element = h('ul', { class: 'outgoing', 'aria-label': 'Prompts that are not sent yet', hidden: true });
+    this.element = h('ul', { class: 'outgoing', 'aria-label': 'Unsent prompts', hidden: true });
     this.session_id = null;
     this.stop = outbox.listen((kind) => kind === 'changed' && this.draw());
   }
@@ -50,7 +49,7 @@ export class Outgoing {
         { data: { run: entry.run_id } },
         h('span', { class: 'outgoing-text quiet', role: 'status' }, `Sending “${oneLine(entry.text, 200)}”…`),
         files,
-        button('Take back', this.on.takeBack),
+        button('Undo send', this.on.takeBack),
       );
     return h(
       'li',

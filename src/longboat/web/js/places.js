@@ -1,23 +1,23 @@
-// Places for event streams. A browser has six connections to a server, for all tabs together, unless it speaks HTTP/2:
-// a stream in each of six tabs would leave none for anything else. So there are a few places, and tabs take turns.
+// Slots for event streams. Without HTTP/2, a browser opens at most six connections to a server for all tabs together;
+// streams in six tabs would leave none for requests. So there are four slots, and tabs take turns.
 // Must not know what a stream carries.
 
 const NAMES = [0, 1, 2, 3].map((number) => `longboat.place.${number}`);
-const TURN_MS = 4_000; // at least, for a tab that somebody sees
-const LONGEST_TURN_MS = 20_000; // also of one that hears nothing
+const TURN_MS = 4_000; // the least that a visible tab gets
+const LONGEST_TURN_MS = 20_000; // also for a tab that receives nothing
 const ASK_MS = 1_000;
 const ASK_HIDDEN_MS = 30_000;
 
 const isSeen = () => document.visibilityState !== 'hidden';
 
-/** Whether places are short. Where a browser cannot count them, it is left to its luck. */
+/** Whether connections are limited. Without the Locks API, tabs cannot take turns. */
 function areShort() {
   const [page] = performance.getEntriesByType('navigation');
   return Boolean(navigator.locks) && !['h2', 'h3'].includes(page?.nextHopProtocol);
 }
 
 export class Place {
-  /** `wait()` is told that others have them all, `leave()` that the work in it must end: somebody else needs it. */
+  /** Calls `wait()` when all slots are taken, and `leave()` when another tab needs the slot: the work must end. */
   constructor({ wait, leave }) {
     this.wait = wait;
     this.leave = leave;
@@ -36,13 +36,13 @@ export class Place {
     this.waiting?.abort();
   }
 
-  /** Do the work as soon as there is a place for it, and keep the place for as long as it takes. */
+  /** Runs `work` as soon as a slot is free, and keeps the slot until it is done. */
   async during(work) {
     if (!areShort()) return work();
     const waiting = (this.waiting = new AbortController());
     let done = null;
     const begin = () => {
-      if (done) return null; // two were free
+      if (done) return null; // two slots were free
       waiting.abort();
       this.waiting = null;
       this.since = performance.now();
@@ -58,12 +58,12 @@ export class Place {
     return done;
   }
 
-  /** The work has what it came for: from here on its turn counts. */
+  /** The stream is connected: its turn is counted from now on. */
   settle() {
     this.heardAt ??= performance.now();
   }
 
-  /** One that nobody sees asks seldom: it only wants to know whether there is something to tell of. */
+  /** Asks the other tabs for a slot, rarely if this tab is hidden: it only needs to know about notifications. */
   askUntil(signal) {
     let askedAt = performance.now();
     return setInterval(() => {

@@ -1,29 +1,29 @@
-// A text of the model: at once as it comes, and as rendered Markdown from the first block that is complete.
-// What a word costs must not depend on how many came before: complete blocks are left alone, and so are the lines
-// of a long block that is not complete yet, but for the last ones.
+// Text of the model: shown as it arrives, and as rendered Markdown once a block is complete.
+// The cost of a word must not depend on the length of the text: complete blocks are not touched again, nor are the
+// lines of a long unfinished block, except the last ones.
 
 import { h } from './dom.js';
 import { rendered } from './rendering.js';
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-// What may belong to the block before although a blank line stands between: more of a list, or what is indented.
+// Lines that may continue the previous block after a blank line: list items, indented lines.
 const GOES_ON = /^(?:\s|[-*+] |\d{1,9}[.)] |>|\|)/;
 
-// The beginning of a line that may become such a one.
+// The start of a line that may become one of those.
 const MAY_GO_ON = /^(?:\d{1,9}[.)]?|[-*+])$/;
 
 const LONG_TAIL = 1_500;
 
-/** Finds where blocks of a growing text end. Every line is looked at once. */
+/** Finds where the blocks of a growing text end. Reads every line once. */
 export class Blocks {
   constructor() {
-    this.at = 0; // where the first line begins that was not looked at
-    this.end = 0; // of the last block that is complete
+    this.at = 0; // start of the first unread line
+    this.end = 0; // end of the last complete block
     this.fence = null;
     this.blank = false;
   }
 
-  /** Where the last complete block ends, now that the text is this long. */
+  /** Where the last complete block of this text ends. */
   take(text) {
     for (;;) {
       const stop = text.indexOf('\n', this.at);
@@ -47,13 +47,13 @@ export class Blocks {
     this.blank = !this.fence && !line.trim();
   }
 
-  /** Whether a block of its own begins with this line. */
+  /** Whether this line starts a new block. */
   begins(line) {
     return !this.fence && this.blank && line.trim() !== '' && !GOES_ON.test(line);
   }
 }
 
-/** Text that is shown as it is and grows at its end. Lines that are complete go into pieces that are left alone. */
+/** Plain text that grows at its end. Complete lines go into pieces that are not touched again. */
 export class Tail {
   /** `kind` is the class of its pieces. */
   constructor(kind = null) {
@@ -74,7 +74,7 @@ export class Tail {
     this.element.append(h('div', { class: this.kind }, this.last));
   }
 
-  /** What stands between `from` and the end of the text. */
+  /** Shows the text from `from` to its end. */
   show(text, from) {
     if (from !== this.from || text.length < this.to) {
       this.clear();
@@ -120,7 +120,7 @@ export class Prose {
     this.text = '';
     this.final = undefined;
     this.blocks = new Blocks();
-    this.shown = this.asked = 0; // characters that stand in `done`, and that were sent to be rendered
+    this.shown = this.asked = 0; // characters in `done`, and characters sent to be rendered
     this.done.replaceChildren();
     this.tail.clear();
   }
@@ -138,7 +138,7 @@ export class Prose {
     });
   }
 
-  /** The whole once more, so that what spans blocks comes out right; blocks that are right already stay. */
+  /** Renders the whole text once more, for what spans blocks. Blocks that did not change stay. */
   async finish() {
     if (this.final === this.text) return;
     this.final = this.text;
@@ -146,14 +146,14 @@ export class Prose {
     this.tail.show(this.text, this.shown);
     const whole = await rendered('markdown', this.text);
     if (turn !== this.turn) return;
-    renew(this.done, whole);
+    replaceChanged(this.done, whole);
     this.shown = this.asked = this.text.length;
     this.tail.clear();
   }
 }
 
-/** Put these nodes in place of what is there, as far as it differs. */
-function renew(place, fresh) {
+/** Replaces the children of `place` from the first one that differs. */
+function replaceChanged(place, fresh) {
   let at = place.firstChild;
   while (at && fresh.firstChild && at.isEqualNode(fresh.firstChild)) {
     fresh.firstChild.remove();

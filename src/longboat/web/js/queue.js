@@ -1,10 +1,10 @@
-// Prompts that wait in the session: everybody's, to edit, delete, or send into the running turn.
+// The waiting prompts of the session, from everyone: to edit, delete, or add to the running turn.
 
 import { toast } from './a11y.js';
 import { h, iconButton, perFrame } from './dom.js';
 import { oneLine, plural } from './format.js';
 
-/** So many prompts of a long queue are listed. */
+/** The most prompts to list. */
 const SHOWN = 100;
 
 export class Queue {
@@ -25,7 +25,7 @@ export class Queue {
       this.list,
     );
     this.editing = null;
-    // A canceled queue sends thousands of events: they are drawn together.
+    // Canceling a long queue sends thousands of events: draw them together.
     this.stop = mirror.on(
       'runs',
       perFrame(() => this.draw()),
@@ -52,7 +52,7 @@ export class Queue {
     if (!behind.length && this.element.contains(document.activeElement)) this.onLeft?.();
     this.element.hidden = !behind.length;
     this.title.textContent = `${plural(behind.length, 'prompt')} waiting`;
-    // A form that is open keeps its focus and its text.
+    // An open form keeps its focus and text.
     if (this.editing && behind.some((run) => run.run_id === this.editing)) return;
     this.editing = null;
     const focused = this.list.contains(document.activeElement);
@@ -67,12 +67,12 @@ export class Queue {
       'li',
       { data: { run: run.run_id } },
       h('span', { class: 'queued-text', title: run.prompt }, oneLine(run.prompt, 300)),
-      h('span', { class: 'quiet' }, [run.client_id, steers && 'steers'].filter(Boolean).join(' · ')),
+      h('span', { class: 'quiet' }, [run.client_id, steers && 'steering'].filter(Boolean).join(' · ')),
       h(
         'span',
         { class: 'item-buttons' },
         !steers &&
-          iconButton('steer', 'Send into the running turn', () =>
+          iconButton('steer', 'Add to the running turn', () =>
             this.run(this.workspace.editRun(run.run_id, { delivery: 'steer' })),
           ),
         iconButton('edit', 'Edit', () => this.edit(run)),
@@ -112,7 +112,7 @@ export class Queue {
         'div',
         { class: 'buttons' },
         h('button', { type: 'submit', class: 'primary' }, 'Save'),
-        h('button', { type: 'button', onclick: () => done() }, 'Back'),
+        h('button', { type: 'button', onclick: () => done() }, 'Cancel'),
       ),
     );
     this.list.querySelector(`[data-run="${CSS.escape(run.run_id)}"]`).replaceChildren(form);

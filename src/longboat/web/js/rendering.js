@@ -1,4 +1,4 @@
-// Markdown, code and diffs as the server renders them: collected for a moment, asked for together, remembered.
+// Markdown, code and diffs, rendered by the server: requested in batches and cached.
 
 import { server, Unreachable } from './api.js';
 import { h } from './dom.js';
@@ -9,14 +9,14 @@ const MOST_TEXT = 1_500_000;
 const LONGEST = 400_000;
 const MOST_KEPT = 400;
 const AGAIN_MS = 2_000;
-const EVERY_MS = 100; // requests while text streams: not one for each of its lines
+const EVERY_MS = 100; // between requests while text streams
 
-const kept = new Map(); // key → html, least used first
+const kept = new Map(); // key → html, least recently used first
 let waiting = [];
 let collecting = false;
 let sentAt = -EVERY_MS;
 
-/** A fragment of rendered HTML; plain text if there is none to be had. */
+/** A fragment of rendered HTML, or plain text if rendering failed. */
 export async function rendered(kind, text, extra = {}) {
   if (text.length > LONGEST) return asText(text);
   const key = JSON.stringify([kind, extra, text]);
@@ -41,7 +41,7 @@ export async function rendered(kind, text, extra = {}) {
 
 function made(html) {
   const whole = fragment(html);
-  // What scrolls sideways is reached by keyboard.
+  // What scrolls sideways must be reachable by keyboard.
   for (const code of whole.querySelectorAll('pre')) code.tabIndex = 0;
   for (const table of whole.querySelectorAll('table:not(.diff)')) {
     const box = h('div', { class: 'table-box', tabindex: '0', role: 'group', 'aria-label': 'Table' });
@@ -86,7 +86,7 @@ async function send(jobs) {
     jobs.forEach((job, index) => job.resolve(answer.items[index].html));
   } catch (error) {
     if (!(error instanceof Unreachable)) return jobs.forEach((job) => job.reject(error));
-    // The plain text stands there meanwhile.
+    // Meanwhile the plain text is shown.
     setTimeout(() => {
       waiting.unshift(...jobs);
       soon();

@@ -1,4 +1,4 @@
-// The list of sessions: the one used last first, searched by title, each with its actions.
+// The list of sessions: most recently used first, searchable by title, each with a menu.
 
 import { roving, toast } from './a11y.js';
 import { asked, confirmed } from './dialog.js';
@@ -24,7 +24,11 @@ export class Sessions {
       oninput: () => this.typed(),
     });
     this.list = h('ul', { class: 'session-list' });
-    this.more = h('button', { type: 'button', class: 'small', hidden: true, onclick: () => this.load(false) }, 'More');
+    this.more = h(
+      'button',
+      { type: 'button', class: 'small', hidden: true, onclick: () => this.load(false) },
+      'Show more',
+    );
     this.empty = h('p', { class: 'quiet', hidden: true });
     this.element = h(
       'div',
@@ -78,7 +82,7 @@ export class Sessions {
       this.query = q;
       this.draw();
     } catch {
-      // The state of the connection is told elsewhere; the next snapshot loads again.
+      // The connection state is shown elsewhere; the next snapshot reloads.
     }
   }
 
@@ -98,7 +102,7 @@ export class Sessions {
     const focused = this.list.contains(document.activeElement)
       ? document.activeElement.closest('li')?.dataset.id
       : null;
-    if (this.list.querySelector('.menu:not([hidden])')) return; // an open menu is not pulled away
+    if (this.list.querySelector('.menu:not([hidden])')) return; // do not remove an open menu
     replace(
       this.list,
       sessions.map((session) => this.item(session, asking.has(session.id))),
@@ -108,9 +112,7 @@ export class Sessions {
     if (focused) this.list.querySelector(`[data-id="${CSS.escape(focused)}"] a`)?.focus();
     this.more.hidden = !this.next;
     this.empty.hidden = sessions.length > 0;
-    this.empty.textContent = this.query
-      ? 'No session has these words in its title.'
-      : 'No sessions yet. Write a prompt to start one.';
+    this.empty.textContent = this.query ? 'No session title matches.' : 'No sessions yet. Write a prompt to start one.';
   }
 
   item(session, asks) {
@@ -126,7 +128,7 @@ export class Sessions {
           tabindex: isCurrent ? '0' : '-1',
         },
         asks
-          ? h('span', { class: 'dot waits', role: 'img', 'aria-label': 'waits for an answer' })
+          ? h('span', { class: 'dot waits', role: 'img', 'aria-label': 'needs an answer' })
           : session.busy
             ? h('span', { class: 'dot busy', role: 'img', 'aria-label': 'working' })
             : h('span', { class: 'dot' }),
@@ -152,7 +154,7 @@ export class Sessions {
       label: 'Title',
       value: session.title,
       action: 'Rename',
-      check: (text) => (text.length > 500 ? 'At most 500 characters.' : ''),
+      check: (text) => (text.length > 500 ? 'Use at most 500 characters.' : ''),
     });
     if (title !== null) this.attempt(this.workspace.rename(session.id, title));
   }
@@ -176,7 +178,7 @@ export class Sessions {
 
   async remove(session) {
     const runs = this.mirror.unfinished(session.id).length;
-    const text = `“${plain(session.title) || 'New session'}” and its transcript go for everybody${runs ? `, and ${plural(runs, 'run')} will be canceled` : ''}. Files stay as they are.`;
+    const text = `Deletes “${plain(session.title) || 'New session'}” for everyone${runs ? ` and cancels ${plural(runs, 'run')}` : ''}. Files are not changed.`;
     if (!(await confirmed('Delete session?', text, 'Delete', { danger: true }))) return;
     await this.attempt(this.workspace.remove(session.id));
     if (session.id === this.current) this.go(null);

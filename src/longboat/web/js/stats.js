@@ -1,4 +1,4 @@
-// The page of numbers: what was used and done over some days, drawn from /v1/stats.
+// The statistics page: usage and runs over some days, from /v1/stats.
 
 import { server } from './api.js';
 import { columns, legend, rows, table } from './charts.js';
@@ -13,7 +13,7 @@ const OUTCOMES = [
   ['interrupted', 'interrupted'],
 ];
 const narrow = matchMedia('(max-width: 600px)');
-/** Units of a chart: on a phone fewer, so that its words stay readable. */
+/** Chart size in SVG units: fewer on a phone, so that the text stays readable. */
 const size = () => (narrow.matches ? { width: 320 } : {});
 const lines = () => (narrow.matches ? { width: 320, left: 104 } : {});
 let shown = null;
@@ -31,7 +31,7 @@ function figure(title, text, chart, keys, numbers) {
   );
 }
 
-/** Every day of the span, also those without anything. */
+/** Every day of the period, including days without runs. */
 function everyDay(stats) {
   const known = new Map(stats.days.map((day) => [day.day, day]));
   const days = [];
@@ -43,7 +43,7 @@ function everyDay(stats) {
   return days;
 }
 
-/** Few enough columns to see: days, or weeks of a long span. */
+/** One column for each day, or for each week of a long period. */
 function grouped(days) {
   const size = days.length > 92 ? 7 : 1;
   const groups = [];
@@ -72,13 +72,13 @@ function drawNothing() {
     h(
       'div',
       { class: 'card wide' },
-      h('h2', {}, 'Nothing yet'),
+      h('h2', {}, 'No data yet'),
       h(
         'p',
         { class: 'quiet' },
-        'No run was made in these days. ',
+        'No runs in this period. ',
         h('a', { href: '/' }, 'Write a prompt'),
-        ', or choose more days or another workspace above.',
+        ', or choose a longer period or another workspace above.',
       ),
     ),
   );
@@ -95,13 +95,13 @@ function draw(stats) {
     KPI('Tokens in', tokens(stats.usage.input_tokens)),
     KPI('Tokens out', tokens(stats.usage.output_tokens)),
     KPI('Cost', cost(stats.usage.cost)),
-    KPI('Typical run', seconds(stats.whole.p50), 'half took no longer'),
+    KPI('Run time', seconds(stats.whole.p50), 'median'),
   );
   replace(
     byId('charts'),
     figure(
       'Tokens',
-      'By day of UTC.',
+      'Per day (UTC)',
       columns(
         'Tokens by day',
         `${stats.usage.input_tokens} in and ${stats.usage.output_tokens} out since ${stats.since}.`,
@@ -127,7 +127,7 @@ function draw(stats) {
     ),
     figure(
       'Cost',
-      'Where prices are known.',
+      'Only for models with known prices',
       columns(
         'Cost by day',
         `${cost(stats.usage.cost)} since ${stats.since}.`,
@@ -143,7 +143,7 @@ function draw(stats) {
     ),
     figure(
       'Runs',
-      'By how they ended.',
+      'By outcome',
       columns(
         'Runs by outcome and day',
         OUTCOMES.map(([kind, label]) => `${runsOf(stats.outcomes, kind)} ${label}`).join(', '),
@@ -180,22 +180,22 @@ function latencyByDay(groups) {
   }));
   const slowest = Math.max(0, ...groups.map((group) => group.most(rank('p90'))));
   return figure(
-    'Time of a run',
+    'Run time',
     groups.some((group) => group.label.startsWith('week'))
-      ? 'From accepted to finished, on the slowest day of each week.'
-      : 'From accepted to finished, by day.',
-    columns('Time of a run by day', `On the slowest day 90 % took no longer than ${seconds(slowest)}.`, columnsOf, {
+      ? 'From accepted to finished, slowest day of each week'
+      : 'From accepted to finished, per day',
+    columns('Run time by day', `p90 on the slowest day: ${seconds(slowest)}.`, columnsOf, {
       format: brief,
       ...size(),
     }),
     [
-      ['p50', 'half took no longer'],
-      ['p90', '90 % took no longer'],
+      ['p50', 'median'],
+      ['p90', 'p90'],
     ],
     table(
-      ['Day', 'Half', '90 %'],
+      ['Day', 'Median', 'p90'],
       groups.map((group) => [group.label, seconds(group.most(rank('p50'))), seconds(group.most(rank('p90')))]),
-      'Time of a run by day',
+      'Run time by day',
     ),
   );
 }
@@ -204,22 +204,22 @@ function latency(stats) {
   const kinds = [
     ['waiting', 'Waiting'],
     ['working', 'Working'],
-    ['whole', 'Whole'],
+    ['whole', 'Total'],
   ];
   const data = kinds.flatMap(([key, label]) =>
     ['p50', 'p90', 'p99'].map((rank) => ({
-      label: `${label} ${rank}`,
+      label: `${label} ${rank === 'p50' ? 'median' : rank}`,
       values: [[key === 'whole' ? 'input' : key, stats[key][rank] ?? 0]],
       told: seconds(stats[key][rank]),
     })),
   );
   return figure(
     'Latency',
-    'Accepted to started, started to finished, and both; half, 90 % and 99 % took no longer.',
+    'Waiting (accepted to started), working (started to finished) and total',
     rows('Latency of runs', data.map((row) => `${row.label} ${row.told}`).join(', '), data, lines()),
     null,
     table(
-      ['', 'p50', 'p90', 'p99', 'longest'],
+      ['', 'median', 'p90', 'p99', 'max'],
       kinds.map(([key, label]) => [label, ...['p50', 'p90', 'p99', 'most'].map((rank) => seconds(stats[key][rank]))]),
       'Latency of runs',
     ),
@@ -235,13 +235,13 @@ function toolsUsed(stats) {
     ],
     told: `${count(tool.calls)}${tool.errors ? `, ${tool.errors} failed` : ''}`,
   }));
-  if (!data.length) return figure('Tools', 'No calls yet.', null);
+  if (!data.length) return figure('Tools', 'No tool calls yet', null);
   return figure(
     'Tools',
-    'Calls, and those that failed.',
+    'Number of calls',
     rows('Tool calls', data.map((row) => `${row.label} ${row.told}`).join('; '), data, lines()),
     [
-      ['tool', 'calls'],
+      ['tool', 'succeeded'],
       ['error', 'failed'],
     ],
     table(
@@ -261,10 +261,10 @@ function models(stats) {
     ],
     told: `${tokens(model.usage.input_tokens + model.usage.output_tokens)} · ${cost(model.usage.cost)}`,
   }));
-  if (!data.length) return figure('Models', 'None was asked yet.', null);
+  if (!data.length) return figure('Models', 'No model used yet', null);
   return figure(
     'Models',
-    'Tokens by model, the dearest first.',
+    'Tokens by model, most expensive first',
     rows('Tokens by model', data.map((row) => `${row.label} ${row.told}`).join('; '), data, lines()),
     [
       ['input', 'in'],
@@ -293,7 +293,7 @@ function sessions(stats) {
   return h(
     'figure',
     { class: 'card wide' },
-    h('figcaption', {}, h('h2', {}, 'Sessions'), h('p', { class: 'quiet' }, 'The dearest first.')),
+    h('figcaption', {}, h('h2', {}, 'Sessions'), h('p', { class: 'quiet' }, 'Most expensive first')),
     h(
       'div',
       { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Sessions' },

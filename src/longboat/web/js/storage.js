@@ -1,9 +1,8 @@
-// What this browser keeps: name, theme, drafts, choices, prompts on their way. A browser that refuses storage forgets,
-// and works.
+// What this browser stores: name, theme, drafts, choices, unsent prompts. Without storage the page works, but forgets.
 
 export const PREFIX = 'longboat.';
 
-/** What was kept, if it is of the same kind as `otherwise`: anybody can write there. */
+/** The stored value, or `otherwise` if it has another type: anything could have written to storage. */
 export function recall(key, otherwise = null) {
   try {
     const text = localStorage.getItem(PREFIX + key);
@@ -16,7 +15,7 @@ export function recall(key, otherwise = null) {
 
 const kind = (value) => (Array.isArray(value) ? 'list' : typeof value);
 
-/** True if it is kept now; null takes it away. */
+/** Stores a value; null removes it. True if that worked. */
 export function keep(key, value) {
   try {
     if (value === null || value === undefined) localStorage.removeItem(PREFIX + key);
@@ -27,7 +26,7 @@ export function keep(key, value) {
   }
 }
 
-/** All keys that begin so. */
+/** All keys that start with `start`. */
 export function keys(start) {
   try {
     return Object.keys(localStorage)

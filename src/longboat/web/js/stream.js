@@ -1,13 +1,13 @@
-// The event stream: one connection that is made again for as long as the page lives, and goes on where it was.
+// The event stream: reconnects for as long as the page is open, and resumes where it left off.
 // Knows frames and cursors; must not know what an event means.
 
 import { Place } from './places.js';
 
-const SILENCE_MS = 40_000; // the server says something every 15 s
+const SILENCE_MS = 40_000; // the server sends something every 15 s
 const LONGEST_WAIT_MS = 8_000;
 
 export class Stream {
-  /** `take(type, data)` gets every event, `tell(state, detail)` connecting, live, turns, waiting, refused. */
+  /** Calls `take(type, data)` for every event, and `tell(state, detail)`: connecting, live, turns, waiting, refused. */
   constructor(path, { take, tell }) {
     this.path = path;
     this.take = take;
@@ -45,7 +45,7 @@ export class Stream {
     }
   }
 
-  /** Another tab needs the connection more. What is missed meanwhile comes by the cursor. */
+  /** Another tab needs the connection. The cursor brings what this one misses. */
   giveWay() {
     this.gaveWay = true;
     this.abort.abort();
@@ -91,7 +91,7 @@ export class Stream {
     if (!frame.data) return;
     const data = JSON.parse(frame.data);
     this.take(data.type, data);
-    // Only what was taken is behind us: an error above brings the event again.
+    // Set only after success: an error above makes the server send the event again.
     this.cursor = frame.id ?? (data.type === 'snapshot' ? data.payload.cursor : this.cursor);
   }
 
@@ -108,7 +108,7 @@ export class Stream {
   }
 }
 
-/** Calls off what has been silent for too long: a connection can die without a word. */
+/** Gives up a connection that has been silent for too long: it can die without an error. */
 class Watch {
   constructor(giveUp) {
     this.heardAt = performance.now();
@@ -126,7 +126,7 @@ class Watch {
   }
 }
 
-/** Cuts text that comes in any pieces into frames. */
+/** Splits text that arrives in arbitrary pieces into frames. */
 export class Frames {
   constructor(give) {
     this.give = give;

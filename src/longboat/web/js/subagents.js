@@ -1,10 +1,10 @@
-// Sub-agents inside the call that sent them: each a small transcript of its own session.
+// Sub-agents inside the tool call that started them: each a small transcript of its own session.
 
 import { h, icon } from './dom.js';
 import { Transcript } from './transcript.js';
 
 export class SubAgents {
-  /** `story(session_id)` is what the messages of a sub-agent need to know. */
+  /** `story(session_id)` is what the messages of a sub-agent need from its session. */
   constructor(mirror, session_id, story) {
     this.mirror = mirror;
     this.session_id = session_id;
@@ -18,7 +18,7 @@ export class SubAgents {
     for (const place of this.places.values()) place.transcript?.close();
   }
 
-  /** Where the sub-agent of a call is shown, once it is known which one it is. */
+  /** The element for the sub-agent of a call. It is filled once that sub-agent is known. */
   place(call_id) {
     let place = this.places.get(call_id);
     if (!place) {
@@ -51,7 +51,7 @@ export class SubAgents {
           history.load().catch(() => {});
         },
       },
-      h('summary', {}, icon('right'), 'What the sub-agent did'),
+      h('summary', {}, icon('right'), 'Sub-agent transcript'),
       box,
     );
     place.element.replaceChildren(details);

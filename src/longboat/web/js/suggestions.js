@@ -1,22 +1,22 @@
-// What completes a prompt: files of the workspace after `@`, commands after `/`.
+// Completions for the prompt: workspace files after `@`, commands after `/`.
 
-// Those that the page does itself.
+// Commands that the page handles itself.
 const OWN_COMMANDS = [
-  ['cancel', 'Stop everything in this session'],
+  ['cancel', 'Stop all runs in this session'],
   ['copy', 'Copy the last answer'],
-  ['effort', 'How much the model thinks', 'low|medium|high'],
+  ['effort', 'Set the reasoning effort', 'low|medium|high'],
   ['export', 'Save this session as a file', 'markdown|json'],
-  ['fork', 'A new session from this one'],
+  ['fork', 'Copy this session into a new one'],
   ['model', 'Choose the model', 'name'],
-  ['new', 'A new session'],
-  ['redo', 'Bring back what was undone'],
-  ['rename', 'Give this session a title', 'title'],
-  ['stats', 'What was used, in plots'],
-  ['summarize', 'Go on from a summary'],
-  ['undo', 'Take the last turn back'],
+  ['new', 'Start a new session'],
+  ['redo', 'Redo the last undone turn'],
+  ['rename', 'Rename this session', 'title'],
+  ['stats', 'Show usage statistics'],
+  ['summarize', 'Summarize the conversation to free context'],
+  ['undo', 'Undo the last turn'],
 ];
 
-/** `find(kind, word)` gives [{value, label, hint}]; `knows(name)` tells whether there is such a command. */
+/** `find(kind, word)` resolves to [{value, label, hint}]; `knows(name)` to whether the command exists. */
 export function suggestions(workspace) {
   let searching = null;
   let offered = null;
@@ -51,7 +51,7 @@ export function suggestions(workspace) {
     return [...theirs, ...own].filter((item) => item.value.slice(1).toLowerCase().includes(word.toLowerCase()));
   }
 
-  /** A server that cannot be asked may know it, and so may an MCP server that is not connected yet. */
+  /** If in doubt, true: the server may be unreachable, or an MCP server not connected yet. */
   async function knows(name) {
     if (name.includes(':')) return true;
     const page = await projects();

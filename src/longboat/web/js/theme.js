@@ -1,4 +1,4 @@
-// Light, dark, or what the system says.
+// Light, dark, or the system setting.
 
 import { byId, icon } from './dom.js';
 import { keep, recall } from './storage.js';
@@ -11,7 +11,7 @@ function apply() {
   if (chosen) document.documentElement.dataset.theme = chosen;
   else delete document.documentElement.dataset.theme;
   const button = byId('theme');
-  const label = isDark ? 'Use light colours' : 'Use dark colours';
+  const label = isDark ? 'Switch to light mode' : 'Switch to dark mode';
   button.replaceChildren(icon(isDark ? 'sun' : 'moon'));
   button.setAttribute('aria-label', label);
   button.title = label;

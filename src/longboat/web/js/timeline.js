@@ -1,8 +1,8 @@
-// The runs of a session over time as a picture: accepted, waiting, working, tools, finished.
+// A chart of the runs of a session over time: waiting, working, tools, outcome.
 
 import { legend, picture, table } from './charts.js';
 import { h, perFrame, replace, svg } from './dom.js';
-import { between, brief, oneLine, plain, seconds, when } from './format.js';
+import { between, brief, oneLine, plain, plural, seconds, when } from './format.js';
 
 const MOST_RUNS = 8;
 const WIDTH = 300;
@@ -77,7 +77,7 @@ export class Timeline {
     );
   }
 
-  /** When tools of a run worked. */
+  /** When the tools of a run were running. */
   tools(run_id) {
     const history = this.mirror.histories.get(this.session_id);
     return (history?.messages ?? [])
@@ -109,7 +109,7 @@ function drawRun({ run, tools, end }, y) {
 function describe(run, tools, end) {
   const state = run.outcome ? run.outcome.replace('end_turn', 'done') : run.state;
   const [, waited, worked] = numbersOf(run, tools, end);
-  return `“${oneLine(plain(run.prompt), 60)}”: accepted ${when(run.accepted_at)}, waited ${waited}, worked ${worked}, ${tools.length} tool calls, ${state}.`;
+  return `“${oneLine(plain(run.prompt), 60)}”: accepted ${when(run.accepted_at)}, waited ${waited}, worked ${worked}, ${plural(tools.length, 'tool call')}, ${state}.`;
 }
 
 function numbersOf(run, tools, end) {

@@ -1,4 +1,4 @@
-// The session's plan, as the agent keeps it.
+// The agent's plan for the session.
 
 import { h, replace } from './dom.js';
 import { plain } from './format.js';
@@ -35,7 +35,7 @@ export class Todos {
       this.mirror.todos.set(wanted, todos.items);
       if (wanted === this.session_id) this.draw();
     } catch {
-      // The next event tells the whole plan.
+      // The next event brings the whole plan.
     }
   }
 

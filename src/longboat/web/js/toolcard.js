@@ -1,10 +1,10 @@
-// A tool call: what was asked, what came out so far, how it ended. Sub-agents are shown inside the call that sent them.
+// A tool call: its input, its output so far, how it ended. Sub-agents are shown inside the call that started them.
 
 import { Diff } from './diff.js';
 import { h, icon, replace } from './dom.js';
 import { between, plain, plural, seconds } from './format.js';
 import { rendered } from './rendering.js';
-import { drawnAs, parsed, splitDiff, summary, worded } from './toolinput.js';
+import { asText, drawnAs, parsed, splitDiff, summary } from './toolinput.js';
 
 const MOST_LINES = 24;
 const MOST_SHOWN = 100_000;
@@ -28,7 +28,7 @@ export class ToolCard {
     this.drawn = '';
   }
 
-  /** The call as it is now. Its result is looked up in the history. */
+  /** Shows the current state of the call. Its result comes from the history. */
   set(part, message) {
     this.part = part;
     this.message = message;
@@ -66,13 +66,13 @@ export class ToolCard {
 
   took() {
     const message = this.when;
-    // One message holds the results of all calls of a step: only a single one has a time of its own.
+    // One message has the results of all calls of a step: only a single call has its own duration.
     if (!message?.finished_at || !this.result?.finished || message.parts.length > 1) return '';
     const time = between(message.created_at, message.finished_at);
     return time >= 0.1 ? seconds(time) : '';
   }
 
-  /** Open by itself: what runs, what changed a file, what failed, and what a person ran. */
+  /** Opens automatically: running calls, file changes, failures, and commands that a person ran. */
   opens(status) {
     if (status === 'running' || !this.message.model) return true;
     return drawnAs(this.part) === 'diff' || (status === 'failed' && !this.story.compact);
@@ -87,7 +87,7 @@ export class ToolCard {
     const key = `${this.status()}/${this.part.input.length}/${this.result?.content.length}/${this.result?.finished}`;
     if (this.drawn === key) return;
     this.drawn = key;
-    const isAsked = this.status() === 'asked'; // nothing has run yet, so there is no output to wait for
+    const isAsked = this.status() === 'asked'; // it has not run yet, so there is no output to wait for
     if (this.result && !this.result.finished && this.output && !isAsked) {
       this.output.set(this.result.content); // live output: the same box grows
       return;
@@ -116,7 +116,7 @@ export class ToolCard {
     if (['diff', 'file', 'sub_agent'].includes(drawn)) return null; // the heading or the outcome says it all
     const rest = Object.entries(values).filter(([, value]) => value !== null && value !== '');
     if (!rest.length) return input ? h('pre', { class: 'plain' }, plain(input)) : null;
-    const shown = (value) => plain(worded(value));
+    const shown = (value) => plain(asText(value));
     return h(
       'dl',
       { class: 'arguments' },
@@ -142,7 +142,7 @@ export class ToolCard {
       const path = parsed(this.part.input)[this.part.traits.path] ?? '';
       return [
         change.before && h('p', { class: 'quiet' }, plain(change.before)),
-        new Diff(change.diff, worded(path)).element,
+        new Diff(change.diff, asText(path)).element,
         change.after && this.box(change.after),
       ];
     }
@@ -157,9 +157,9 @@ export class ToolCard {
   }
 }
 
-/** In the words of the terminal app: `ann:tui-3f2a` is one of ann's. */
+/** The same text as in the terminal app. `ann:tui-3f2a` is one of ann's clients. */
 function saidOf({ answer, answered_by }, mine) {
-  const who = mine ? 'you' : plain((answered_by ?? 'somebody').split(':', 1)[0] || answered_by);
+  const who = mine ? 'you' : plain((answered_by ?? 'someone').split(':', 1)[0] || answered_by);
   if (!answer) return `answered by ${who}`;
   return `${answer === 'deny' ? 'denied' : `allowed (${plain(answer)})`} by ${who}`;
 }
@@ -169,15 +169,15 @@ const LABELS = {
   done: 'done',
   failed: 'failed',
   waiting: 'waiting',
-  asked: 'waits for an answer',
-  lost: 'never finished',
+  asked: 'needs an answer',
+  lost: 'did not finish',
 };
 
 function picture(image) {
   return h('img', {
     class: 'picture',
     src: `data:${image.media_type};base64,${image.data}`,
-    alt: 'Picture in the result',
+    alt: 'Image in the result',
   });
 }
 
@@ -187,7 +187,7 @@ function markdown(text) {
   return box;
 }
 
-/** Text that grows: its end is shown, and all of it on request. */
+/** Growing text: shows its end, and all of it on request. */
 class Output {
   constructor(isError) {
     this.pre = h('pre', {

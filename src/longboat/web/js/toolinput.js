@@ -1,4 +1,4 @@
-// What a tool call is about, in a line. The model wrote the input: it may be anything, and incomplete.
+// Summarizes a tool call in one line. The model wrote the input: it may be anything, and incomplete.
 
 import { oneLine, plain } from './format.js';
 
@@ -19,7 +19,7 @@ export function drawnAs(part) {
 // For tools that do not say which arguments tell most.
 const KEYS = ['command', 'path', 'pattern', 'query', 'url', 'question', 'text', 'prompt', 'job_id', 'symbol', 'name'];
 
-/** The argument that tells most. */
+/** The most telling argument. */
 export function summary(part) {
   const input = parsed(part.input);
   const named = (key) => (typeof input[key] === 'string' ? input[key] : '');
@@ -31,7 +31,7 @@ export function summary(part) {
   if (told) return plain(oneLine(told, 160));
   const key = KEYS.find(named);
   if (key) return plain(oneLine(named(key), 160));
-  return Object.keys(input).length ? plain(oneLine(worded(input), 160)) : '';
+  return Object.keys(input).length ? plain(oneLine(asText(input), 160)) : '';
 }
 
 /** What the tool says tells most: a file, or what is looked for and where. */
@@ -42,8 +42,8 @@ function heading({ heading: keys = [], path = '', lists = 'nothing' }, named) {
   return place && place !== '.' ? `${lead} in ${place}` : lead;
 }
 
-/** Any value as text. Some are too deep to be written down. */
-export function worded(value) {
+/** Any value as text. Some are nested too deeply for JSON. */
+export function asText(value) {
   if (typeof value === 'string') return value;
   try {
     return JSON.stringify(value) ?? '';
@@ -52,7 +52,7 @@ export function worded(value) {
   }
 }
 
-/** The unified diff in the result of an edit, and what was said around it. */
+/** The unified diff in the result of an edit, and the text before and after it. */
 export function splitDiff(content) {
   const lines = content.split('\n');
   const start = lines.findIndex((line, index) => line.startsWith('--- ') && lines[index + 1]?.startsWith('+++ '));

@@ -1,5 +1,5 @@
-// The transcript on the screen: a window of at most so many messages that moves over the history with the scroll.
-// What a long session costs is what the window costs.
+// The transcript on the screen: a window of at most MOST_ROWS messages that moves over the history as you scroll.
+// So a long session costs no more than its window.
 
 import { h, icon, perFrame } from './dom.js';
 import { plain } from './format.js';
@@ -12,7 +12,7 @@ const NEAR_END_PX = 40;
 const AGAIN_MS = 500;
 
 export class Transcript {
-  /** `story` is what messages need to know: history, author(), isOver(), subAgent(), fork(). */
+  /** `story` is what messages need from the session: history, author(), isOver(), subAgent(), fork(). */
   constructor(scroller, story) {
     this.scroller = scroller;
     this.story = story;
@@ -30,7 +30,7 @@ export class Transcript {
       'button',
       { type: 'button', class: 'newest', hidden: true, onclick: () => this.toEnd() },
       icon('down'),
-      'Newest',
+      'Jump to latest',
     );
     this.dirty = new Set();
     this.flush = perFrame(() => this.draw());
@@ -52,14 +52,14 @@ export class Transcript {
     this.sizes?.disconnect();
   }
 
-  /** What has a row: results are shown in their calls. */
+  /** The messages that have a row: results are shown inside their calls. */
   get shown() {
     return this.history.messages.filter((message) => message.role !== 'tool');
   }
 
   heard(kind, what) {
     if (kind === 'reset') this.readAgain();
-    else if (!this.list) return; // the first page is on its way
+    else if (!this.list) return; // the first page is loading
     else if (kind === 'older') this.showOlder(what);
     else if (kind === 'removed') this.removed(what);
     else if (kind === 'message') this.changed(what);
@@ -75,7 +75,7 @@ export class Transcript {
     this.stick();
   }
 
-  /** The history was read anew: who was reading further up stays there. */
+  /** After the history was reloaded: a reader further up stays there. */
   readAgain() {
     const seq = this.pinned || !this.scroller ? null : this.history.reading;
     if (seq === null || !this.mark) return this.reset();
@@ -90,7 +90,7 @@ export class Transcript {
     this.tellNewest();
   }
 
-  /** Show this part of the list. Rows that are there already stay, with what is open or chosen in them. */
+  /** Shows this part of the list. Existing rows stay, with what is expanded or selected in them. */
   arrange(from, to) {
     this.from = Math.max(0, from);
     this.to = Math.min(this.list.length, to);
@@ -185,7 +185,7 @@ export class Transcript {
     if (this.pinned) this.stick();
   }
 
-  /** Everything that is shown again: runs ended, or names became known. */
+  /** Draws all rows again: after runs ended, or when names became known. */
   refresh() {
     for (const view of this.views.values()) {
       view.whole = true;
@@ -254,7 +254,7 @@ export class Transcript {
     this.views.delete(id);
   }
 
-  /** Change rows without moving what is being read. */
+  /** Changes rows without moving what is being read. */
   hold(change) {
     this.keepPlace();
     const anchor = this.anchor();
@@ -264,7 +264,7 @@ export class Transcript {
     this.remember();
   }
 
-  /** Where the eye is: rows above it become taller when their Markdown arrives. */
+  /** Remembers the reading position: rows above it grow when their Markdown arrives. */
   remember() {
     this.mark = this.pinned ? null : this.anchor();
     this.markTop = this.mark?.getBoundingClientRect().top;
@@ -277,7 +277,7 @@ export class Transcript {
     else this.keepPlace();
   }
 
-  /** Take back what rows did to the place of the eye, and not what the reader's own scrolling did. */
+  /** Corrects for rows that moved the reading position, but not for the reader's own scrolling. */
   keepPlace() {
     if (this.pinned || !this.mark?.isConnected) return;
     const scrolled = this.scroller.scrollTop - this.markScroll;
@@ -293,33 +293,33 @@ export class Transcript {
   }
 
   scrolled() {
-    // Browsers tell of a scroll before they tell of new sizes: without this the mark below would take them in.
+    // Browsers report a scroll before new sizes: without this, the new position would include them.
     this.keepPlace();
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     const left = scrollHeight - scrollTop - clientHeight;
     const wentUp = scrollTop < this.lastTop - 1;
     this.lastTop = scrollTop;
-    // Rows that grow leave the end behind too: only who went up wants to stay there.
+    // Growing rows also leave the end behind: only a reader who scrolled up wants to stay there.
     if (wentUp || left < NEAR_END_PX) this.pinned = left < (wentUp ? 8 : NEAR_END_PX) && this.to === this.list?.length;
     this.tellNewest();
     if (!this.list) return;
     if (scrollTop < NEAR_PX) {
       if (this.from > 0) this.up();
-      else this.reachBack();
+      else this.loadOlderPages();
     }
     if (left < NEAR_PX && this.to < this.list.length) this.downwards();
     this.remember();
   }
 
-  /** Read older pages until there is something to scroll up to. At the very top no scroll would ask again. */
-  async reachBack() {
-    if (this.reaching) return;
-    this.reaching = true;
+  /** Loads older pages until there is something to scroll up to: at the very top no scroll event would ask again. */
+  async loadOlderPages() {
+    if (this.loadingOlder) return;
+    this.loadingOlder = true;
     while (!this.closed && this.from === 0 && this.history.older && this.scroller.scrollTop < NEAR_PX) {
       const isRead = await this.history.loadOlder().catch(() => false);
       if (!isRead) await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     }
-    this.reaching = false;
+    this.loadingOlder = false;
   }
 
   toEnd() {
@@ -339,11 +339,11 @@ export class Transcript {
 
   tellOlder() {
     const more = this.from > 0 || this.history.older;
-    this.older.textContent = more ? 'Older messages appear as you scroll' : '';
+    this.older.textContent = more ? 'Scroll up for older messages' : '';
     this.older.hidden = !more;
   }
 
-  // What the agent says beside its answers
+  // Notices beside the answers
 
   setNotices(notices) {
     this.notices.replaceChildren(
@@ -364,7 +364,7 @@ export class Transcript {
 const TITLES = {
   error: 'Error',
   notice: 'Note',
-  retrying: 'Trying again',
+  retrying: 'Retrying',
   summarizing: 'Summarizing',
   loading: 'Loading',
 };

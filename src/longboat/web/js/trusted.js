@@ -1,5 +1,5 @@
-// The one place where text becomes markup: only what POST /v1/render answered comes here.
-// The page's policy enforces it: without this Trusted Types policy no other module could set innerHTML.
+// The only place where text becomes markup: only responses of POST /v1/render come here.
+// Trusted Types enforce it: no other module can set innerHTML.
 
 const policy = globalThis.trustedTypes
   ? trustedTypes.createPolicy('longboat', { createHTML: (html) => html })

@@ -1,4 +1,4 @@
-// What the session used: tokens and cost by run, and in all.
+// The usage of the session: tokens and cost per run and in total.
 
 import { columns, legend, table } from './charts.js';
 import { h, perFrame, replace } from './dom.js';
@@ -38,14 +38,14 @@ export class Usage {
       this.items = page.items;
       this.draw();
     } catch {
-      // Comes again with the next run.
+      // Loaded again after the next run.
     }
   }
 
   drawNow() {
     const total = this.mirror.sessions.get(this.session_id)?.usage;
     if (!total?.input_tokens && !total?.output_tokens)
-      return replace(this.element, h('p', { class: 'quiet' }, 'Nothing used yet.'));
+      return replace(this.element, h('p', { class: 'quiet' }, 'No usage yet.'));
     const wasOpen = this.element.querySelector('details')?.open;
     const shown = this.items.slice(-MOST);
     const name = (index) => String(this.items.length - shown.length + index + 1);
@@ -81,7 +81,7 @@ export class Usage {
         total.cost > 0 &&
           columns(
             'Cost by run',
-            `${cost(total.cost)} in all.`,
+            `${cost(total.cost)} in total.`,
             shown.map(({ usage }, index) => ({
               label: `Run ${name(index)}`,
               short: name(index),

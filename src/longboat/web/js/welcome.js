@@ -1,21 +1,21 @@
-// What stands in the place of a transcript that is not there: what can be done here, who answers, what is missing.
+// Shown instead of a transcript: how to start, which model is used, or what is missing.
 
 import { h, replace } from './dom.js';
 import { plain, tokens } from './format.js';
 
 const BEGINNINGS = [
-  'Explain how this project is built up.',
-  'Run the tests, and fix what fails.',
-  'Review the changes that are not committed yet.',
+  'Explain how this project is structured.',
+  'Run the tests and fix any failures.',
+  'Review the uncommitted changes.',
 ];
 const KEYS = [
-  ['@', 'names a file'],
-  ['/', 'lists commands and skills'],
-  ['!', 'runs a command here yourself'],
-  ['↑', 'brings back what you sent'],
+  ['@', 'mention a file'],
+  ['/', 'list commands and skills'],
+  ['!', 'run a shell command'],
+  ['↑', 'recall earlier prompts'],
 ];
 
-/** A new session. `put(text)` begins a prompt, `look()` asks again which models there are. */
+/** A new session. `put(text)` starts a prompt, `look()` reloads the models. */
 export class Welcome {
   constructor({ put, look }) {
     this.look = look;
@@ -23,16 +23,16 @@ export class Welcome {
     this.element = h(
       'div',
       { class: 'welcome' },
-      h('h2', {}, 'What shall be done?'),
+      h('h2', {}, 'What should Longboat do?'),
       h(
         'p',
         { class: 'quiet' },
-        'Write a prompt below. Everybody attached to this workspace sees the session live and can join in; it goes on when you close the page.',
+        'Write a prompt below. Everyone connected to this workspace sees the session live and can join in. It keeps running when you close the page.',
       ),
       this.model,
       h(
         'ul',
-        { class: 'beginnings', 'aria-label': 'Ways to begin' },
+        { class: 'beginnings', 'aria-label': 'Example prompts' },
         BEGINNINGS.map((text) => h('li', {}, h('button', { type: 'button', onclick: () => put(text) }, text))),
       ),
       h(
@@ -43,20 +43,20 @@ export class Welcome {
     );
   }
 
-  /** Which model answers, or why none does. */
+  /** Shows which model is used, or why there is none. */
   setModels(page) {
     if (!page) return;
     replace(this.model, page.problem ? this.problem(page) : page.advice ? this.advice(page) : answers(page));
   }
 
-  /** One answers that nobody chose: what it is good for, and how to get a better one. */
+  /** A model was chosen by default: what it can do, and how to get a better one. */
   advice(page) {
     return h(
       'div',
       { class: 'problem', role: 'status' },
-      h('strong', {}, `${plain(page.large ?? '')} answers`),
+      h('strong', {}, `Using ${plain(page.large ?? '')}`),
       h('p', {}, plain(page.advice)),
-      h('button', { type: 'button', class: 'small', onclick: this.look }, 'Look again'),
+      h('button', { type: 'button', class: 'small', onclick: this.look }, 'Check again'),
     );
   }
 
@@ -64,18 +64,18 @@ export class Welcome {
     return h(
       'div',
       { class: 'problem', role: 'status' },
-      h('strong', {}, 'No model can answer yet'),
+      h('strong', {}, 'No model available'),
       h('p', {}, plain(page.problem)),
       h(
         'p',
         {},
-        'The configuration is on the server’s machine: ',
+        'Run ',
         h('code', {}, 'longboat models'),
-        ' there tells more. ',
+        ' on the server for details. ',
         h('code', {}, '!'),
-        ' commands work already.',
+        ' commands already work.',
       ),
-      h('button', { type: 'button', class: 'small', onclick: this.look }, 'Look again'),
+      h('button', { type: 'button', class: 'small', onclick: this.look }, 'Check again'),
     );
   }
 }
@@ -86,10 +86,10 @@ function answers(page) {
   return h(
     'p',
     {},
+    'Model: ',
     h('strong', {}, plain(page.large ?? '')),
-    ' answers',
-    info?.context_window ? ` and remembers ${tokens(info.context_window)} tokens` : '',
-    more > 0 ? `. Below the prompt you can choose ${more === 1 ? 'another one' : `one of ${more} others`}.` : '.',
+    info?.context_window ? ` (${tokens(info.context_window)} context).` : '.',
+    more > 0 && ' Change it below.',
   );
 }
 
@@ -98,9 +98,9 @@ export function lost(why, workspace_id) {
   return h(
     'div',
     { class: 'welcome' },
-    h('h2', {}, 'This session is not there'),
+    h('h2', {}, 'Session not found'),
     why && h('p', {}, plain(why)),
-    h('p', {}, 'It may have been deleted, or the link was cut. The other sessions are in the list.'),
-    h('p', {}, h('a', { href: `#/${encodeURIComponent(workspace_id)}` }, 'Start a new one')),
+    h('p', {}, 'It may have been deleted, or the link may be incomplete. Other sessions are in the list.'),
+    h('p', {}, h('a', { href: `#/${encodeURIComponent(workspace_id)}` }, 'Start a new session')),
   );
 }

@@ -1,4 +1,4 @@
-// Which directory to work in: those that were opened before, or another by its path.
+// Choose a workspace: a directory that was opened before, or another by its path.
 
 import { roving } from './a11y.js';
 import { server } from './api.js';
@@ -21,12 +21,12 @@ export class Workspaces {
     this.element = h(
       'div',
       { class: 'welcome' },
-      h('h1', {}, 'Where shall we work?'),
+      h('h1', {}, 'Choose a workspace'),
       wrong && h('p', { class: 'problem', role: 'alert' }, wrong),
       h(
         'p',
         { class: 'quiet' },
-        'A workspace is a directory on the server’s machine. Everybody who opens it shares its sessions.',
+        'A workspace is a directory on the server. Everyone who opens it shares its sessions.',
       ),
       this.list,
       h(
@@ -61,7 +61,7 @@ export class Workspaces {
                 { class: 'quiet' },
                 [
                   workspace.busy && 'working',
-                  workspace.clients.length && `${workspace.clients.length} attached`,
+                  workspace.clients.length && `${workspace.clients.length} connected`,
                   when(workspace.created_at),
                 ]
                   .filter(Boolean)

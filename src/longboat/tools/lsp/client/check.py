@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from longboat.tools.context import ToolError
-from longboat.tools.lsp.client.contents import read_text
+from longboat.tools.lsp.client.file_text import read_text
 from longboat.tools.lsp.client.server import Patience, Server
 from longboat.tools.lsp.client.shapes import Diagnostic
 from longboat.tools.lsp.client.slot import ServerSlot
-from longboat.tools.lsp.client.words import diagnostic_lines, joined, summary
+from longboat.tools.lsp.client.wording import diagnostic_lines, joined, summary
 
 MAX_OWN, MAX_OTHERS = 20, 10
 """Lines of an edited file, and of others."""

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from longboat.tools.lsp.client.documents import Document
-from longboat.tools.lsp.client.peer import ServerGone
+from longboat.tools.lsp.client.json_rpc import ServerGone
 from longboat.tools.lsp.client.shapes import Diagnostic
 
 ERROR, WARNING = 1, 2

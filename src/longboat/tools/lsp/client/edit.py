@@ -8,8 +8,8 @@ from longboat.tools.context import ToolError
 from longboat.tools.files.file_io import Change, read
 from longboat.tools.files.paths import resolve
 from longboat.tools.files.text import diff
-from longboat.tools.lsp.client.contents import decoded
 from longboat.tools.lsp.client.documents import Document
+from longboat.tools.lsp.client.file_text import decoded
 from longboat.tools.lsp.client.positions import apply, path_of
 from longboat.tools.lsp.client.shapes import TextEdit, WorkspaceEdit
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from longboat.tools.lsp.client.peer import METHOD_NOT_FOUND, Refused
+from longboat.tools.lsp.client.json_rpc import METHOD_NOT_FOUND, Refused
 from longboat.tools.lsp.client.shapes import ConfigurationAsked
 
 _CAPABILITIES = {

@@ -8,10 +8,10 @@ from pathlib import Path
 from longboat.tools.context import ToolError
 from longboat.tools.files.paths import shown
 from longboat.tools.files.text import lines_of
-from longboat.tools.lsp.client.contents import read_text
+from longboat.tools.lsp.client.file_text import read_text
 from longboat.tools.lsp.client.positions import path_of
 from longboat.tools.lsp.client.shapes import Place, Places, Range
-from longboat.tools.lsp.client.words import counting, plain
+from longboat.tools.lsp.client.wording import counting, plain
 
 MAX_LINE = 200
 FEW_LINES = 6

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from longboat.tools.context import ToolError
-from longboat.tools.lsp.client.contents import read_text
 from longboat.tools.lsp.client.diagnostics_store import DiagnosticsStore, Source
 from longboat.tools.lsp.client.documents import Document, Documents
+from longboat.tools.lsp.client.file_text import read_text
 from longboat.tools.lsp.client.framing import FramingError
 from longboat.tools.lsp.client.initialize import answer, initialize_params
-from longboat.tools.lsp.client.peer import NOT_NOW, BadAnswer, NoAnswer, Peer, Refused, ServerGone
+from longboat.tools.lsp.client.json_rpc import NOT_NOW, BadAnswer, JsonRpc, NoAnswer, Refused, ServerGone
 from longboat.tools.lsp.client.positions import path_of
 from longboat.tools.lsp.client.process import Process
 from longboat.tools.lsp.client.server_specs import ServerSpec, merged, python_settings
@@ -102,7 +102,7 @@ class Server:
         self._environ = {**environ, **spec.env}
         self._on_exit = on_exit
         self._process = Process(mark, on_data=self._receive, on_exit=self._ended)
-        self._peer = Peer(self._process.write, on_notification=self._hear, on_request=self._answer)
+        self._peer = JsonRpc(self._process.write, on_notification=self._hear, on_request=self._answer)
         self.documents = Documents(self._peer.notify, self.capabilities, self.diagnostics.clock)
         self._refreshing = asyncio.Lock()
         self._strikes = 0

@@ -18,7 +18,7 @@ from typing import Any
 from longboat.tools.context import ToolError
 from longboat.tools.files.paths import shown
 from longboat.tools.lsp.client import check
-from longboat.tools.lsp.client.contents import MAX_CHARACTERS, read_text
+from longboat.tools.lsp.client.file_text import MAX_CHARACTERS, read_text
 from longboat.tools.lsp.client.server import Patience, Server
 from longboat.tools.lsp.client.server_specs import ServerSpec, server_specs
 from longboat.tools.lsp.client.settings import read

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from longboat.tools.context import ToolError
-from longboat.tools.lsp.client.peer import BadAnswer, NoAnswer, Refused, ServerGone
+from longboat.tools.lsp.client.json_rpc import BadAnswer, NoAnswer, Refused, ServerGone
 from longboat.tools.lsp.client.server import Patience, Server
 from longboat.tools.lsp.client.server_specs import ServerSpec
 

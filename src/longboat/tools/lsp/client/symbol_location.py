@@ -10,7 +10,7 @@ from longboat.permissions.verdict import Need
 from longboat.tools.context import ToolContext
 from longboat.tools.files.file_io import read
 from longboat.tools.files.paths import Target, resolve
-from longboat.tools.lsp.client.contents import decoded
+from longboat.tools.lsp.client.file_text import decoded
 from longboat.tools.lsp.client.positions import Lines, find
 
 FileName = Annotated[str, Meta(description="The file, absolute or relative to the workspace.")]

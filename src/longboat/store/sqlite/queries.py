@@ -30,4 +30,4 @@ def _parse(name: str, body: str) -> Query:
 
 
 def load_queries() -> dict[str, Query]:
-    return parse_queries(resources.files("longboat.store").joinpath("queries.sql").read_text("utf-8"))
+    return parse_queries(resources.files("longboat.store.sqlite").joinpath("queries.sql").read_text("utf-8"))

@@ -58,7 +58,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True):
     error: _Failure | None = None
 
 
-class Peer:
+class JsonRpc:
     """`send` takes bytes for the server and must not block. `on_request` returns what the server is answered, or raises
     Refused."""
 

@@ -18,7 +18,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Locations:
     """All paths but `config_dir` and `home` are without symlinks."""
 
     directory: Path
@@ -52,10 +52,10 @@ class Places:
                     return
 
 
-def find_places(directory: Path, *, environ: Mapping[str, str], user_dir: Path) -> Places:
+def find_locations(directory: Path, *, environ: Mapping[str, str], user_dir: Path) -> Locations:
     """`user_dir` is the user's home directory."""
     directory = Path(os.path.realpath(directory))
-    return Places(
+    return Locations(
         directory=directory,
         root=_repository(directory),
         config_dir=user_config_file(environ, user_dir).parent,

@@ -22,7 +22,7 @@ PORT_FILE = "web-port"
 log = logging.getLogger(__name__)
 
 
-class Loopback:
+class BrowserPort:
     def __init__(
         self,
         settings: Settings,

@@ -16,10 +16,10 @@ from urllib.parse import quote
 
 from longboat.errors import DataDirError
 from longboat.store.datadir import STORE_NAME
-from longboat.store.migrations import migrations
 from longboat.store.protocol import Problem, Report
-from longboat.store.queries import load_queries
-from longboat.store.reading import SqliteReader
+from longboat.store.sqlite.migrations import migrations
+from longboat.store.sqlite.queries import load_queries
+from longboat.store.sqlite.reader import SqliteReader
 
 MAX_PROBLEMS = 100
 POLL_S = 0.05
@@ -126,7 +126,7 @@ def _everything(connection: sqlite3.Connection) -> Iterator[Problem]:
 
 
 def _violations(connection: sqlite3.Connection) -> Iterator[Problem]:
-    from longboat.store.invariants import invariant_checks  # here: a server that starts does not need them
+    from longboat.store.sqlite.invariants import invariant_checks  # here: a server that starts does not need them
 
     if schema_of(connection) == newest_schema():
         for check in invariant_checks(SqliteReader(connection, _queries())):

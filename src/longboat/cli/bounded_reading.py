@@ -19,7 +19,7 @@ RATE = 16_000
 """Bytes per second. What comes at least that fast may take its time."""
 
 
-class Reception:
+class BoundedReading:
     """Keeps the account of one answer."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Reception:
 class _Incoming(io.RawIOBase):
     """What comes from a socket, as far as the reception lets it."""
 
-    def __init__(self, wire: socket.socket, reception: Reception) -> None:
+    def __init__(self, wire: socket.socket, reception: BoundedReading) -> None:
         self._wire = wire
         self._reception = reception
 
@@ -88,6 +88,6 @@ class _Listened:
         return io.BufferedReader(self._incoming)
 
 
-def listened(wire: socket.socket, reception: Reception) -> socket.socket:
+def listened(wire: socket.socket, reception: BoundedReading) -> socket.socket:
     """The socket, for `http.client` to read from within the limits."""
     return cast(socket.socket, _Listened(_Incoming(wire, reception)))

@@ -16,7 +16,7 @@ class Closable(Model, Protocol):
     async def aclose(self) -> None: ...
 
 
-class LentModel:
+class RetirableModel:
     """An adapter, lent to turns. Retired, it still answers, but keeps nothing open between answers."""
 
     def __init__(self, adapter: Closable) -> None:

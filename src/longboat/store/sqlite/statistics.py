@@ -1,9 +1,9 @@
-"""Statistics: what was used and done, drawn together from the store."""
+"""Statistics, read from SQLite: what was used and done."""
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
 
-from longboat.store.protocol import Reader, Row
+from longboat.store.protocol import Row
+from longboat.store.sqlite.reader import SqliteReader
 from longboat.wire.figures import (
     DayFigures,
     Latency,
@@ -22,12 +22,7 @@ MAX_RUNS = 500
 NOTHING = Usage()
 
 
-def since_day(days: int) -> str:
-    """The first of the last so many days, today included."""
-    return (datetime.now(UTC) - timedelta(days=days - 1)).strftime("%Y-%m-%d")
-
-
-def read_stats(reader: Reader, workspace_id: str | None, since: str) -> Stats:
+def read_stats(reader: SqliteReader, workspace_id: str | None, since: str) -> Stats:
     """Of one workspace, or of all."""
     where = {"workspace_id": workspace_id, "since": since}
     used = {row["day"]: _usage(row) for row in reader.fetch("stats_days", **where)}
@@ -63,7 +58,7 @@ def read_stats(reader: Reader, workspace_id: str | None, since: str) -> Stats:
     )
 
 
-def read_session_usage(reader: Reader, workspace_id: str, session_id: str) -> SessionUsage:
+def read_session_usage(reader: SqliteReader, workspace_id: str, session_id: str) -> SessionUsage:
     rows = reader.fetch("stats_of_session", workspace_id=workspace_id, session_id=session_id, limit=MAX_RUNS)
     items = [RunFigures(run_id=row["run_id"], requests=row["requests"], usage=_usage(row)) for row in rows]
     return SessionUsage(session_id=session_id, items=tuple(reversed(items)))
@@ -88,7 +83,7 @@ def _session(row: Row) -> SessionFigures:
     )
 
 
-def _latency(reader: Reader, where: dict[str, str | None], span: str) -> Latency:
+def _latency(reader: SqliteReader, where: dict[str, str | None], span: str) -> Latency:
     (row,) = reader.fetch("stats_latency", **where, span=span)
     return _percentiles(row)
 

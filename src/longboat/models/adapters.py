@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longboat.config.settings import ModelEntry, ProviderSection
-from longboat.models import catalogue, local, refreshed
-from longboat.models.lending import Closable
+from longboat.models import catalogue, local, refreshed_catalogue
 from longboat.models.protocol import Abilities
 from longboat.models.providers import KNOWN, LOCAL_TYPE
+from longboat.models.retirable import Closable
 
 if TYPE_CHECKING:
-    from longboat.models.general import Wire
+    from longboat.models.pydantic_adapter import Wire
 
 _WIRES: dict[str, "Wire"] = {
     "anthropic": "anthropic",
@@ -124,7 +124,7 @@ def _chat(choice: Choice, entry: ModelEntry, access: Access, url: str, data_dir:
 
 
 def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) -> Closable:
-    from longboat.models.general import Endpoint, GeneralModel
+    from longboat.models.pydantic_adapter import Endpoint, PydanticModel
 
     facts = _facts(choice, access.base_url, data_dir)
     endpoint = Endpoint(
@@ -138,7 +138,7 @@ def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) 
         effort=entry.effort,
         json_schema=entry.json_schema,
     )
-    return GeneralModel(endpoint, context_window=_window(entry, facts), abilities=_abilities(entry, facts))
+    return PydanticModel(endpoint, context_window=_window(entry, facts), abilities=_abilities(entry, facts))
 
 
 def abilities_of(choice: Choice, data_dir: Path) -> Abilities:
@@ -154,7 +154,7 @@ def _priced_at(choice: Choice, access: Access) -> str | None:
 def _facts(choice: Choice, base_url: str | None, data_dir: Path) -> catalogue.Facts:
     entry = entry_of(choice)
     family = catalogue.family_of(choice.model)
-    listed = refreshed.listing(data_dir).get(choice.provider, {})
+    listed = refreshed_catalogue.listing(data_dir).get(choice.provider, {})
     if entry.context_window is not None and choice.model not in listed:
         # The price list would only be asked for the window: spare its import.
         return catalogue.of_family(family)

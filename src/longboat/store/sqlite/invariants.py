@@ -12,7 +12,7 @@ from itertools import chain
 import msgspec
 
 from longboat.errors import SessionDamaged
-from longboat.store.protocol import Problem, Reader, Row
+from longboat.store.protocol import Problem, Row
 from longboat.store.rows import (
     ask_from_row,
     change_from_row,
@@ -24,6 +24,7 @@ from longboat.store.rows import (
     session_from_row,
     todo_items,
 )
+from longboat.store.sqlite.reader import SqliteReader
 from longboat.wire.asks import Permission, Question
 from longboat.wire.events import Change, decode_event
 from longboat.wire.models import Run, RunState
@@ -32,7 +33,7 @@ from longboat.wire.sse import Decoder
 PAGE = 500
 
 
-def invariant_checks(reader: Reader) -> Iterator[Iterator[Problem]]:
+def invariant_checks(reader: SqliteReader) -> Iterator[Iterator[Problem]]:
     """Checks that do not depend on each other: where damage stops one of them, the others still find what they can."""
     for query, decode in TABLES.items():
         yield _undecodable(reader, query, decode)
@@ -54,7 +55,7 @@ TABLES: dict[str, Callable[[Row], object]] = {
 }
 
 
-def _undecodable(reader: Reader, query: str, decode: Callable[[Row], object]) -> Iterator[Problem]:
+def _undecodable(reader: SqliteReader, query: str, decode: Callable[[Row], object]) -> Iterator[Problem]:
     for row in _pages(reader, query):
         try:
             decode(row)
@@ -62,7 +63,7 @@ def _undecodable(reader: Reader, query: str, decode: Callable[[Row], object]) ->
             yield Problem(kind="row", detail=f"{error.what} of session {error.session_id} cannot be read")
 
 
-def _pages(reader: Reader, query: str) -> Iterator[Row]:
+def _pages(reader: SqliteReader, query: str) -> Iterator[Row]:
     after = -1
     while rows := reader.fetch(query, after=after, limit=PAGE):
         yield from rows
@@ -84,7 +85,7 @@ class _Log:
     """Terminal events by the seq of their run."""
     _last: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def walk(self, reader: Reader) -> Iterator[Problem]:
+    def walk(self, reader: SqliteReader) -> Iterator[Problem]:
         for row in _pages(reader, "check_events"):
             workspace_id = legible(row["workspace_id"])
             place = f"events {row['first']} to {row['last']} of workspace {workspace_id}"
@@ -124,13 +125,13 @@ class _Log:
 # Runs and asks
 
 
-def _log_and_runs(reader: Reader) -> Iterator[Problem]:
+def _log_and_runs(reader: SqliteReader) -> Iterator[Problem]:
     log = _Log()
     yield from log.walk(reader)
     yield from _wrong_ends(reader, log)
 
 
-def _wrong_ends(reader: Reader, log: _Log) -> Iterator[Problem]:
+def _wrong_ends(reader: SqliteReader, log: _Log) -> Iterator[Problem]:
     for row in _pages(reader, "check_runs"):
         try:
             run = record_from_row(row).run
@@ -150,7 +151,7 @@ def _wrong_end(run: Run, ends: int, *, begun: bool) -> str | None:
     return None
 
 
-def _left_asks(reader: Reader) -> Iterator[Problem]:
+def _left_asks(reader: SqliteReader) -> Iterator[Problem]:
     for row in chain(reader.fetch("check_permissions_left"), reader.fetch("check_questions_left")):
         detail = f"{legible(row['ask_id'])} of session {legible(row['session_id'])} still waits, though its run is over"
         yield Problem(kind="ask", detail=detail)

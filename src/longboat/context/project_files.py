@@ -8,7 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from longboat.context.shelf import BadFile, Shelf
+from longboat.context.file_cache import BadFile, FileCache
 
 MAX_README = 4_000
 """Characters in which a README has said what it is about."""
@@ -16,12 +16,12 @@ MAX_TESTS = 5
 _READMES = ("README.md", "README.rst", "README.txt", "README", "readme.md")
 
 
-class Desk:
+class ProjectFiles:
     """The project's package files, each read once; one that is missing or broken is empty."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._shelf = Shelf()
+        self._cache = FileCache()
         self.pyproject: dict[str, Any] = {}
         self.package: dict[str, Any] = {}
         self.cargo: dict[str, Any] = {}
@@ -36,7 +36,7 @@ class Desk:
 
     def text(self, name: str) -> str:
         try:
-            return self._shelf.text(self.directory / name, within=self.directory) or ""
+            return self._cache.text(self.directory / name, within=self.directory) or ""
         except BadFile:
             return ""
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from longboat.errors import ModelError
+from longboat.models.images import bearable
 from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest
-from longboat.models.sight import bearable
 from longboat.wire.requests import Effort
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Endpoint:
     """Whether it can be held to a schema; None: as the library knows."""
 
 
-class GeneralModel:
+class PydanticModel:
     """A model behind pydantic-ai. Close it to close its connections; it opens them again when asked again."""
 
     def __init__(self, endpoint: Endpoint, *, context_window: int, abilities: Abilities = EVERYTHING) -> None:

@@ -8,7 +8,7 @@ from longboat.errors import DataDirError
 
 def migrations() -> list[tuple[int, str]]:
     """Number and SQL of each, in order."""
-    folder = resources.files("longboat.store").joinpath("migrations")
+    folder = resources.files("longboat.store.sqlite").joinpath("migrations")
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
     return [(int(f.name[:4]), f.read_text("utf-8")) for f in files]
 

@@ -38,12 +38,12 @@ def _number(limit: int) -> int:
     return 1 << 30 if limit == resource.RLIM_INFINITY else limit
 
 
-def open_door() -> "Door":
+def open_connection_limits() -> "ConnectionLimits":
     """The door of this process. The store, model calls and tools keep at least half of the descriptors."""
-    return Door(limit=min(MAX_CONNECTIONS, raise_descriptor_limit() // 2))
+    return ConnectionLimits(limit=min(MAX_CONNECTIONS, raise_descriptor_limit() // 2))
 
 
-class Guest(Protocol):
+class Connected(Protocol):
     """A connection, as the door sees it."""
 
     def make_room(self) -> None:
@@ -51,18 +51,18 @@ class Guest(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Door:
+class ConnectionLimits:
     """Knows the connections over TCP."""
 
     limit: int
-    known: set[Guest] = field(default_factory=set)
-    strangers: dict[Guest, int] = field(default_factory=dict)
+    known: set[Connected] = field(default_factory=set)
+    strangers: dict[Connected, int] = field(default_factory=dict)
     """How many bytes each of them holds; oldest first."""
     held: int = 0
     """How many bytes all strangers hold."""
     told_at: float = float("-inf")
 
-    def let_in(self, connection: Guest, now: float) -> bool:
+    def let_in(self, connection: Connected, now: float) -> bool:
         """Whether there is room. Where a stranger can make it, one does."""
         most_strangers = min(MAX_STRANGERS, max(1, self.limit // 2))
         if len(self.strangers) >= most_strangers or len(self.strangers) + len(self.known) >= self.limit:
@@ -74,7 +74,7 @@ class Door:
         self.strangers[connection] = 0
         return True
 
-    def hold(self, connection: Guest, size: int) -> None:
+    def hold(self, connection: Connected, size: int) -> None:
         """A connection holds so many bytes now. If strangers hold too much together, those with the most go."""
         if connection not in self.strangers:
             return
@@ -83,20 +83,20 @@ class Door:
         while self.held > MAX_STRANGER_BYTES:
             self._turn_out(max(self.strangers, key=self.strangers.__getitem__))
 
-    def welcome(self, connection: Guest) -> None:
+    def welcome(self, connection: Connected) -> None:
         if connection in self.strangers:
             self._forget(connection)
             self.known.add(connection)
 
-    def let_out(self, connection: Guest) -> None:
+    def let_out(self, connection: Connected) -> None:
         self._forget(connection)
         self.known.discard(connection)
 
-    def _turn_out(self, stranger: Guest) -> None:
+    def _turn_out(self, stranger: Connected) -> None:
         self._forget(stranger)
         stranger.make_room()
 
-    def _forget(self, stranger: Guest) -> None:
+    def _forget(self, stranger: Connected) -> None:
         self.held -= self.strangers.pop(stranger, 0)
 
     def _tell(self, now: float) -> None:

@@ -18,9 +18,9 @@ from tempfile import mkstemp
 import msgspec
 
 from longboat.errors import DataDirError
-from longboat.store.check import check_deeply, described, is_damage, newest_schema, open_for_reading, schema_of
 from longboat.store.datadir import SIDE_FILES, STORE_NAME, hold_data_dir
 from longboat.store.protocol import Report
+from longboat.store.sqlite.check import check_deeply, described, is_damage, newest_schema, open_for_reading, schema_of
 
 STEP_PAGES = 1000
 VERIFY_S = 3600.0

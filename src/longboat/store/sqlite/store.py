@@ -23,13 +23,14 @@ from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from longboat.errors import DataDirError, DataDirGone, StoreDamaged, StoreUnavailable
-from longboat.store.check import check_quickly, is_damage
 from longboat.store.datadir import OpenFiles
-from longboat.store.failing import FailureLog
-from longboat.store.migrations import migrate
 from longboat.store.protocol import Entry, Listener, Published, Report, UniqueViolated, Unit, Write, WriteMissed
-from longboat.store.queries import load_queries
-from longboat.store.reading import SqliteReader, text_or_bytes
+from longboat.store.sqlite.check import check_quickly, is_damage
+from longboat.store.sqlite.failures import FailureLog
+from longboat.store.sqlite.migrations import migrate
+from longboat.store.sqlite.queries import load_queries
+from longboat.store.sqlite.reader import SqliteReader, text_or_bytes
+from longboat.store.sqlite.reads import SqliteReads
 from longboat.wire.plain import folded
 
 logger = logging.getLogger(__name__)
@@ -130,6 +131,7 @@ class SqliteStore:
         self._readers = _Readers(path, READERS, "store-reader")
         self._replayers = _Readers(path, REPLAYERS, "store-replayer")
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="store-check")
+        self.reads = SqliteReads(self.read)
 
     # On the loop
 
@@ -146,6 +148,7 @@ class SqliteStore:
         return future
 
     async def read(self, query: Callable[[SqliteReader], T], *, replay: bool = False) -> T:
+        """Run `query` on a reader, in one read transaction, off the loop: what `reads` is made of."""
         readers = self._replayers if replay else self._readers
         try:
             return await self._loop.run_in_executor(readers.threads, self._read, query, readers)

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from longboat.context.places import Folder
+from longboat.context.locations import Folder
 
 MAX_BYTES = 2**20
 MAX_ENTRIES = 200
@@ -41,7 +41,7 @@ class Found(Generic[T]):
     problems: tuple[str, ...] = ()
 
 
-class Shelf:
+class FileCache:
     """Safe to use from several threads: at worst a file is read twice."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Shelf:
         self._kept[key] = kept
 
 
-def collect(paths: Found[tuple[Path, Folder]], shelf: Shelf, make: Callable[[Path, str], T | None]) -> Found[T]:
+def collect(paths: Found[tuple[Path, Folder]], cache: FileCache, make: Callable[[Path, str], T | None]) -> Found[T]:
     """The definitions that the files hold; each file once, however many names lead to it."""
     items: list[T] = []
     problems = list(paths.problems)
@@ -91,7 +91,7 @@ def collect(paths: Found[tuple[Path, Folder]], shelf: Shelf, make: Callable[[Pat
             continue
         seen.add(real)
         try:
-            item = shelf.get(path, make, within=folder.within)
+            item = cache.get(path, make, within=folder.within)
         except BadFile as bad:
             problems.append(str(bad))
         else:

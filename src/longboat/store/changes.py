@@ -1,0 +1,290 @@
+"""What can be written to a store: one function for each change, as a `Write` that goes into a `Unit`.
+
+The runtime's only way to write. A `Write` names the change and what it needs; each implementation of the store has its
+own statement for it. Must not know SQL.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from longboat.store.protocol import Write
+from longboat.store.records import RunRecord
+from longboat.wire.asks import Permission, Question
+from longboat.wire.models import Message, Run, Session, Usage
+from longboat.wire.workshop import TodoItem
+
+_encode = msgspec.json.Encoder().encode
+
+# Workspaces and clients
+
+
+def add_workspace(workspace_id: str, path: str, created_at: str) -> Write:
+    return Write("workspace_insert", {"workspace_id": workspace_id, "path": path, "created_at": created_at}, rows=1)
+
+
+def prune_events(workspace_id: str, before_s: int) -> Write:
+    """Forget the events that were written before this time."""
+    return Write("events_prune", {"workspace_id": workspace_id, "before_s": before_s})
+
+
+def put_client(workspace_id: str, client_id: str, attached_at: str) -> Write:
+    params = {"workspace_id": workspace_id, "client_id": client_id, "attached_at": attached_at}
+    return Write("client_put", params)
+
+
+def delete_client(workspace_id: str, client_id: str) -> Write:
+    return Write("client_delete", {"workspace_id": workspace_id, "client_id": client_id})
+
+
+# Sessions
+
+
+def insert_session(session: Session) -> Write:
+    params = {
+        "session_id": session.id,
+        "workspace_id": session.workspace_id,
+        "parent_id": session.parent_id,
+        "parent_call_id": session.parent_call_id,
+        "title": session.title,
+        "created_at": session.created_at,
+        "updated_at": session.updated_at,
+    }
+    return Write("session_insert", params, rows=1)
+
+
+def delete_session(session_id: str) -> Write:
+    return Write("session_delete", {"session_id": session_id}, rows=1)
+
+
+def touch_session(session_id: str, updated_at: str) -> Write:
+    return Write("session_touch", {"session_id": session_id, "updated_at": updated_at}, rows=1)
+
+
+def retitle_session(session: Session) -> Write:
+    params = {"session_id": session.id, "title": session.title, "updated_at": session.updated_at}
+    return Write("session_title", params, rows=1)
+
+
+def add_session_usage(session: Session, used: Usage) -> Write:
+    """The session as it is with this usage."""
+    now = {"updated_at": session.updated_at, "context_tokens": session.context_tokens}
+    return Write("session_usage", {"session_id": session.id, **now, **msgspec.structs.asdict(used)}, rows=1)
+
+
+def add_model_usage(session: Session, day: str, run_id: str, model: str, used: Usage) -> Write:
+    """One model request, for the statistics."""
+    where = {"workspace_id": session.workspace_id, "session_id": session.id, "day": day}
+    return Write("spending_add", where | {"run_id": run_id, "model": model, **msgspec.structs.asdict(used)}, rows=1)
+
+
+def add_tool_use(session: Session, day: str, tool: str, *, calls: int, errors: int) -> Write:
+    where = {"workspace_id": session.workspace_id, "session_id": session.id, "day": day}
+    return Write("tool_use_add", where | {"tool": tool, "calls": calls, "errors": errors}, rows=1)
+
+
+def put_todos(session_id: str, items: Sequence[TodoItem]) -> Write:
+    return Write("todos_put", {"session_id": session_id, "items": _encode(items)}, rows=1)
+
+
+def add_grant(session_id: str, rule: str) -> Write:
+    return Write("grant_put", {"session_id": session_id, "rule": rule})
+
+
+# Messages
+
+
+def put_message(message: Message) -> Write:
+    return Write(
+        "message_put",
+        {
+            "message_id": message.id,
+            "session_id": message.session_id,
+            "run_id": message.run_id,
+            "seq": message.seq,
+            "role": message.role.value,
+            "parts": _encode(message.parts),
+            "model": message.model,
+            "provider": message.provider,
+            "summary": message.summary,
+            "created_at": message.created_at,
+            "finished_at": message.finished_at,
+        },
+        rows=1,
+    )
+
+
+def delete_message(message_id: str) -> Write:
+    return Write("message_delete", {"message_id": message_id}, rows=1)
+
+
+def close_messages(session_id: str, finished_at: str) -> Write:
+    """Finish all that are open, as they are."""
+    return Write("messages_close", {"session_id": session_id, "finished_at": finished_at})
+
+
+def set_summary(session_id: str, seq: int) -> Write:
+    """The message from which on the model sees the transcript."""
+    return Write("session_summary", {"session_id": session_id, "seq": seq}, rows=1)
+
+
+def find_summary(session_id: str) -> Write:
+    """After an undo or redo: the newest summary that stands."""
+    return Write("session_view", {"session_id": session_id}, rows=1)
+
+
+def undo_messages(session_id: str, first_seq: int, *, count: int) -> Write:
+    """Take the messages from this one on out of the transcript; there must be so many."""
+    return Write("messages_undo", {"session_id": session_id, "mark": first_seq, "from_seq": first_seq}, rows=count)
+
+
+def redo_messages(session_id: str, first_seq: int, *, count: int) -> Write:
+    return Write("messages_redo", {"session_id": session_id, "mark": first_seq}, rows=count)
+
+
+def forget_undone(session_id: str) -> Write:
+    """What was undone cannot be redone any more."""
+    return Write("messages_forget", {"session_id": session_id})
+
+
+# Runs
+
+
+def insert_run(record: RunRecord, workspace_id: str) -> Write:
+    run = record.run
+    params: dict[str, Any] = {
+        "seq": run.seq,
+        "run_id": run.run_id,
+        "workspace_id": workspace_id,
+        "session_id": run.session_id,
+        "state": run.state.value,
+        "delivery": run.delivery.value,
+        "prompt": run.prompt,
+        "attachments": _encode(record.attachments),
+        "fingerprint": record.fingerprint,
+        "model": record.model,
+        "approve": record.approve.value,
+        "options": _encode(record.options),
+        "parent_run_id": run.parent_run_id,
+        "parent_session_id": run.parent_session_id,
+        "accepted_at": run.accepted_at,
+        "client_id": run.client_id,
+    }
+    return Write("run_insert", params, rows=1)
+
+
+def update_run(record: RunRecord) -> Write:
+    run = record.run
+    params: dict[str, Any] = {
+        "seq": run.seq,
+        "state": run.state.value,
+        "outcome": run.outcome.value if run.outcome else None,
+        "delivery": run.delivery.value,
+        "prompt": run.prompt,
+        "cancel_requested": run.cancel_requested,
+        "canceled_by": run.canceled_by,
+        "folded_into": run.folded_into,
+        "error": run.error,
+        "tries": record.tries,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+    }
+    return Write("run_update", params, rows=1)
+
+
+def import_run(run: Run, workspace_id: str) -> Write:
+    """A finished run that was done elsewhere."""
+    assert run.outcome is not None
+    params: dict[str, Any] = {
+        "seq": run.seq,
+        "run_id": run.run_id,
+        "workspace_id": workspace_id,
+        "session_id": run.session_id,
+        "outcome": run.outcome.value,
+        "delivery": run.delivery.value,
+        "prompt": run.prompt,
+        "cancel_requested": run.cancel_requested,
+        "canceled_by": run.canceled_by,
+        "folded_into": run.folded_into,
+        "error": run.error,
+        "accepted_at": run.accepted_at,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "client_id": run.client_id,
+        "parent_run_id": run.parent_run_id,
+        "parent_session_id": run.parent_session_id,
+    }
+    return Write("run_import", params, rows=1)
+
+
+def give_up_run(seq: int, error: str, finished_at: str) -> Write:
+    """End a run of a damaged session without looking at the rest of its row."""
+    return Write("run_give_up", {"seq": seq, "error": error, "finished_at": finished_at}, rows=1)
+
+
+def cover_queue(session_id: str, first_seq: int, last_seq: int, by: str | None) -> Write:
+    """A cancel covers the queued runs from the first to the last."""
+    params = {"session_id": session_id, "first_seq": first_seq, "last_seq": last_seq, "canceled_by": by}
+    return Write("cancel_cover_insert", params, rows=1)
+
+
+def settle_covers(session_id: str) -> Write:
+    return Write("cancel_covers_delete", {"session_id": session_id})
+
+
+# Asks
+
+
+_PUT_ASK = {Permission: "permission_put", Question: "question_put"}
+
+
+def put_ask(workspace_id: str, ask: Permission | Question, *, rows: int | None = None) -> Write:
+    """Changes no row if the ask is pending no more."""
+    params = {
+        "id": ask.id,
+        "workspace_id": workspace_id,
+        "session_id": ask.session_id,
+        "run_id": ask.run_id,
+        "state": ask.state.value,
+        "body": msgspec.json.encode(ask),
+    }
+    return Write(_PUT_ASK[type(ask)], params, rows=rows)
+
+
+def withdraw_asks(session_id: str) -> list[Write]:
+    """All that the session still asks, without looking at it."""
+    return [Write(name, {"session_id": session_id}) for name in ("permissions_withdraw", "questions_withdraw")]
+
+
+# Files
+
+
+def put_read(session_id: str, path: str, digest: str) -> Write:
+    """The session has seen the file with this content."""
+    return Write("read_put", {"session_id": session_id, "path": path, "digest": digest}, rows=1)
+
+
+def copy_reads(session_id: str, origin_id: str) -> Write:
+    """What a session has read counts as read in its fork."""
+    return Write("reads_copy", {"session_id": session_id, "origin": origin_id})
+
+
+def expect_change(
+    session_id: str, run_id: str, path: str, *, before: bytes | None, after: bytes | None, key: str
+) -> Write:
+    contents = {"before": before, "after": after, "pending": key}
+    return Write("change_expect", {"session_id": session_id, "run_id": run_id, "path": path, **contents}, rows=1)
+
+
+def change_made(key: str) -> Write:
+    return Write("change_made", {"pending": key}, rows=1)
+
+
+def forget_change(key: str) -> Write:
+    return Write("change_forget", {"pending": key}, rows=1)
+
+
+def import_change(session_id: str, run_id: str, path: str, *, before: bytes | None, after: bytes | None) -> Write:
+    params = {"session_id": session_id, "run_id": run_id, "path": path, "before": before, "after": after}
+    return Write("change_import", params, rows=1)

@@ -1,0 +1,165 @@
+"""What can be read from a store: one awaitable method for each question, each answered from one consistent view.
+
+The runtime's only way to read. Must not show how an implementation keeps its rows.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from longboat.store.records import (
+    AttachedClient,
+    ExportRecord,
+    FileChangeRecord,
+    LogPage,
+    RunRecord,
+    RunWithoutEnd,
+    SessionRecord,
+    Transcript,
+    TurnRecord,
+    UnfinishedRuns,
+    WorkspaceRecord,
+)
+from longboat.wire.asks import Permission, Question
+from longboat.wire.figures import SessionUsage, Stats
+from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
+from longboat.wire.workshop import TodoItem
+
+if TYPE_CHECKING:
+    from longboat.permissions.rules import Rule, Traits
+
+Ask = TypeVar("Ask", Permission, Question)
+
+
+class Reads(Protocol):
+    # Workspaces and clients
+
+    async def workspace(self, workspace_id: str) -> WorkspaceRecord | None: ...
+
+    async def workspace_at(self, path: str) -> WorkspaceRecord | None: ...
+
+    async def workspaces(self) -> list[WorkspaceRecord]: ...
+
+    async def unfinished_workspaces(self) -> list[str]:
+        """The ids of those with unfinished runs."""
+        ...
+
+    async def clients(self, workspace_id: str) -> tuple[ClientInfo, ...]: ...
+
+    async def all_clients(self) -> list[AttachedClient]: ...
+
+    async def stats(self, workspace_id: str | None, since: str) -> Stats:
+        """Of one workspace, or of all, from this day on."""
+        ...
+
+    # Sessions
+
+    async def session(self, workspace_id: str, session_id: str) -> SessionRecord | None:
+        """Raises SessionDamaged."""
+        ...
+
+    async def listed_session(self, workspace_id: str, session_id: str) -> SessionRecord | None:
+        """The same as a list shows it: of a damaged session, what is legible."""
+        ...
+
+    async def sessions(
+        self, workspace_id: str, *, before: int | None, limit: int, words: Sequence[str] = (), top: bool = False
+    ) -> tuple[list[Session], int | None]:
+        """A page, newest first, and where the next one begins. `words`: of the title, in this order. `top`: without
+        those of sub-agents."""
+        ...
+
+    async def child_sessions(self, workspace_id: str, parent_id: str) -> list[str]: ...
+
+    async def session_usage(self, workspace_id: str, session_id: str) -> SessionUsage: ...
+
+    async def todos(self, session_id: str) -> tuple[TodoItem, ...]: ...
+
+    async def grants(self, session_id: str, tools: "Traits") -> "tuple[Rule, ...]":
+        """`tools` are those that the rules may name."""
+        ...
+
+    # Messages
+
+    async def messages(self, session_id: str, *, after: int = 0, limit: int | None = None) -> list[Message]:
+        """In order; an open message comes as far as it has been streamed."""
+        ...
+
+    async def messages_before(self, session_id: str, *, before: int | None, limit: int) -> list[Message]:
+        """The end of the transcript, or what comes before a message; oldest first."""
+        ...
+
+    async def open_messages(self, workspace_id: str) -> list[Message]:
+        """The messages that are still being written; without the damaged."""
+        ...
+
+    # Runs
+
+    async def run(self, workspace_id: str, run_id: str) -> RunRecord | None: ...
+
+    async def runs(
+        self, workspace_id: str, *, state: RunState | None, session_id: str | None, before: int | None, limit: int
+    ) -> tuple[list[Run], int | None]:
+        """A page, newest first, and where the next one begins. Without positions in the queue."""
+        ...
+
+    async def unfinished_runs(self, workspace_id: str) -> UnfinishedRuns: ...
+
+    async def runs_without_end(self, workspace_id: str, session_id: str) -> list[RunWithoutEnd]: ...
+
+    # Asks
+
+    async def ask(self, workspace_id: str, ask_id: str, shape: type[Ask]) -> Ask | None: ...
+
+    async def pending_asks(self, workspace_id: str, shape: type[Ask]) -> tuple[Ask, ...]:
+        """What waits for an answer, oldest first; without what is damaged."""
+        ...
+
+    # Files
+
+    async def last_read(self, session_id: str, path: str) -> str | None:
+        """The digest of a file when the session last read or wrote it."""
+        ...
+
+    async def changes(
+        self, workspace_id: str, *, session_id: str | None, run_id: str | None
+    ) -> tuple[str, list[FileChangeRecord]] | None:
+        """The session and the changes that stand, of a session or of a run; None if there is no such one."""
+        ...
+
+    async def unsettled_changes(self, session_id: str) -> list[FileChangeRecord]: ...
+
+    async def newest_turn(self, session_id: str) -> TurnRecord | None: ...
+
+    async def undone_turn(self, session_id: str) -> TurnRecord | None:
+        """The one that was undone last."""
+        ...
+
+    async def undone_turns(self, session_id: str) -> int: ...
+
+    # Whole sessions
+
+    async def transcripts(self, workspace_id: str, session_id: str, message_id: str | None) -> tuple[Transcript, ...]:
+        """What is finished of a session, up to this message, and of the sub-agents that it sent, each after the one
+        that sent it. Raises SessionDamaged, SessionNotFound and NotFound."""
+        ...
+
+    async def export(self, workspace_id: str, session_id: str) -> ExportRecord: ...
+
+    # The log
+
+    async def newest_event(self, workspace_id: str) -> int:
+        """Its number; 0 if there is none."""
+        ...
+
+    async def has_event(self, workspace_id: str, *, number: int, epoch: int) -> bool: ...
+
+    async def log_page(
+        self, workspace_id: str, *, after: int, session_id: str | None, entries: int, size: int
+    ) -> LogPage | None:
+        """What follows an event, for a reader of the workspace or of one session: at most so many entries, and about
+        so many bytes. None if it was pruned. Raises StoreDamaged."""
+        ...
+
+    async def snapshot(self, workspace_id: str, session_id: str | None, *, sessions: int) -> tuple[int, Snapshot]:
+        """The committed state and the number of the newest event in it. At most so many sessions, newest first."""
+        ...

@@ -1,0 +1,143 @@
+"""What a store holds, as the runtime knows it: values that every implementation of the store gives back.
+
+Owns these types and nothing else. Must not know rows or SQL.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from longboat.errors import SessionDamaged
+from longboat.wire.models import Attachment, ClientInfo, Message, Run, Session
+from longboat.wire.requests import Approve, Effort
+from longboat.wire.workshop import TodoItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceRecord:
+    workspace_id: str
+    path: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachedClient:
+    workspace_id: str
+    client: ClientInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """A session with what the wire does not show."""
+
+    session: Session
+    last_message: int
+    """The seq of its newest message, undone ones included."""
+    summary_seq: int
+    """The seq of the message from which on the model sees the transcript; 0: from the beginning."""
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a run is done, beyond its model."""
+
+    agent: str | None = None
+    """The sub-agent that does it, by the name the project gives it."""
+    effort: Effort | None = None
+    schema: dict[str, Any] | None = None
+    """What its answer must fit."""
+    summarize: bool = False
+    """No prompt to answer: the conversation is to be summarized, and its prompt is only what people read."""
+    shell: str | None = None
+    """No prompt either: a command that a person runs; the model reads of it with the next prompt."""
+
+
+NO_OPTIONS = RunOptions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """A run with what the wire does not show."""
+
+    run: Run
+    attachments: tuple[Attachment, ...]
+    fingerprint: str
+    model: str | None
+    approve: Approve
+    options: RunOptions = NO_OPTIONS
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfinishedRuns:
+    """What a crash or a restart left."""
+
+    runs: Mapping[str, Sequence[RunRecord]]
+    """By session."""
+    damaged: Mapping[str, SessionDamaged]
+    """Sessions that cannot be taken up, because a run or what it asks cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWithoutEnd:
+    """A run of a damaged session that the store does not show as finished."""
+
+    seq: int
+    run_id: str
+    session_id: str
+    parent_session_id: str | None
+    run: Run | None
+    """None if it cannot be read."""
+    was_ended: bool
+    """It has had its terminal event: only its state is damaged."""
+
+
+class FileChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A file change of a run: the contents before and after; None is a file that is not there."""
+
+    session_id: str
+    run_id: str
+    path: str
+    before: bytes | None
+    after: bytes | None
+    pending: str | None
+    """The key of a change that may not have been made; None once it was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRecord:
+    """A turn that can be undone or redone: its messages and its file changes, in order."""
+
+    messages: tuple[Message, ...]
+    first_seq: int
+    changes: tuple[FileChangeRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """What is finished of a session."""
+
+    session: Session
+    messages: tuple[Message, ...]
+    summary_seq: int
+    """The seq of the message from which on the model sees it; 0: from the beginning."""
+    runs: tuple[Run, ...] = ()
+    todos: tuple[TodoItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRecord:
+    """A session with its sub-agents, each after the one that sent it; what is damaged is left out and named."""
+
+    transcripts: tuple[Transcript, ...]
+    changes: tuple[FileChangeRecord, ...]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """Whole frames of the log, up to and including the event with this number."""
+
+    last: int
+    frames: bytes = field(repr=False)

@@ -1,0 +1,297 @@
+"""The reads of the SQLite store: each one query, or several of one transaction, on a reader's thread.
+
+Implements longboat.store.reads.Reads.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from longboat.errors import SessionDamaged
+from longboat.store.reads import Ask
+from longboat.store.records import (
+    AttachedClient,
+    ExportRecord,
+    FileChangeRecord,
+    LogPage,
+    RunRecord,
+    RunWithoutEnd,
+    SessionRecord,
+    Transcript,
+    TurnRecord,
+    UnfinishedRuns,
+    WorkspaceRecord,
+)
+from longboat.store.rows import (
+    ask_from_row,
+    change_from_row,
+    client_from_row,
+    legible,
+    listed_session,
+    readable,
+    record_from_row,
+    rule_from_row,
+    run_from_row,
+    session_from_row,
+    todo_items,
+    unfinished_from_row,
+    workspace_from_row,
+)
+from longboat.store.sqlite.log import PENDING, read_log_page, read_pending, read_snapshot
+from longboat.store.sqlite.reader import SqliteReader
+from longboat.store.sqlite.statistics import read_session_usage, read_stats
+from longboat.store.sqlite.transcripts import (
+    ALL,
+    newest_turn,
+    open_messages,
+    read_export,
+    read_messages,
+    read_messages_before,
+    read_transcripts,
+    undone_turn,
+)
+from longboat.wire.asks import Permission, Question
+from longboat.wire.figures import SessionUsage, Stats
+from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
+from longboat.wire.workshop import TodoItem
+
+if TYPE_CHECKING:
+    from longboat.permissions.rules import Rule, Traits
+
+T = TypeVar("T")
+
+NEWEST = 2**62
+"""Above every number that is handed out."""
+BY_ID: dict[type, str] = {Permission: "permission_by_id", Question: "question_by_id"}
+
+
+class RunRead(Protocol):
+    """Runs a query on a reader, in one read transaction, off the loop. `replay`: for somebody who reads the log.
+    However many they are, no other read waits for them."""
+
+    def __call__(self, query: Callable[[SqliteReader], T], *, replay: bool = False) -> Awaitable[T]: ...
+
+
+class SqliteReads:
+    def __init__(self, read: RunRead) -> None:
+        self._read = read
+
+    # Workspaces and clients
+
+    async def workspace(self, workspace_id: str) -> WorkspaceRecord | None:
+        rows = await self._read(lambda reader: reader.fetch("workspace_by_id", workspace_id=workspace_id))
+        return workspace_from_row(rows[0]) if rows else None
+
+    async def workspace_at(self, path: str) -> WorkspaceRecord | None:
+        rows = await self._read(lambda reader: reader.fetch("workspace_by_path", path=path))
+        return workspace_from_row(rows[0]) if rows else None
+
+    async def workspaces(self) -> list[WorkspaceRecord]:
+        return [workspace_from_row(row) for row in await self._read(lambda reader: reader.fetch("workspaces_all"))]
+
+    async def unfinished_workspaces(self) -> list[str]:
+        rows = await self._read(lambda reader: reader.fetch("workspaces_unfinished"))
+        return [row["workspace_id"] for row in rows]
+
+    async def clients(self, workspace_id: str) -> tuple[ClientInfo, ...]:
+        rows = await self._read(lambda reader: reader.fetch("clients_of", workspace_id=workspace_id))
+        return tuple(map(client_from_row, rows))
+
+    async def all_clients(self) -> list[AttachedClient]:
+        rows = await self._read(lambda reader: reader.fetch("clients_all"))
+        return [AttachedClient(workspace_id=row["workspace_id"], client=client_from_row(row)) for row in rows]
+
+    async def stats(self, workspace_id: str | None, since: str) -> Stats:
+        return await self._read(lambda reader: read_stats(reader, workspace_id, since))
+
+    # Sessions
+
+    async def session(self, workspace_id: str, session_id: str) -> SessionRecord | None:
+        where = {"session_id": session_id, "workspace_id": workspace_id}
+        rows = await self._read(lambda reader: reader.fetch("session_by_id", **where))
+        if not rows:
+            return None
+        row = rows[0]
+        session = session_from_row(row)
+        return SessionRecord(session=session, last_message=row["last_message"], summary_seq=row["summary_seq"])
+
+    async def listed_session(self, workspace_id: str, session_id: str) -> SessionRecord | None:
+        where = {"session_id": session_id, "workspace_id": workspace_id}
+        rows = await self._read(lambda reader: reader.fetch("session_whole", **where))
+        if not rows:
+            return None
+        row = rows[0]
+        return SessionRecord(session=listed_session(row), last_message=0, summary_seq=row["summary_seq"])
+
+    async def sessions(
+        self, workspace_id: str, *, before: int | None, limit: int, words: Sequence[str] = (), top: bool = False
+    ) -> tuple[list[Session], int | None]:
+        page = {"before": NEWEST if before is None else before, "limit": limit, "like": _like(words), "top": top}
+        rows = await self._read(lambda reader: reader.fetch("sessions_found", workspace_id=workspace_id, **page))
+        return [listed_session(row) for row in rows], rows[-1]["place"] if len(rows) == limit else None
+
+    async def child_sessions(self, workspace_id: str, parent_id: str) -> list[str]:
+        where = {"parent_id": parent_id, "workspace_id": workspace_id}
+        rows = await self._read(lambda reader: reader.fetch("sessions_of_parent", **where))
+        return [row["session_id"] for row in rows]
+
+    async def session_usage(self, workspace_id: str, session_id: str) -> SessionUsage:
+        return await self._read(lambda reader: read_session_usage(reader, workspace_id, session_id))
+
+    async def todos(self, session_id: str) -> tuple[TodoItem, ...]:
+        rows = await self._read(lambda reader: reader.fetch("todos_of", session_id=session_id))
+        return todo_items(rows[0]) if rows else ()
+
+    async def grants(self, session_id: str, tools: "Traits") -> "tuple[Rule, ...]":
+        rows = await self._read(lambda reader: reader.fetch("grants_of", session_id=session_id))
+        return tuple(rule_from_row(row, tools) for row in rows)
+
+    # Messages
+
+    async def messages(self, session_id: str, *, after: int = 0, limit: int | None = None) -> list[Message]:
+        most = ALL if limit is None else limit
+        return await self._read(lambda reader: read_messages(reader, session_id, after=after, limit=most))
+
+    async def messages_before(self, session_id: str, *, before: int | None, limit: int) -> list[Message]:
+        end = NEWEST if before is None else before
+        return await self._read(lambda reader: read_messages_before(reader, session_id, before=end, limit=limit))
+
+    async def open_messages(self, workspace_id: str) -> list[Message]:
+        return await self._read(lambda reader: open_messages(reader, workspace_id))
+
+    # Runs
+
+    async def run(self, workspace_id: str, run_id: str) -> RunRecord | None:
+        where = {"workspace_id": workspace_id, "run_id": run_id}
+        rows = await self._read(lambda reader: reader.fetch("run_by_id", **where))
+        return record_from_row(rows[0]) if rows else None
+
+    async def runs(
+        self, workspace_id: str, *, state: RunState | None, session_id: str | None, before: int | None, limit: int
+    ) -> tuple[list[Run], int | None]:
+        query = "runs_page" if session_id is None else "runs_page_session"
+        page = {"before": NEWEST if before is None else before, "state": state, "limit": limit}
+        where = {"workspace_id": workspace_id} | ({} if session_id is None else {"session_id": session_id})
+        rows = await self._read(lambda reader: reader.fetch(query, **where, **page))
+        # Of one session all can be read, or the session is damaged; of many, what can be read.
+        runs = readable(run_from_row, rows) if session_id is None else [run_from_row(row) for row in rows]
+        return runs, rows[-1]["seq"] if len(rows) == limit else None
+
+    async def unfinished_runs(self, workspace_id: str) -> UnfinishedRuns:
+        return await self._read(lambda reader: _unfinished(reader, workspace_id))
+
+    async def runs_without_end(self, workspace_id: str, session_id: str) -> list[RunWithoutEnd]:
+        rows = await self._read(lambda reader: reader.fetch("runs_without_end", workspace_id=workspace_id))
+        return [
+            RunWithoutEnd(
+                seq=row["seq"],
+                run_id=legible(row["run_id"]),
+                session_id=session_id,
+                parent_session_id=parent if isinstance(parent := row["parent_session_id"], str) else None,
+                run=next(iter(readable(run_from_row, [row])), None),
+                was_ended=row["outcome"] is not None or bool(row["terminals"]),
+            )
+            for row in rows
+            if legible(row["session_id"]) == session_id
+        ]
+
+    # Asks
+
+    async def ask(self, workspace_id: str, ask_id: str, shape: type[Ask]) -> Ask | None:
+        where = {"id": ask_id, "workspace_id": workspace_id}
+        rows = await self._read(lambda reader: reader.fetch(BY_ID[shape], **where))
+        return ask_from_row(rows[0], shape) if rows else None
+
+    async def pending_asks(self, workspace_id: str, shape: type[Ask]) -> tuple[Ask, ...]:
+        return tuple(await self._read(lambda reader: read_pending(reader, workspace_id, shape)))
+
+    # Files
+
+    async def last_read(self, session_id: str, path: str) -> str | None:
+        rows = await self._read(lambda reader: reader.fetch("read_of", session_id=session_id, path=path))
+        return rows[0]["digest"] if rows else None
+
+    async def changes(
+        self, workspace_id: str, *, session_id: str | None, run_id: str | None
+    ) -> tuple[str, list[FileChangeRecord]] | None:
+        return await self._read(lambda reader: _changes(reader, workspace_id, session_id, run_id))
+
+    async def unsettled_changes(self, session_id: str) -> list[FileChangeRecord]:
+        rows = await self._read(lambda reader: reader.fetch("changes_unsettled", session_id=session_id))
+        return [change_from_row(row) for row in rows]
+
+    async def newest_turn(self, session_id: str) -> TurnRecord | None:
+        return await self._read(lambda reader: newest_turn(reader, session_id))
+
+    async def undone_turn(self, session_id: str) -> TurnRecord | None:
+        return await self._read(lambda reader: undone_turn(reader, session_id))
+
+    async def undone_turns(self, session_id: str) -> int:
+        rows = await self._read(lambda reader: reader.fetch("turns_undone", session_id=session_id))
+        return int(rows[0]["turns"])
+
+    # Whole sessions
+
+    async def transcripts(self, workspace_id: str, session_id: str, message_id: str | None) -> tuple[Transcript, ...]:
+        return await self._read(lambda reader: read_transcripts(reader, workspace_id, session_id, message_id))
+
+    async def export(self, workspace_id: str, session_id: str) -> ExportRecord:
+        return await self._read(lambda reader: read_export(reader, workspace_id, session_id))
+
+    # The log
+
+    async def newest_event(self, workspace_id: str) -> int:
+        rows = await self._read(lambda reader: reader.fetch("event_newest", workspace_id=workspace_id))
+        return rows[0]["last"] if rows else 0
+
+    async def has_event(self, workspace_id: str, *, number: int, epoch: int) -> bool:
+        where = {"workspace_id": workspace_id, "number": number}
+        rows = await self._read(lambda reader: reader.fetch("event_at", **where), replay=True)
+        return any(row["first"] <= number and row["epoch"] == epoch for row in rows)
+
+    async def log_page(
+        self, workspace_id: str, *, after: int, session_id: str | None, entries: int, size: int
+    ) -> LogPage | None:
+        read = partial(
+            read_log_page, workspace_id=workspace_id, after=after, session_id=session_id, entries=entries, size=size
+        )
+        return await self._read(read, replay=True)
+
+    async def snapshot(self, workspace_id: str, session_id: str | None, *, sessions: int) -> tuple[int, Snapshot]:
+        return await self._read(lambda reader: read_snapshot(reader, workspace_id, session_id, sessions), replay=True)
+
+
+def _changes(
+    reader: SqliteReader, workspace_id: str, session_id: str | None, run_id: str | None
+) -> tuple[str, list[FileChangeRecord]] | None:
+    if run_id is not None:
+        found = reader.fetch("run_by_id", workspace_id=workspace_id, run_id=run_id)
+    else:
+        found = reader.fetch("session_whole", workspace_id=workspace_id, session_id=session_id)
+    if not found:
+        return None
+    of: str = found[0]["session_id"]
+    return of, [change_from_row(row) for row in reader.fetch("changes_standing", session_id=of, run_id=run_id)]
+
+
+def _unfinished(reader: SqliteReader, workspace_id: str) -> UnfinishedRuns:
+    runs: dict[str, list[RunRecord]] = {}
+    damaged: dict[str, SessionDamaged] = {}
+    for row in reader.fetch("runs_unfinished", workspace_id=workspace_id):
+        try:
+            runs.setdefault(legible(row["session_id"]), []).append(unfinished_from_row(row))
+        except SessionDamaged as error:
+            damaged[error.session_id] = error
+    for shape, query in PENDING.items():
+        for row in reader.fetch(query, workspace_id=workspace_id):
+            try:
+                ask_from_row(row, shape)
+            except SessionDamaged as error:
+                damaged[error.session_id] = error
+    return UnfinishedRuns(runs=runs, damaged=damaged)
+
+
+def _like(words: Sequence[str]) -> str | None:
+    """The pattern that finds the words in order."""
+    quoted = [word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") for word in words]
+    return f"%{'%'.join(quoted)}%" if quoted else None

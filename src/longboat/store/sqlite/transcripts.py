@@ -1,0 +1,177 @@
+"""Messages, turns and whole transcripts, read from SQLite.
+
+Owns which rows make them up. Must not know when they are asked for.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from longboat.core.history import calls_of, summary_mark
+from longboat.core.stream import extend
+from longboat.errors import NotFound, SessionDamaged, SessionNotFound
+from longboat.store.protocol import Row
+from longboat.store.records import ExportRecord, FileChangeRecord, Transcript, TurnRecord
+from longboat.store.rows import (
+    change_from_row,
+    deltas_from_row,
+    listed_session,
+    message_from_row,
+    readable,
+    run_from_row,
+    session_from_row,
+    todo_items,
+)
+from longboat.store.sqlite.reader import SqliteReader
+from longboat.wire.models import Message, Role, RunState
+
+ALL = 2**31
+"""More rows than anything has."""
+
+# Messages
+
+
+def open_messages(reader: SqliteReader, workspace_id: str) -> list[Message]:
+    """The messages that are still being written, with all that was streamed into them so far; without the damaged."""
+    rows = reader.fetch("messages_open", workspace_id=workspace_id)
+    return readable(lambda row: _with_deltas(reader, row), rows)
+
+
+def read_messages(reader: SqliteReader, session_id: str, *, after: int, limit: int = ALL) -> list[Message]:
+    """A page of the transcript; an open message comes as far as it has been streamed."""
+    return _read(reader, reader.fetch("messages_page", session_id=session_id, after=after, limit=limit))
+
+
+def read_legible_messages(reader: SqliteReader, session_id: str, left_out: list[str]) -> list[Message]:
+    """The whole transcript without what is damaged, which `left_out` is told."""
+    rows = reader.fetch("messages_page", session_id=session_id, after=0, limit=ALL)
+    return readable(lambda row: _read(reader, [row])[0], rows, left_out)
+
+
+def read_messages_before(reader: SqliteReader, session_id: str, *, before: int, limit: int) -> list[Message]:
+    """The same from its end, or from any place backwards; oldest first."""
+    return _read(reader, reader.fetch("messages_before", session_id=session_id, before=before, limit=limit)[::-1])
+
+
+def _read(reader: SqliteReader, rows: Sequence[Row]) -> list[Message]:
+    return [message_from_row(row) if row["finished_at"] else _with_deltas(reader, row) for row in rows]
+
+
+def _with_deltas(reader: SqliteReader, row: Row) -> Message:
+    batches = reader.fetch("message_deltas", message_id=row["message_id"], whole_at=row["whole_at"])
+    return extend(message_from_row(row), [delta for batch in batches for delta in deltas_from_row(batch)])
+
+
+# Turns
+
+
+def newest_turn(reader: SqliteReader, session_id: str) -> TurnRecord | None:
+    messages = read_messages(reader, session_id, after=0)
+    last = next((message for message in reversed(messages) if message.role is not Role.USER), None)
+    if last is None:
+        return None
+    first = next(message.seq for message in messages if message.run_id == last.run_id)
+    turn = tuple(message for message in messages if message.seq >= first)
+    return TurnRecord(messages=turn, first_seq=first, changes=_changes_of(reader, session_id, turn))
+
+
+def undone_turn(reader: SqliteReader, session_id: str) -> TurnRecord | None:
+    rows = reader.fetch("messages_undone", session_id=session_id)
+    if not rows:
+        return None
+    first = rows[0]["undone"]
+    turn = tuple(message_from_row(row) for row in rows if row["undone"] == first)
+    return TurnRecord(messages=turn, first_seq=first, changes=_changes_of(reader, session_id, turn))
+
+
+def _changes_of(reader: SqliteReader, session_id: str, turn: Sequence[Message]) -> tuple[FileChangeRecord, ...]:
+    return tuple(
+        change_from_row(row)
+        for run_id in dict.fromkeys(message.run_id for message in turn)
+        for row in reader.fetch("changes_of_run", session_id=session_id, run_id=run_id)
+    )
+
+
+# Transcripts
+
+
+def read_transcripts(
+    reader: SqliteReader, workspace_id: str, session_id: str, message_id: str | None
+) -> tuple[Transcript, ...]:
+    origin = read_finished(reader, workspace_id, session_id)
+    return read_family(reader, workspace_id, replace(origin, messages=_up_to(origin, message_id)))
+
+
+def read_export(reader: SqliteReader, workspace_id: str, session_id: str) -> ExportRecord:
+    left_out: list[str] = []
+    read = partial(read_legible, left_out=left_out)
+    family = read_family(reader, workspace_id, read(reader, workspace_id, session_id), read=read)
+    rows = reader.fetch("changes_standing", session_id=session_id, run_id=None)
+    changes = tuple(readable(change_from_row, rows, left_out))
+    return ExportRecord(transcripts=family, changes=changes, left_out=tuple(left_out))
+
+
+def read_finished(reader: SqliteReader, workspace_id: str, session_id: str) -> Transcript:
+    """A session without the turn that is under way, if one is."""
+    left_out: list[str] = []
+    transcript = read_legible(reader, workspace_id, session_id, left_out)
+    if left_out:
+        raise SessionDamaged(session_id, left_out[0])
+    return transcript
+
+
+def read_legible(reader: SqliteReader, workspace_id: str, session_id: str, left_out: list[str]) -> Transcript:
+    """The same without what is damaged, which `left_out` is told."""
+    rows = reader.fetch("session_whole", session_id=session_id, workspace_id=workspace_id)
+    if not rows:
+        raise SessionNotFound(session_id)
+    found = readable(run_from_row, reader.fetch("runs_of_session", session_id=session_id), left_out)
+    unfinished = {run.run_id for run in found if run.state is not RunState.FINISHED}
+    messages = tuple(
+        message for message in read_legible_messages(reader, session_id, left_out) if message.run_id not in unfinished
+    )
+    todos = readable(todo_items, reader.fetch("todos_of", session_id=session_id), left_out)
+    readable(session_from_row, rows, left_out)
+    return Transcript(
+        session=listed_session(rows[0]),
+        messages=messages,
+        summary_seq=summary_mark(messages, rows[0]["summary_seq"]),
+        runs=tuple(run for run in found if run.state is RunState.FINISHED),
+        todos=todos[0] if todos else (),
+    )
+
+
+ReadSession = Callable[[SqliteReader, str, str], Transcript]
+
+
+def read_family(
+    reader: SqliteReader, workspace_id: str, head: Transcript, *, read: ReadSession = read_finished
+) -> tuple[Transcript, ...]:
+    """The transcript and those of the sub-agents that its calls sent, and so on; each after the one that sent it."""
+    family = [head]
+    for sender in family:  # it grows while we go
+        family += _sent_by(reader, workspace_id, sender, read)
+    return tuple(family)
+
+
+def _sent_by(reader: SqliteReader, workspace_id: str, sender: Transcript, read: ReadSession) -> Iterator[Transcript]:
+    """Calls of turns that are undone or under way are not in the transcript, so their sub-agents are not either."""
+    runs = {message.run_id for message in sender.messages}
+    calls = {call.id for message in sender.messages for call in calls_of(message)}
+    for row in reader.fetch("sessions_of_parent", parent_id=sender.session.id, workspace_id=workspace_id):
+        child = read(reader, workspace_id, row["session_id"])
+        senders = {run.parent_run_id for run in child.runs if run.parent_run_id is not None}
+        if child.session.parent_call_id in calls and senders <= runs:
+            yield child
+
+
+def _up_to(origin: Transcript, message_id: str | None) -> tuple[Message, ...]:
+    if message_id is None:
+        return origin.messages
+    for place, message in enumerate(origin.messages):
+        if message.id == message_id:
+            # The results of its calls belong to a message: no model takes a call without them.
+            return origin.messages[: place + (2 if calls_of(message) else 1)]
+    raise NotFound(
+        f"No finished message {message_id!r} in this session: GET …/messages lists them.", code="message_not_found"
+    )
