@@ -9,13 +9,13 @@ from longboat.cli.asks import (
     MAX_LINES,
     Word,
     choices_of,
+    describe_end,
+    describe_misreading,
     help_of,
     how_to_answer,
     is_answer,
     is_slip,
-    misread,
-    settled,
-    shown,
+    render_ask,
     texts_of,
     word_of,
 )
@@ -121,7 +121,7 @@ def test_numbers_stand_for_choices_and_other_words_for_themselves(line: str, sev
 
 
 def lines(ask: Permission | Question, **how: bool) -> list[str]:
-    return [click.unstyle(line) for line in shown(ask, **how)]
+    return [click.unstyle(line) for line in render_ask(ask, **how)]
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_a_choice_may_be_a_number_itself_and_without_choices_any_number_is_an_an
 
 
 def test_a_slip_is_told_what_can_be_said() -> None:
-    told = misread(question("red", "blue"), "9")
+    told = describe_misreading(question("red", "blue"), "9")
     assert told == "'9' is none of them. The choices are 1 to 2; anything but a number is taken as your own words."
-    assert "The only choice is 1;" in misread(question("red"), "9")
+    assert "The only choice is 1;" in describe_misreading(question("red"), "9")
 
 
 def test_the_command_that_answers_says_only_what_this_ask_takes() -> None:
@@ -227,13 +227,15 @@ def test_a2_a_long_one_says_that_there_is_more_and_can_be_seen_whole() -> None:
     ],
 )
 def test_a2_a_line_that_is_no_answer_is_told_why(line: str, told: str) -> None:
-    assert misread(permission(), line) == told
+    assert describe_misreading(permission(), line) == told
 
 
 def test_a2_an_answer_that_is_not_offered_is_told_why() -> None:
     only_once = permission(grant=(), wide=())
-    assert misread(only_once, "a").startswith("'a' cannot be answered here: this call can be allowed only once.")
-    assert "no wide form" in misread(permission(wide=()), "sw")
+    assert describe_misreading(only_once, "a").startswith(
+        "'a' cannot be answered here: this call can be allowed only once."
+    )
+    assert "no wide form" in describe_misreading(permission(wide=()), "sw")
 
 
 def test_a2_help_says_what_each_answer_does_and_nothing_of_those_that_are_not_offered() -> None:
@@ -260,7 +262,7 @@ def test_how_it_ended_without_us() -> None:
         reason="no",
         answered_by="bob",
     )
-    assert settled(told) == "bob answered: deny (no)"
+    assert describe_end(told) == "bob answered: deny (no)"
 
 
 @pytest.mark.parametrize(

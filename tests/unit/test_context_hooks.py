@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from longboat.context import hooks
-from longboat.context.hooks import Hook, HookCall, HookEvent, Hooks, Verdict, ask, joined, read_hooks
+from longboat.context.hooks import Hook, HookCall, HookEvent, Hooks, Verdict, ask, join_hooks, read_hooks
 from longboat.errors import ConfigInvalid
 
 ENVIRON = {"PATH": os.environ["PATH"]}
@@ -301,7 +301,7 @@ def test_a_misspelled_guard_is_refused_not_left_out(section: dict[str, Any], mes
 def test_a_projects_hooks_come_after_the_users_and_never_replace_them() -> None:
     user = read_hooks({"before_tool": [{"command": "guard"}]})
     project = read_hooks({"before_tool": [{"command": "theirs"}], "after_tool": [{"command": "format"}]})
-    both = joined([user, project])
+    both = join_hooks([user, project])
     assert [hook.command for hook in both.before_tool] == ["guard", "theirs"]
     assert [hook.command for hook in both.after_tool] == ["format"]
 

@@ -9,7 +9,7 @@ import pytest
 from longboat.context.agents import Agent
 from longboat.context.instructions import Instruction
 from longboat.context.library import Library
-from longboat.context.prompt import MAX_LIST, Surroundings, build, build_small, surroundings
+from longboat.context.prompt import MAX_LIST, Surroundings, build_prompt, build_small_prompt, read_surroundings
 from longboat.context.skills import Skill
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -36,7 +36,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 async def git_of(directory: Path) -> str | None:
-    return (await surroundings(directory, date="2026-11-15")).git
+    return (await read_surroundings(directory, date="2026-11-15")).git
 
 
 def skill(name: str, description: str = "d", path: str = "/w/.agents/skills/x/SKILL.md") -> Skill:
@@ -44,7 +44,7 @@ def skill(name: str, description: str = "d", path: str = "/w/.agents/skills/x/SK
 
 
 def test_a_prompt_has_its_parts_in_order_the_changing_ones_last() -> None:
-    prompt = build(
+    prompt = build_prompt(
         AROUND,
         instructions=[
             Instruction(path=Path("/w/AGENTS.md"), text="Use tabs."),
@@ -64,7 +64,7 @@ def test_a_prompt_has_its_parts_in_order_the_changing_ones_last() -> None:
         ],
     )
     base, rest = prompt.split("\n\n<instructions", 1)
-    assert base == build(AROUND).split("\n\nDirectory: ", 1)[0]
+    assert base == build_prompt(AROUND).split("\n\nDirectory: ", 1)[0]
     assert f"<instructions{rest}" == (
         '<instructions file="AGENTS.md">\nUse tabs.\n</instructions>\n\n'
         '<instructions file="/u.md">\nx\n</instructions>\n\n'
@@ -77,31 +77,31 @@ def test_a_prompt_has_its_parts_in_order_the_changing_ones_last() -> None:
 
 def test_the_base_text_is_short() -> None:
     """Every token of it is paid in every step."""
-    assert len(build(AROUND)) < 2_500
+    assert len(build_prompt(AROUND)) < 2_500
 
 
 def test_a_sub_agents_own_text_takes_the_place_of_ours() -> None:
-    prompt = build(AROUND, base="You review.")
+    prompt = build_prompt(AROUND, base="You review.")
     assert prompt.startswith("You review.\n\nDirectory: /w")
 
 
 def test_the_local_model_is_told_almost_nothing() -> None:
-    prompt = build_small(AROUND)
+    prompt = build_small_prompt(AROUND)
     assert len(prompt) < 200
     assert "2026-11-15" in prompt
 
 
 def test_a_long_list_of_skills_is_bounded_and_said() -> None:
-    prompt = build(AROUND, skills=[skill(f"s{number}", "d" * 1_000) for number in range(40)])
+    prompt = build_prompt(AROUND, skills=[skill(f"s{number}", "d" * 1_000) for number in range(40)])
     listed = prompt.count("\n- s")
     assert f"- … and {40 - listed} more\n" in prompt
-    assert len(prompt) < len(build(AROUND)) + MAX_LIST + 300
+    assert len(prompt) < len(build_prompt(AROUND)) + MAX_LIST + 300
 
 
 def test_what_is_loaded_for_a_workspace_goes_into_its_prompt(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Be kind.")
     context = Library(tmp_path, environ={}, user_dir=tmp_path / "home").load()
-    prompt = build(AROUND, instructions=context.instructions, skills=context.skills, agents=context.agents)
+    prompt = build_prompt(AROUND, instructions=context.instructions, skills=context.skills, agents=context.agents)
     assert "Be kind." in prompt
 
 
@@ -135,7 +135,7 @@ async def test_outside_of_a_repository_there_is_none(tmp_path: Path) -> None:
     assert await git_of(Path("/")) is None
     (tmp_path / ".git").write_bytes(b"\xff")
     assert await git_of(tmp_path) is None
-    assert "No git repository." in build(Surroundings(directory=tmp_path, date="d", platform="p", git=None))
+    assert "No git repository." in build_prompt(Surroundings(directory=tmp_path, date="d", platform="p", git=None))
 
 
 async def test_nothing_that_a_repository_names_is_run(repository: Path) -> None:

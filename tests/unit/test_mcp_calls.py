@@ -2,7 +2,7 @@
 
 import pytest
 
-from longboat.runtime.turn.mcp_prompts import PromptCall, call_in, filled_in, listed, paired
+from longboat.runtime.turn.mcp_prompts import PromptCall, command_info, fill_in_prompt, find_call, pair_arguments
 from longboat.tools.context import ToolError
 from longboat.tools.mcp import McpArgument, McpPrompt
 from longboat.wire.models import Delivery, Message, Role, Run, RunState, TextPart
@@ -18,10 +18,12 @@ HELLO = McpPrompt(server="gh", name="say hello", description="", arguments=())
 
 
 def test_a_call_names_a_server_and_its_prompt() -> None:
-    assert call_in("/gh:review a.py\ntone=kind") == PromptCall(server="gh", name="review", arguments="a.py\ntone=kind")
-    assert call_in("/gh:pull/list") == PromptCall(server="gh", name="pull/list", arguments="")
+    assert find_call("/gh:review a.py\ntone=kind") == PromptCall(
+        server="gh", name="review", arguments="a.py\ntone=kind"
+    )
+    assert find_call("/gh:pull/list") == PromptCall(server="gh", name="pull/list", arguments="")
     for text in ("/review a.py", "gh:review", "/usr/bin:/bin", "/gh: review", " /gh:review", "/gh:", "see /gh:review"):
-        assert call_in(text) is None, text
+        assert find_call(text) is None, text
 
 
 @pytest.mark.parametrize(
@@ -41,19 +43,19 @@ def test_a_call_names_a_server_and_its_prompt() -> None:
     ],
 )
 def test_words_go_to_the_arguments_in_order_unless_they_say_where(text: str, arguments: dict[str, str]) -> None:
-    assert paired(REVIEW, text) == arguments
+    assert pair_arguments(REVIEW, text) == arguments
 
 
 def test_what_is_missing_or_too_much_is_named() -> None:
     with pytest.raises(ToolError, match=r"Missing: path\. It is called like this: /gh:review path \[tone\]$"):
-        paired(REVIEW, "tone=kind")
+        pair_arguments(REVIEW, "tone=kind")
     with pytest.raises(ToolError, match=r"no argument left for 'there'\. It is called like this: /gh:say_hello$"):
-        paired(HELLO, "there")
-    assert paired(HELLO, " ") == {}
+        pair_arguments(HELLO, "there")
+    assert pair_arguments(HELLO, " ") == {}
 
 
 def test_faces_list_a_prompt_with_its_server_and_arguments() -> None:
-    assert listed(REVIEW) == CommandInfo(
+    assert command_info(REVIEW) == CommandInfo(
         name="gh:review",
         description="Review a file.",
         argument_hint="path [tone]",
@@ -63,7 +65,7 @@ def test_faces_list_a_prompt_with_its_server_and_arguments() -> None:
             CommandArgument(name="tone"),
         ),
     )
-    assert listed(HELLO).name == "gh:say_hello"
+    assert command_info(HELLO).name == "gh:say_hello"
 
 
 class Nobody:
@@ -87,4 +89,4 @@ async def test_a_prompt_that_was_filled_in_before_a_restart_is_not_filled_in_aga
     )
     parts = (TextPart(text="/gh:other b.py"),)  # what a server says is no call either
     message = Message(id="m", session_id="s", run_id="r", seq=1, role=Role.USER, parts=parts, created_at=at)
-    assert await filled_in(Nobody(), run, message, pytest.fail) is message  # type: ignore[arg-type]
+    assert await fill_in_prompt(Nobody(), run, message, pytest.fail) is message  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import longboat
 from longboat.errors import DataDirError
 from longboat.store.sqlite.migrations import migrate, migrations
 from longboat.store.sqlite.queries import Query, load_queries, parse_queries
-from longboat.wire.plain import folded
+from longboat.wire.plain import fold_case
 
 QUERIES = load_queries()
 
@@ -31,7 +31,7 @@ def names_in_code() -> set[str]:
 @pytest.fixture(scope="module")
 def schema() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.create_function("folded", 1, folded)
+    connection.create_function("folded", 1, fold_case)
     migrate(connection, "memory")
     return connection
 

@@ -1,13 +1,13 @@
 """What may be quoted of a provider's words."""
 
-from longboat.models.error_quotes import advised, quote, secrets_of
+from longboat.models.error_quotes import quote_error, secrets_of, with_advice
 
 KEY = "sk-0123456789abcdef"
 
 
 def test_a_secret_is_hidden_before_the_text_is_cut_so_that_no_half_of_it_is_left() -> None:
     for at in range(40):
-        said = quote("." * at + KEY + " is wrong", (KEY,), limit=30)
+        said = quote_error("." * at + KEY + " is wrong", (KEY,), limit=30)
         assert "sk-0" not in said
         assert len(said) <= 30
 
@@ -18,7 +18,7 @@ def test_key_headers_and_what_a_url_carries_are_secrets_and_the_longest_goes_fir
     expected = {f"{KEY}-longer", KEY, f"Bearer {KEY}", "the-team", "p%40ss-word", "p@ss-word", "query-key"}
     assert set(found) == expected
     assert list(found) == sorted(found, key=len, reverse=True)
-    assert quote(f"{KEY}-longer or {KEY}", found, limit=100) == "*** or ***"
+    assert quote_error(f"{KEY}-longer or {KEY}", found, limit=100) == "*** or ***"
 
 
 def test_a_stand_in_for_a_key_and_a_broken_url_hide_nothing() -> None:
@@ -27,6 +27,6 @@ def test_a_stand_in_for_a_key_and_a_broken_url_hide_nothing() -> None:
 
 
 def test_advice_begins_a_sentence_of_its_own() -> None:
-    assert advised("bad key", "Check it.") == "bad key. Check it."
-    assert advised("Bad key!", "Check it.") == "Bad key! Check it."
-    assert advised("bad key", "") == "bad key"
+    assert with_advice("bad key", "Check it.") == "bad key. Check it."
+    assert with_advice("Bad key!", "Check it.") == "Bad key! Check it."
+    assert with_advice("bad key", "") == "bad key"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longboat.core.history import calls_of
-from longboat.core.stream import MAX_PARTS, Draft, extend, reshape, sayable
+from longboat.core.stream import MAX_PARTS, Draft, encodable, extend, reshape
 from longboat.errors import ModelError
 from longboat.wire.models import (
     FinishPart,
@@ -125,7 +125,7 @@ def test_a_repeat_is_dropped_and_a_gap_is_a_defect() -> None:
 )
 def test_halves_of_surrogate_pairs_are_replaced(text: str, said: str) -> None:
     """E1: what UTF-8 cannot say would break the log, and with it the turn."""
-    assert sayable(text) == said
+    assert encodable(text) == said
     assert Draft(blank()).add_text(text)[1].text == said
 
 

@@ -21,7 +21,7 @@ from longboat.tools.process.bash import BashTool
 from longboat.tools.process.job import Launch
 from longboat.tools.process.jobs import Jobs
 from longboat.tools.sandbox import landlock
-from longboat.tools.sandbox.sandbox import SandboxMode, described, find, warning, wrap
+from longboat.tools.sandbox.sandbox import SandboxMode, describe_sandbox, find_sandbox, sandbox_warning, wrap_command
 
 pytest_plugins = ("walled",)
 pytestmark = pytest.mark.usefixtures("no_bwrap")
@@ -216,7 +216,7 @@ async def test_a_fenced_command_that_is_not_there_is_told(
 ) -> None:
     if not kept:
         monkeypatch.setattr("longboat.tools.process.supervisor_client._IS_POSSIBLE", False)
-    fence = (await wrap(("x",), policy(context))).fence
+    fence = (await wrap_command(("x",), policy(context))).fence
     launch = Launch(command="x", argv=("/no/program",), directory=context.directory, environ={}, fence=fence)
     if kept:
         with pytest.raises(ToolError, match="No such file"):
@@ -273,15 +273,19 @@ def older(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(("older", "told"), [(0, "no Landlock"), (2, "too old")], indirect=["older"])
 @pytest.mark.usefixtures("older")
 async def test_a_kernel_that_has_too_little_is_no_box(context: OpenToolContext, told: str) -> None:
-    box = await find(policy(context, SandboxMode.AUTO))
+    box = await find_sandbox(policy(context, SandboxMode.AUTO))
     assert isinstance(box, str)
     assert "`bwrap`) is not installed; " in box
     assert told in box
-    assert (await warning(policy(context, SandboxMode.AUTO))).startswith("Commands run without a sandbox: bubblewrap")
-    assert (await described(policy(context, SandboxMode.REQUIRED))).startswith(
+    assert (await sandbox_warning(policy(context, SandboxMode.AUTO))).startswith(
+        "Commands run without a sandbox: bubblewrap"
+    )
+    assert (await describe_sandbox(policy(context, SandboxMode.REQUIRED))).startswith(
         "required; commands are refused: bubblewrap"
     )
-    assert (await described(policy(context, SandboxMode.AUTO))).startswith("auto; commands run without one: bubblewrap")
+    assert (await describe_sandbox(policy(context, SandboxMode.AUTO))).startswith(
+        "auto; commands run without one: bubblewrap"
+    )
 
 
 async def test_a_workspace_that_holds_longboats_own_files_is_not_boxed_by_landlock(
@@ -293,19 +297,22 @@ async def test_a_workspace_that_holds_longboats_own_files_is_not_boxed_by_landlo
     with pytest.raises(ToolError, match="there is none: "):
         await context.use(BashTool(jobs, sandbox=policy(context, SandboxMode.REQUIRED, own)), command="true")
     if VERSION >= landlock.CAN_TRUNCATE:
-        box = await find(policy(context, SandboxMode.AUTO, own))
+        box = await find_sandbox(policy(context, SandboxMode.AUTO, own))
         assert box == f"bubblewrap (`bwrap`) is not installed; Landlock cannot close {own}, which lies in the workspace"
 
 
 @needs_landlock
 async def test_people_are_told_which_box_it_is(context: OpenToolContext) -> None:
-    box = await described(policy(context, SandboxMode.AUTO))
+    box = await describe_sandbox(policy(context, SandboxMode.AUTO))
     assert box.startswith(f"auto; in a {WALLS}")
-    assert (await described(policy(context, SandboxMode.OFF)), await warning(policy(context, SandboxMode.OFF))) == (
+    assert (
+        await describe_sandbox(policy(context, SandboxMode.OFF)),
+        await sandbox_warning(policy(context, SandboxMode.OFF)),
+    ) == (
         "off",
         "",
     )
-    assert (await warning(policy(context))).startswith(f"Commands run in the {WALLS}")
+    assert (await sandbox_warning(policy(context))).startswith(f"Commands run in the {WALLS}")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux's")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from longboat.tools.process.git_config import MAX_CONFIG, doubt_of
+from longboat.tools.process.git_config import MAX_CONFIG, find_doubt
 
 
 @pytest.fixture
@@ -25,11 +25,11 @@ def test_a_usual_repository_is_no_matter(project: Path) -> None:
     git(project, "config", "user.name", "A # [core]")
     git(project, "config", "core.hooksPath", ".husky/_")
     (project / "sub").mkdir()
-    assert doubt_of(project) == doubt_of(project / "sub") == ""
+    assert find_doubt(project) == find_doubt(project / "sub") == ""
 
 
 def test_where_there_is_no_repository_there_is_no_doubt(tmp_path: Path) -> None:
-    assert doubt_of(tmp_path) == ""
+    assert find_doubt(tmp_path) == ""
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_where_there_is_no_repository_there_is_no_doubt(tmp_path: Path) -> None:
 def test_a_key_that_is_not_known_to_be_harmless_is_a_doubt(project: Path, key: str) -> None:
     git(project, "config", key, "touch PWNED")
     (project / "sub").mkdir()
-    assert "which may run a program" in doubt_of(project)
-    assert "which may run a program" in doubt_of(project / "sub")
+    assert "which may run a program" in find_doubt(project)
+    assert "which may run a program" in find_doubt(project / "sub")
 
 
 @pytest.mark.parametrize(
@@ -63,32 +63,32 @@ def test_a_key_that_is_not_known_to_be_harmless_is_a_doubt(project: Path, key: s
 )
 def test_no_way_of_writing_hides_a_key(project: Path, text: str) -> None:
     (project / ".git" / "config").write_text(text)
-    assert doubt_of(project)
+    assert find_doubt(project)
 
 
 def test_worktrees_hooks_submodules_and_what_is_no_file_are_looked_at(project: Path, tmp_path: Path) -> None:
     who = ("-c", "user.name=a", "-c", "user.email=a@b")
     git(project, *who, "commit", "-q", "--allow-empty", "-m", "x")
     git(project, "worktree", "add", "-q", str(tmp_path / "tree"))
-    assert doubt_of(tmp_path / "tree") == ""
+    assert find_doubt(tmp_path / "tree") == ""
     git(project, "config", "core.fsmonitor", "x")
-    assert "core.fsmonitor" in doubt_of(tmp_path / "tree")
+    assert "core.fsmonitor" in find_doubt(tmp_path / "tree")
     git(project, "config", "--unset", "core.fsmonitor")
     git(project, "submodule", "--quiet", "add", str(project), "inner")
-    assert "submodules" in doubt_of(project)
+    assert "submodules" in find_doubt(project)
     git(project, "rm", "-q", "-f", "inner")
     git(project, "config", "--remove-section", "submodule.inner")
-    assert doubt_of(project) == ""
+    assert find_doubt(project) == ""
     (project / ".git" / "hooks").mkdir(exist_ok=True)
     (project / ".git" / "hooks" / "post-index-change").touch()
-    assert "post-index-change" in doubt_of(project)
+    assert "post-index-change" in find_doubt(project)
     (project / ".git" / "hooks" / "post-index-change").unlink()
     (project / ".git" / "config").unlink()
     os.mkfifo(project / ".git" / "config")
-    assert doubt_of(project) == "the configuration of git cannot be read"
+    assert find_doubt(project) == "the configuration of git cannot be read"
 
 
 def test_a_bare_repository_is_one(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "--bare", "bare")
     git(tmp_path / "bare", "config", "core.fsmonitor", "x")
-    assert "core.fsmonitor" in doubt_of(tmp_path / "bare")
+    assert "core.fsmonitor" in find_doubt(tmp_path / "bare")

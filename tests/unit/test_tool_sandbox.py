@@ -15,7 +15,16 @@ from longboat.tools.context import ToolError
 from longboat.tools.process import process_tree
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs
-from longboat.tools.sandbox.sandbox import BUBBLEWRAP, Boxed, SandboxMode, SandboxPolicy, described, find, warning, wrap
+from longboat.tools.sandbox.sandbox import (
+    BUBBLEWRAP,
+    Boxed,
+    SandboxMode,
+    SandboxPolicy,
+    describe_sandbox,
+    find_sandbox,
+    sandbox_warning,
+    wrap_command,
+)
 from parts import how
 
 
@@ -48,7 +57,7 @@ def policy(context: OpenToolContext, mode: SandboxMode, *hidden: Path) -> Sandbo
 
 
 async def test_off_leaves_the_command_as_it_is(context: OpenToolContext) -> None:
-    assert await wrap(("true",), policy(context, SandboxMode.OFF)) == Boxed(argv=("true",))
+    assert await wrap_command(("true",), policy(context, SandboxMode.OFF)) == Boxed(argv=("true",))
 
 
 @pytest.fixture(params=["missing", "broken"])
@@ -135,8 +144,11 @@ async def test_a_boxed_command_of_root_does_not_mount_its_way_out(context: OpenT
 @needs_box
 async def test_bubblewrap_is_chosen_where_it_works(context: OpenToolContext) -> None:
     box = policy(context, SandboxMode.AUTO)
-    assert await find(box) is BUBBLEWRAP
-    assert (await described(box), await warning(box)) == ("auto; in a bubblewrap sandbox: no network", "")
+    assert await find_sandbox(box) is BUBBLEWRAP
+    assert (await describe_sandbox(box), await sandbox_warning(box)) == (
+        "auto; in a bubblewrap sandbox: no network",
+        "",
+    )
 
 
 @needs_box

@@ -17,7 +17,7 @@ from longboat.tools.context import ToolError
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs
 from longboat.tools.sandbox import landlock, seccomp
-from longboat.tools.sandbox.sandbox import SandboxMode, described, warning
+from longboat.tools.sandbox.sandbox import SandboxMode, describe_sandbox, sandbox_warning
 
 pytest_plugins = ("walled",)
 pytestmark = pytest.mark.usefixtures("no_bwrap")
@@ -289,7 +289,7 @@ async def test_without_the_filter_the_network_is_open_and_that_is_enough_for_aut
     assert "Permission denied" in result.content
     walls = "Landlock sandbox: the network is open, and it can send signals to others"
     assert f"(in a {walls})" in context.needs[-1].detail
-    assert f"{walls} (bubblewrap (`bwrap`) is not installed)" in await warning(auto)
+    assert f"{walls} (bubblewrap (`bwrap`) is not installed)" in await sandbox_warning(auto)
 
 
 @needs_tcp_rules
@@ -309,5 +309,5 @@ async def test_without_the_filter_landlock_refuses_tcp_and_says_what_is_open(
     assert "PermissionError" in result.content
     assert "open\n" in result.content
     assert "(in a Landlock sandbox: no TCP, but UDP and unix sockets are open" in context.needs[-1].detail
-    assert "there is none: " not in await described(auto)
-    assert (await described(policy(context))).startswith("required; commands are refused: bubblewrap")
+    assert "there is none: " not in await describe_sandbox(auto)
+    assert (await describe_sandbox(policy(context))).startswith("required; commands are refused: bubblewrap")

@@ -12,10 +12,10 @@ from longboat.client.subject import subject_of
 from longboat.tools.registry import built_in_traits
 from longboat.tui.attachments import LONG, Unsuitable, chip, from_file, from_name, from_paste
 from longboat.tui.commands import command_in
-from longboat.tui.completion import Choice, Sort, Wanted, matching, wanted
-from longboat.tui.content import counted, one_line
+from longboat.tui.completion import Choice, Sort, Wanted, find_wanted, matching
+from longboat.tui.content import format_count, one_line
 from longboat.tui.history import History
-from longboat.tui.leaving import farewell, theme_of_terminal
+from longboat.tui.leaving import farewell_text, theme_of_terminal
 from longboat.tui.messages import end_note
 from longboat.tui.toolcard import diff_style
 from longboat.wire.models import FinishPart, FinishReason
@@ -44,7 +44,7 @@ def test_history_walks_back_and_forth_and_keeps_what_was_typed() -> None:
     ],
 )
 def test_what_is_completed(text: str, first_line: bool, expected: Wanted | None) -> None:
-    assert wanted(text, first_line=first_line) == expected
+    assert find_wanted(text, first_line=first_line) == expected
 
 
 def test_choices_that_begin_so_come_first() -> None:
@@ -134,13 +134,13 @@ def test_foreign_text_is_shown_as_text() -> None:
 
 @pytest.mark.parametrize(("number", "told"), [(999, "999"), (1_000, "1k"), (12_340, "12.3k"), (2_500_000, "2.5M")])
 def test_tokens_are_told_in_few_characters(number: int, told: str) -> None:
-    assert counted(number) == told
+    assert format_count(number) == told
 
 
 def test_the_last_words_tell_what_was_not_sent_and_how_to_come_back() -> None:
-    told = farewell(failure="", session_id="s1", runs=(), unsent=["a\nb"], come_back="longboat -s {session_id}")
+    told = farewell_text(failure="", session_id="s1", runs=(), unsent=["a\nb"], come_back="longboat -s {session_id}")
     assert told.splitlines() == ["1 prompt was not sent:", "  a b", "Come back with: longboat -s s1"]
-    assert farewell(failure="Gone\x1b[2J.", session_id="s1", runs=(), unsent=(), come_back="") == "Gone␛[2J."
+    assert farewell_text(failure="Gone\x1b[2J.", session_id="s1", runs=(), unsent=(), come_back="") == "Gone␛[2J."
 
 
 @pytest.mark.parametrize(("said", "theme"), [("15;0", "textual-dark"), ("0;15", "textual-light"), ("", "textual-dark")])

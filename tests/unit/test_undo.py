@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from longboat.runtime.session.file_history import _counts
-from longboat.runtime.session.undo import _settled
+from longboat.runtime.session.undo import _settle_changes
 from longboat.store.records import FileChangeRecord
 
 
@@ -61,5 +61,5 @@ def test_the_next_change_or_the_file_tells_what_became_of_an_expected_one(
     path = tmp_path.resolve() / "a.txt"
     if content is not None:
         path.write_bytes(content)
-    (write,) = _settled([change(path, *each) for each in rows])
+    (write,) = _settle_changes([change(path, *each) for each in rows])
     assert (write.query, write.params) == (settled, {"pending": "k"})

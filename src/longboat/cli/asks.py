@@ -47,7 +47,7 @@ def title_of(ask: Ask) -> str:
     return safe(ask.title if isinstance(ask, Permission) else ask.text)
 
 
-def shown(ask: Ask, *, whole: bool = False) -> Iterator[str]:
+def render_ask(ask: Ask, *, whole: bool = False) -> Iterator[str]:
     """What is asked, for a person: styled lines."""
     first, *more = title_of(ask).splitlines() or [""]
     yield click.style(f"? {first}", bold=True)
@@ -113,7 +113,7 @@ def help_of(ask: Ask) -> Iterator[str]:
     yield "  Ctrl-C: cancels the run"
 
 
-def misread(ask: Ask, line: str) -> str:
+def describe_misreading(ask: Ask, line: str) -> str:
     """Why a line is no answer, and what is."""
     given = one_line(line, 40)
     if not given:
@@ -179,7 +179,7 @@ def no_choice(question: Question, line: str) -> str:
     return f"{line.strip()!r} is none of them. {numbers}; anything but a number is taken as your own words."
 
 
-def settled(told: Notification) -> str:
+def describe_end(told: Notification) -> str:
     """How it ended without us, in words."""
     if told.state is AskState.WITHDRAWN:
         return "It is not asked any more."

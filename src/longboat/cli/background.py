@@ -18,7 +18,7 @@ import click
 
 from longboat import regular
 from longboat.cli.connection import Connection
-from longboat.cli.environment import lacking
+from longboat.cli.environment import missing_keys
 from longboat.cli.main import Failure
 from longboat.client import calls
 from longboat.client.address import find, is_alive, read_discovery
@@ -43,7 +43,7 @@ def ensure_server(cwd: str) -> Connection:
     """
     connection = Connection()
     running = probe(connection)
-    if running is not None and running.protocol == PROTOCOL and (connection.address.named or not lacking(cwd)):
+    if running is not None and running.protocol == PROTOCOL and (connection.address.named or not missing_keys(cwd)):
         return connection
     if connection.address.named:
         raise _foreign(running) if running else _nobody(connection)
@@ -157,7 +157,7 @@ def _renewed(connection: Connection, cwd: str) -> bool:
 
     Only one that a command started, and only while it is idle; else the person is told.
     """
-    missing = lacking(cwd)
+    missing = missing_keys(cwd)
     if not missing:
         return False
     found = read_discovery(os.environ)

@@ -185,14 +185,14 @@ def _wall() -> Finding:
 def _sandbox(cwd: Path, data: Path) -> Iterator[Finding]:
     """What a server of this user would put the commands of bash into."""
     from longboat.config.load import load_config, user_config_file
-    from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy, examine
+    from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy, examine_sandbox
 
     try:
         mode = SandboxMode(load_config(cwd, environ=os.environ, user_dir=Path.home()).sandbox)
     except LongboatError:
         return  # told below
     config = user_config_file(os.environ, Path.home()).parent
-    box = examine(SandboxPolicy(mode=mode, workspace=cwd, temp=data / "tmp", hidden=(data, config)))
+    box = examine_sandbox(SandboxPolicy(mode=mode, workspace=cwd, temp=data / "tmp", hidden=(data, config)))
     if isinstance(box, str):
         verdict = Verdict.WRONG if mode is SandboxMode.REQUIRED else Verdict.NOTE
         yield Finding(verdict, "sandbox", f'"{mode}"; this system has none: {box}')

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from longboat.config.settings import Config
 
 
-def lacking(cwd: str) -> tuple[str, ...]:
+def missing_keys(cwd: str) -> tuple[str, ...]:
     """The variables set here, with which models are reached, that the discovered server was started without."""
     found = read_discovery(os.environ)
     return tuple(sorted(_wanted(cwd) - set(found.keys))) if found is not None else ()

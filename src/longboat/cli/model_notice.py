@@ -22,7 +22,7 @@ def check_ready(connection: "Connection", workspace_id: str, model: str | None) 
         raise Failure(agent.problem or "No model is ready.", hint)
 
 
-def surprises(connection: "Connection", workspace_id: str, cwd: str, model: str | None) -> list[str]:
+def notices_about_model(connection: "Connection", workspace_id: str, cwd: str, model: str | None) -> list[str]:
     """What to tell before the prompt is sent. Of a server that the user named, no more is known than it says."""
     agent = connection.send(calls.agent(workspace_id, model=model))
     told = [agent.advice or ""]

@@ -140,7 +140,7 @@ def advice_for(overview: "Overview", agent: "AgentInfo | None") -> str:
 
 def divergence(overview: "Overview", agent: "AgentInfo", cwd: str) -> str:
     """How the server differs from what this shell's environment would make of it, and what to do; or nothing."""
-    from longboat.cli.environment import lacking
+    from longboat.cli.environment import missing_keys
     from longboat.cli.main import naming_variable
 
     if agent.ready and f"{agent.provider}/{agent.model}" == overview.large:
@@ -150,7 +150,7 @@ def divergence(overview: "Overview", agent: "AgentInfo", cwd: str) -> str:
         if overview.large is not None
         else "With this shell's environment there would be no model."
     )
-    if naming_variable() is None and (missing := lacking(cwd)):
+    if naming_variable() is None and (missing := missing_keys(cwd)):
         names = ", ".join(missing)
         told += f" The server was started without {names}: `longboat stop` it, then `longboat run` starts it with them."
     return told

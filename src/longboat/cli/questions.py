@@ -72,7 +72,7 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
 
 
 def _list(style: str, cwd: str) -> None:
-    from longboat.cli.asks import how_to_answer, shown
+    from longboat.cli.asks import how_to_answer, render_ask
     from longboat.cli.background import ensure_server
     from longboat.cli.console import ago, json_line
     from longboat.client import calls
@@ -84,7 +84,7 @@ def _list(style: str, cwd: str) -> None:
             json_line(ask)
             continue
         click.echo(f"{ask.id}  asked {ago(ask.asked_at)} by run {ask.parent_run_id or ask.run_id}")
-        for line in shown(ask):
+        for line in render_ask(ask):
             click.echo(f"  {line}")
         click.echo(f"  {how_to_answer(ask, elsewhere(cwd))}")
     if not page.items and style == "text":

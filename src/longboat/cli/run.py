@@ -127,7 +127,7 @@ def run(
         raise click.UsageError("Give -s or -c, not both.")
     from longboat.cli.background import ensure_server
     from longboat.cli.console import notice
-    from longboat.cli.model_notice import check_ready, surprises
+    from longboat.cli.model_notice import check_ready, notices_about_model
     from longboat.cli.prompt import read_attachments, read_prompt, read_schema
     from longboat.cli.shell_env import env_for
     from longboat.client.prompting import detach as hand_in
@@ -144,7 +144,7 @@ def run(
     # A command in a file may name a model of its own.
     if not session_id and not text.startswith("/") and not _is_known(connection, workspace_id, run_id):
         check_ready(connection, workspace_id, model)
-    for told in surprises(connection, workspace_id, cwd, model):
+    for told in notices_about_model(connection, workspace_id, cwd, model):
         notice(told)
     submit = Submit(
         session_id=session_id,

@@ -101,7 +101,7 @@ class Bystander:
                 self._display.say(f"Waiting for an answer: {asks.title_of(ask)}")
                 self._display.say(f"  longboat {command} answer {ask.id} …")
             case PermissionNotification() | QuestionNotification() as told:
-                self._display.say(asks.settled(told))
+                self._display.say(asks.describe_end(told))
 
     def say(self, text: str) -> None:
         self._display.say(text)
@@ -140,7 +140,7 @@ class Person:
             case PermissionNotification() | QuestionNotification() as told:
                 known = any(ask.id == told.id for ask in self._open)
                 if known and told.id not in self._ours:
-                    self._interject(asks.settled(told))
+                    self._interject(asks.describe_end(told))
                 self._drop(told.id)
             case RunComplete():
                 self._open.clear()  # whatever we missed: nothing is asked any more
@@ -179,7 +179,7 @@ class Person:
         self._put(self._open[0])
 
     def _put(self, ask: Ask, *, whole: bool = False) -> None:
-        for line in asks.shown(ask, whole=whole):
+        for line in asks.render_ask(ask, whole=whole):
             click.echo(line, err=True)
         click.echo(asks.choices_of(ask), err=True)
         _write(PROMPT)
@@ -216,7 +216,7 @@ class Person:
             self._explain(ask)
             return
         if not line.strip() or not asks.is_answer(ask, line):
-            _write(f"  {asks.misread(ask, line)}\n{asks.choices_of(ask)}\n{PROMPT}")
+            _write(f"  {asks.describe_misreading(ask, line)}\n{asks.choices_of(ask)}\n{PROMPT}")
             return
         self._ours.add(ask.id)
         try:

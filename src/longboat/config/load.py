@@ -101,7 +101,7 @@ def _overlaid(user: Source, project: Source) -> Config:
     if "server" in project.value:
         where = place((project,), ("server",))
         raise ConfigInvalid(f"{where}: only the user's own file may hold this section: move it to {user.file}")
-    return _checked(_merged(_without_stray_keys(user.value, project.value), project.value), (project, user))
+    return _checked(_merge(_without_stray_keys(user.value, project.value), project.value), (project, user))
 
 
 def _without_stray_keys(user: dict[str, Any], project: dict[str, Any]) -> dict[str, Any]:
@@ -125,13 +125,13 @@ def _without_secrets(section: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in section.items() if key not in ("api_key", "headers")}
 
 
-def _merged(below: dict[str, Any], above: dict[str, Any], *, adding: bool = False) -> dict[str, Any]:
+def _merge(below: dict[str, Any], above: dict[str, Any], *, adding: bool = False) -> dict[str, Any]:
     """`adding`: lists of both follow one another. A project's rules and hooks never replace the user's guards."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
-            merged[key] = _merged(old, value, adding=adding or key in _ADDING)
+            merged[key] = _merge(old, value, adding=adding or key in _ADDING)
         elif adding and isinstance(old, list) and isinstance(value, list):
             merged[key] = [*old, *value]
         else:

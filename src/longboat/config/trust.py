@@ -62,13 +62,13 @@ def recorded(trusted: Path) -> dict[str, str]:
 
 def record(trusted: Path, directory: Path, digest: str) -> None:
     """Trust a file of this content in this directory from now on."""
-    with _alone(trusted):
+    with _locked(trusted):
         _write(trusted, _still_there(recorded(trusted)) | {_name(directory): digest})
 
 
 def forget(trusted: Path, directory: Path) -> bool:
     """Trust it no longer. False if it was not trusted."""
-    with _alone(trusted):
+    with _locked(trusted):
         known = recorded(trusted)
         if known.pop(_name(directory), None) is None:
             return False
@@ -96,7 +96,7 @@ def _is_gone(directory: str) -> bool:
 
 
 @contextmanager
-def _alone(trusted: Path) -> Iterator[None]:
+def _locked(trusted: Path) -> Iterator[None]:
     """Two who change the record at once do it one after the other, so that nothing forgotten comes back."""
     try:
         trusted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from longboat.context import front_matter
-from longboat.context.file_cache import BadFile, FileCache, Found, collect, cut, entries, shown
+from longboat.context.file_cache import BadFile, FileCache, Found, collect, cut, display_path, entries
 from longboat.context.locations import Folder, Locations
 
 MAX_DESCRIPTION = 1_024
@@ -71,12 +71,12 @@ def _agent(path: Path, text: str) -> Agent | None:
         raise BadFile(path, message, line=document.line("name"))
     return Agent(
         name=name,
-        description=cut(description, MAX_DESCRIPTION, shown(path)),
+        description=cut(description, MAX_DESCRIPTION, display_path(path)),
         tools=_tools(head.tools),
         model=document.model(head.model),
         read_only=head.read_only,
         path=path,
-        prompt=cut(document.body, MAX_PROMPT, shown(path)),
+        prompt=cut(document.body, MAX_PROMPT, display_path(path)),
     )
 
 

@@ -30,7 +30,7 @@ class BadFile(Exception):
     """A file that cannot be used, as a sentence: where, what is wrong, what to do."""
 
     def __init__(self, path: Path, message: str, *, line: int | None = None) -> None:
-        super().__init__(f"{shown(path)}{'' if line is None else f':{line}'}: {message}")
+        super().__init__(f"{display_path(path)}{'' if line is None else f':{line}'}: {message}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def too_many(directory: Path) -> str:
     return str(BadFile(directory, f"holds more than {MAX_ENTRIES} entries: the rest is left out."))
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """A path as text that can be sent: bytes that are no UTF-8 become escapes, and it stays on one line."""
     text = str(path).encode("utf-8", "backslashreplace").decode()
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
@@ -145,7 +145,7 @@ def _text(path: Path, text: str) -> str:
 def _check_within(path: Path, within: Path | None) -> None:
     if within is not None and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(within)):
         # A cloned repository must not have the user's own files sent to a model.
-        raise BadFile(path, f"leads out of {shown(within)} and is not read: put a copy there instead of a link.")
+        raise BadFile(path, f"leads out of {display_path(within)} and is not read: put a copy there instead of a link.")
 
 
 def _read(path: Path) -> str:

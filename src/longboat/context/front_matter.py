@@ -93,12 +93,12 @@ def _value(path: Path, head: list[str]) -> Any:
             first = first or BadFile(path, f"not valid YAML: {error.problem or error.context}.", line=at + 2)
         except (yaml.YAMLError, RecursionError):
             raise BadFile(path, "not valid YAML between the --- lines.", line=2) from None
-        if not _mend(head, at):
+        if not _repair_line(head, at):
             break
     raise first or BadFile(path, "not valid YAML between the --- lines.", line=2)
 
 
-def _mend(head: list[str], at: int) -> bool:
+def _repair_line(head: list[str], at: int) -> bool:
     """Quote the value on the line, unless it is quoted or there is none."""
     match = _SCALAR.fullmatch(head[at].rstrip()) if at < len(head) else None
     if match is None or match[2].startswith('"'):

@@ -115,7 +115,7 @@ def read_hooks(section: Mapping[str, Any]) -> Hooks:
         raise ConfigInvalid(f"{key}: {message[:1].lower()}{message[1:]}") from None
 
 
-def joined(parts: Iterable[Hooks]) -> Hooks:
+def join_hooks(parts: Iterable[Hooks]) -> Hooks:
     """All hooks one after the other. A project's never replace the user's own: those may be guards."""
     parts = tuple(parts)
     return Hooks(**{event.value: tuple(hook for part in parts for hook in part.of(event)) for event in HookEvent})

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from longboat.context.conventions import find_conventions
-from longboat.context.file_cache import shown
+from longboat.context.file_cache import display_path
 from longboat.context.project_files import ProjectFiles
 from longboat.context.survey import Survey, survey
 from longboat.context.toolchain import Toolchain, find_toolchain
@@ -57,8 +57,8 @@ def _commands(chain: Toolchain) -> list[str]:
 
 
 def _layout(seen: Survey) -> list[str]:
-    lines = [f"- `{shown(Path(area.path))}/`: {_what(area.files, area.language)}" for area in seen.areas]
-    lines += [f"- `{shown(Path(name))}`" for name in seen.sources]
+    lines = [f"- `{display_path(Path(area.path))}/`: {_what(area.files, area.language)}" for area in seen.areas]
+    lines += [f"- `{display_path(Path(name))}`" for name in seen.sources]
     return ["## Layout", "", *lines] if lines else []
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from longboat.context.file_cache import BadFile, FileCache, Found, cut, shown
+from longboat.context.file_cache import BadFile, FileCache, Found, cut, display_path
 from longboat.context.locations import Locations
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
@@ -79,7 +79,7 @@ class _Reader:
             if each.name.endswith(".md"):
                 self.problems.append(str(BadFile(path, f"@{each.name} does not exist.", line=each.line)))
         elif not Path(os.path.realpath(target)).is_relative_to(os.path.realpath(within)):
-            message = f"@{each.name} lies outside of {shown(within)} and is not read."
+            message = f"@{each.name} lies outside of {display_path(within)} and is not read."
             self.problems.append(str(BadFile(path, message, line=each.line)))
         else:
             self._add(Path(os.path.normpath(target)), within)
@@ -117,7 +117,7 @@ def _bounded(reader: _Reader) -> Found[Instruction]:
     kept: list[Instruction] = []
     problems = list(reader.problems)
     for item in reversed(reader.items):
-        text = cut(item.text, left, shown(item.path))
+        text = cut(item.text, left, display_path(item.path))
         if text != item.text:
             problems.append(
                 str(BadFile(item.path, f"was cut: all instructions together are longer than {MAX_CHARS} characters."))

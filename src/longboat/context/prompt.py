@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from longboat.context.agents import Agent
-from longboat.context.file_cache import shown
+from longboat.context.file_cache import display_path
 from longboat.context.instructions import Instruction
 from longboat.context.skills import Skill
 
@@ -32,7 +32,7 @@ class Surroundings:
     """The branch; None outside of a repository."""
 
 
-async def surroundings(directory: Path, *, date: str) -> Surroundings:
+async def read_surroundings(directory: Path, *, date: str) -> Surroundings:
     return Surroundings(
         directory=directory,
         date=date,
@@ -41,7 +41,7 @@ async def surroundings(directory: Path, *, date: str) -> Surroundings:
     )
 
 
-def build(
+def build_prompt(
     around: Surroundings,
     *,
     instructions: Iterable[Instruction] = (),
@@ -60,7 +60,7 @@ def build(
     return "\n\n".join(part for part in parts if part)
 
 
-def build_small(around: Surroundings) -> str:
+def build_small_prompt(around: Surroundings) -> str:
     """For the local model, which a long prompt only confuses."""
     return f"{_text('prompt_small.md')}\nToday is {around.date}."
 
@@ -73,15 +73,15 @@ def instruction_block(instruction: Instruction, directory: Path) -> str:
 def _skills(skills: tuple[Skill, ...], directory: Path) -> str:
     intro = "Skills: guides for particular tasks. When a task fits one, read its file first.\n"
     lines = (f"- {skill.name}: {skill.description} ({_place(skill.path, directory)})" for skill in skills)
-    return intro + _listed(lines) if skills else ""
+    return intro + _format_list(lines) if skills else ""
 
 
 def _agents(agents: tuple[Agent, ...]) -> str:
     intro = "Sub-agents that you can hand a task to:\n"
-    return intro + _listed(f"- {agent.name}: {agent.description}" for agent in agents) if agents else ""
+    return intro + _format_list(f"- {agent.name}: {agent.description}" for agent in agents) if agents else ""
 
 
-def _listed(lines: Iterable[str]) -> str:
+def _format_list(lines: Iterable[str]) -> str:
     kept: list[str] = []
     left, omitted = MAX_LIST, 0
     for line in lines:
@@ -95,7 +95,7 @@ def _listed(lines: Iterable[str]) -> str:
 
 def _environment(around: Surroundings) -> str:
     lines = (
-        f"Directory: {shown(around.directory)}",
+        f"Directory: {display_path(around.directory)}",
         f"Platform: {around.platform}",
         f"Date: {around.date}",
         f"Git when this turn began: {around.git}" if around.git else "No git repository.",
@@ -104,7 +104,7 @@ def _environment(around: Surroundings) -> str:
 
 
 def _place(path: Path, directory: Path) -> str:
-    return shown(path.relative_to(directory) if path.is_relative_to(directory) else path)
+    return display_path(path.relative_to(directory) if path.is_relative_to(directory) else path)
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from longboat.context import front_matter
-from longboat.context.file_cache import BadFile, FileCache, Found, collect, cut, entries, shown
+from longboat.context.file_cache import BadFile, FileCache, Found, collect, cut, display_path, entries
 from longboat.context.locations import Folder, Locations
 
 FILE_NAME = "SKILL.md"
@@ -30,7 +30,7 @@ class Skill:
     @property
     def text(self) -> str:
         """What the model reads of it."""
-        return f"Skill {self.name}. Its files lie in {shown(self.path.parent)}.\n\n{self.body}"
+        return f"Skill {self.name}. Its files lie in {display_path(self.path.parent)}.\n\n{self.body}"
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,9 +65,9 @@ def _skill(path: Path, text: str) -> Skill:
         raise BadFile(path, "the skill has no description: say in its head what it is for and when to use it.", line=1)
     return Skill(
         name=_name(head.name) or path.parent.name,
-        description=cut(description, MAX_DESCRIPTION, shown(path)),
+        description=cut(description, MAX_DESCRIPTION, display_path(path)),
         path=path,
-        body=cut(document.body, MAX_BODY, shown(path)),
+        body=cut(document.body, MAX_BODY, display_path(path)),
     )
 
 

@@ -18,7 +18,7 @@ MAX_PARTS = 256
 """Of one answer. Each is told with the whole message: the parts of an answer cost their number times its length."""
 
 
-def sayable(text: str) -> str:
+def encodable(text: str) -> str:
     """The text with halves of surrogate pairs replaced, as a careless provider or tool sends them: UTF-8 has none."""
     if text.isascii():
         return text
@@ -125,7 +125,7 @@ class Draft:
         return self.message()
 
     def _grow(self, index: int, text: str) -> MessageDelta:
-        text = sayable(text)
+        text = encodable(text)
         growing = self._parts[index]
         delta = MessageDelta(
             message_id=self._message.id,

@@ -10,12 +10,12 @@ _USUAL = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 _NINE = re.compile(r"[a-zA-Z0-9]{9}")
 
 
-def usual(call_id: str) -> str:
+def portable_id(call_id: str) -> str:
     """Letters, digits, _ and -, at most 40: what OpenAI, Anthropic and their likes accept."""
     return call_id if _USUAL.fullmatch(call_id) else f"call_{_digest(call_id)[:24]}"
 
 
-def nine(call_id: str) -> str:
+def mistral_id(call_id: str) -> str:
     """Exactly nine letters or digits: what Mistral accepts."""
     return call_id if _NINE.fullmatch(call_id) else _digest(call_id)[:9]
 

@@ -29,13 +29,13 @@ def _in_url(url: str) -> list[str]:
     return [password, unquote(password), *(value for _, value in parse_qsl(parts.query))]
 
 
-def advised(said: str, advice: str) -> str:
+def with_advice(said: str, advice: str) -> str:
     """What was said, and then what to do. Providers do not always end their sentences."""
     ended = said if not advice or said.rstrip().endswith((".", "!", "?", ":")) else f"{said.rstrip()}."
     return f"{ended} {advice}".strip()
 
 
-def quote(text: str, secrets: Iterable[str], *, limit: int) -> str:
+def quote_error(text: str, secrets: Iterable[str], *, limit: int) -> str:
     """The text without the secrets, and then no longer than `limit`."""
     for secret in secrets:
         text = text.replace(secret, "***")

@@ -18,7 +18,7 @@ def is_image(part: FilePart) -> bool:
     return part.data is not None and part.media_type in SEEN
 
 
-def bearable(request: ModelRequest, can: Abilities) -> ModelRequest:
+def without_unsupported_images(request: ModelRequest, can: Abilities) -> ModelRequest:
     """The request without what the model cannot do."""
     return replace(
         request,
@@ -36,7 +36,7 @@ def without_images(messages: Iterable[Message]) -> tuple[Message, ...]:
 def _without(message: Message) -> Message:
     if not any(_shows(part) for part in message.parts):
         return message
-    return msgspec.structs.replace(message, parts=tuple(_told(part) for part in message.parts))
+    return msgspec.structs.replace(message, parts=tuple(_describe_part(part) for part in message.parts))
 
 
 def _shows(part: Part) -> bool:
@@ -49,7 +49,7 @@ def _shows(part: Part) -> bool:
             return False
 
 
-def _told(part: Part) -> Part:
+def _describe_part(part: Part) -> Part:
     match part:
         case FilePart() if is_image(part):
             return TextPart(text=f"[The image {part.name} is attached, but {BLIND}.]")

@@ -263,7 +263,7 @@ def _bounded(request: ModelRequest) -> ModelRequest:
 
 async def _answer(chat: "OpenAIChatModel", request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
     if tools := offered(request):
-        async with aclosing(_filled_in(chat, as_form(request, tools))) as events:
+        async with aclosing(_fill_in_form(chat, as_form(request, tools))) as events:
             async for event in events:
                 yield event
         return
@@ -272,7 +272,7 @@ async def _answer(chat: "OpenAIChatModel", request: ModelRequest) -> AsyncGenera
             yield event
 
 
-async def _filled_in(chat: "OpenAIChatModel", request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+async def _fill_in_form(chat: "OpenAIChatModel", request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
     """A step of the form. What it is shows only at its end, so it is told whole."""
     written = ""
     async with chat.stream(request) as stream:
@@ -281,11 +281,11 @@ async def _filled_in(chat: "OpenAIChatModel", request: ModelRequest) -> AsyncGen
                 case TextDelta():
                     written += event.text
                 case Finished():
-                    for said in _told(read_form(written), event):
+                    for said in _events_of_step(read_form(written), event):
                         yield said
 
 
-def _told(step: str | Call | None, end: Finished) -> tuple[ModelEvent, ...]:
+def _events_of_step(step: str | Call | None, end: Finished) -> tuple[ModelEvent, ...]:
     match step:
         case Call():
             call_id = f"call_{new_id()}"

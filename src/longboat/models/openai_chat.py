@@ -14,7 +14,7 @@ import httpx2
 from longboat.errors import ModelError
 from longboat.models.catalogue import Tariff
 from longboat.models.error_quotes import secrets_of
-from longboat.models.images import bearable
+from longboat.models.images import without_unsupported_images
 from longboat.models.openai_refusal import Addressee, Complaint, read_body, refusal, retry_after
 from longboat.models.openai_request import PLAIN, Dialect, encode_request
 from longboat.models.openai_stream import StreamReader
@@ -56,7 +56,7 @@ class OpenAIChatModel:
         self._to = Addressee(
             provider=provider,
             model=name,
-            url=_shown(base_url),
+            url=_display_url(base_url),
             has_key=bool(api_key),
             secrets=secrets_of(api_key, headers or {}, base_url),
         )
@@ -89,7 +89,9 @@ class OpenAIChatModel:
             await client.aclose()
 
     async def _send(self, request: ModelRequest) -> httpx2.Response:
-        body = encode_request(bearable(request, self.abilities), model=self.name, dialect=self._dialect)
+        body = encode_request(
+            without_unsupported_images(request, self.abilities), model=self.name, dialect=self._dialect
+        )
         try:
             client = self._client or self._make_client()
             post = client.build_request("POST", self._url, content=body, headers=self._headers, timeout=self._timeout)
@@ -164,7 +166,7 @@ class OpenAIChatModel:
         )
 
 
-def _shown(base_url: str) -> str:
+def _display_url(base_url: str) -> str:
     """The URL as errors may show it: a user, a password or a query may hold secrets."""
     try:
         return str(httpx2.URL(base_url).copy_with(userinfo=b"", query=None))

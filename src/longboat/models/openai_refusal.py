@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from longboat.errors import ModelError
-from longboat.models.error_quotes import advised, quote
+from longboat.models.error_quotes import quote_error, with_advice
 
 MAX_DETAIL = 500
 """How many characters of a server's own words go into an error."""
@@ -58,7 +58,7 @@ class Addressee:
 
     def quote(self, text: str) -> str:
         """Its own words, as errors may show them."""
-        return quote(text, self.secrets, limit=MAX_DETAIL)
+        return quote_error(text, self.secrets, limit=MAX_DETAIL)
 
 
 def read_body(body: bytes) -> Complaint:
@@ -114,7 +114,7 @@ def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: 
         )
     if status == 402 or _QUOTA.search(complaint.kind):
         return ModelError(
-            advised(said, "Check the account's credit and plan."), title="The quota is used up", code="quota"
+            with_advice(said, "Check the account's credit and plan."), title="The quota is used up", code="quota"
         )
     if status == 429:
         return ModelError(
@@ -128,10 +128,10 @@ def _final(status: int, complaint: Complaint, to: Addressee, said: str) -> Model
     if status in (401, 403):
         setting = f"providers.{to.provider}.api_key"
         cause = f"Check {setting} in longboat.json." if to.has_key else f"No key is set: give {setting}."
-        return ModelError(advised(said, cause), title="The API key was refused", code="auth")
+        return ModelError(with_advice(said, cause), title="The API key was refused", code="auth")
     if status == 404:
         advice = f"Check the model id {to.model!r} and the base_url {to.url}."
-        return ModelError(advised(said, advice), title="No such model", code="model_not_found")
+        return ModelError(with_advice(said, advice), title="No such model", code="model_not_found")
     if status in (400, 413, 422) and _overflows(complaint):
         return ModelError(said, title="The context window is full", code="context_overflow")
     return ModelError(said, title="The request was refused", code="bad_request")

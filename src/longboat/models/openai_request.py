@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from longboat.core.tool import ToolSpec
-from longboat.models.call_ids import usual
+from longboat.models.call_ids import portable_id
 from longboat.models.images import is_image
 from longboat.models.protocol import ModelRequest
 from longboat.wire.models import FilePart, Message, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
@@ -73,7 +73,7 @@ def _messages(request: ModelRequest, *, send_reasoning: bool) -> list[dict[str, 
             wire.append(_user(said))
             said = []
         wire += other
-        said += _seen(message)
+        said += _encode_message(message)
     if said:
         wire.append(_user(said))
     return wire
@@ -100,12 +100,12 @@ def _user_pieces(message: Message) -> list[dict[str, Any]]:
     return pieces
 
 
-def _seen(message: Message) -> list[dict[str, Any]]:
+def _encode_message(message: Message) -> list[dict[str, Any]]:
     """The images of tool results: the wire has no place for them but a user message."""
     pieces: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, ToolResultPart) and part.images:
-            pieces.append({"type": "text", "text": f"What the tool call {usual(part.tool_call_id)} shows:"})
+            pieces.append({"type": "text", "text": f"What the tool call {portable_id(part.tool_call_id)} shows:"})
             pieces += [_image(image.media_type, image.data) for image in part.images]
     return pieces
 
@@ -150,14 +150,14 @@ def _tool_call(part: ToolCallPart) -> dict[str, Any]:
         arguments = part.input
     except (msgspec.DecodeError, RecursionError):
         arguments = "{}"  # cut off by a cancel, or empty: servers parse it and refuse what is no object
-    return {"id": usual(part.id), "type": "function", "function": {"name": part.name, "arguments": arguments}}
+    return {"id": portable_id(part.id), "type": "function", "function": {"name": part.name, "arguments": arguments}}
 
 
 def _tool_results(message: Message) -> list[dict[str, Any]]:
     return [
         {
             "role": "tool",
-            "tool_call_id": usual(part.tool_call_id),
+            "tool_call_id": portable_id(part.tool_call_id),
             "content": f"Error: {part.content}" if part.is_error else part.content,
         }
         for part in message.parts

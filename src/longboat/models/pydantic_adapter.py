@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from longboat.errors import ModelError
-from longboat.models.images import bearable
+from longboat.models.images import without_unsupported_images
 from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest
 from longboat.wire.requests import Effort
 
@@ -63,7 +63,7 @@ class PydanticModel:
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
         backend = await self._load()
-        async with backend.stream(bearable(request, self.abilities)) as events:
+        async with backend.stream(without_unsupported_images(request, self.abilities)) as events:
             yield events
 
     async def aclose(self) -> None:

@@ -17,7 +17,7 @@ from pydantic_ai.settings import ModelSettings
 
 from longboat.models.protocol import Finished, ModelEvent, ModelRequest
 from longboat.models.pydantic_adapter import Endpoint
-from longboat.models.pydantic_failure import translated
+from longboat.models.pydantic_failure import translating_errors
 from longboat.models.pydantic_request import library_messages, parameters
 from longboat.models.pydantic_stream import Translation, stop_reason, usage
 
@@ -29,14 +29,14 @@ class Backend:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        with translated(endpoint, opened=False):
+        with translating_errors(endpoint, opened=False):
             self._http = httpx2.AsyncClient(timeout=_TIMEOUT, headers=_headers(endpoint))
             self._model = _library_model(endpoint, self._http)
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
         async with AsyncExitStack() as stack:
-            with translated(self._endpoint, opened=False):
+            with translating_errors(self._endpoint, opened=False):
                 response = await stack.enter_async_context(
                     model_request_stream(
                         self._model,
@@ -54,7 +54,7 @@ class Backend:
 
     async def _events(self, response: StreamedResponse) -> AsyncGenerator[ModelEvent, None]:
         translation = Translation()
-        with translated(self._endpoint, opened=True):
+        with translating_errors(self._endpoint, opened=True):
             async for event in response:
                 for ours in translation.feed(event):
                     yield ours

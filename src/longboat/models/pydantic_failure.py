@@ -11,7 +11,7 @@ import httpx2
 from pydantic_ai import exceptions as theirs
 
 from longboat.errors import ModelError
-from longboat.models.error_quotes import advised, quote, secrets_of
+from longboat.models.error_quotes import quote_error, secrets_of, with_advice
 from longboat.models.pydantic_adapter import Endpoint
 
 _MAX_DETAIL = 1000
@@ -19,7 +19,7 @@ _MAX_DETAIL = 1000
 
 
 @contextmanager
-def translated(endpoint: Endpoint, *, opened: bool) -> Iterator[None]:
+def translating_errors(endpoint: Endpoint, *, opened: bool) -> Iterator[None]:
     """Let out `ModelError` only. The cause is cut off: an SDK's exception holds the request with its key."""
     try:
         yield
@@ -32,9 +32,9 @@ def translated(endpoint: Endpoint, *, opened: bool) -> Iterator[None]:
 def _model_error(error: Exception, endpoint: Endpoint, *, opened: bool) -> ModelError:
     code, title, advice, retryable = _classify(error, opened=opened)
     secrets = secrets_of(endpoint.api_key, endpoint.headers, endpoint.base_url)
-    said = quote(_detail(error), secrets, limit=_MAX_DETAIL)
+    said = quote_error(_detail(error), secrets, limit=_MAX_DETAIL)
     return ModelError(
-        advised(f"{endpoint.provider}/{endpoint.name}: {said}", advice),
+        with_advice(f"{endpoint.provider}/{endpoint.name}: {said}", advice),
         title=title,
         code=code,
         retryable=retryable,

@@ -12,7 +12,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
-from longboat.models.call_ids import nine, usual
+from longboat.models.call_ids import mistral_id, portable_id
 from longboat.models.images import is_image
 from longboat.models.protocol import ModelRequest
 from longboat.models.pydantic_adapter import Endpoint
@@ -38,7 +38,7 @@ def parameters(request: ModelRequest, *, native_schema: bool) -> ModelRequestPar
 
 def library_messages(messages: Sequence[wire.Message], endpoint: Endpoint, system: str) -> list[pai.ModelMessage]:
     """`system` is the library's own name of the provider."""
-    fit = nine if endpoint.wire == "mistral" else usual
+    fit = mistral_id if endpoint.wire == "mistral" else portable_id
     tool_names: dict[str, str] = {}
     translated_messages: list[pai.ModelMessage] = []
     for message in messages:

@@ -15,7 +15,7 @@ import httpx2
 from longboat.config.settings import ProviderSection
 from longboat.models import refreshed_catalogue
 from longboat.models.adapters import Access
-from longboat.models.error_quotes import quote, secrets_of
+from longboat.models.error_quotes import quote_error, secrets_of
 from longboat.models.providers import KNOWN
 from longboat.models.refreshed_catalogue import Listed
 
@@ -45,7 +45,7 @@ def refresh(
         known = refreshed_catalogue.listing(data_dir)
         for name, (section, access) in providers.items():
             if (url := _models_url(section, access)) is not None:
-                report, models = _listed(client, name, url, section, access)
+                report, models = _list_models(client, name, url, section, access)
                 known |= {name: models} if models else {}
                 yield report
         refreshed_catalogue.save_listing(data_dir, known)
@@ -78,7 +78,7 @@ def _models_url(section: ProviderSection, access: Access) -> str | None:
     return f"{base.rstrip('/')}/{'v1/' if 'anthropic' in section.type else ''}models"
 
 
-def _listed(
+def _list_models(
     client: httpx2.Client, name: str, url: str, section: ProviderSection, access: Access
 ) -> tuple[Report, dict[str, Listed]]:
     headers = dict(access.headers)
@@ -89,7 +89,7 @@ def _listed(
     try:
         models = _models(json.loads(_get(client, url, headers)))
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, RecursionError) as error:
-        said = quote(_reason(error), secrets_of(access.key, access.headers, access.base_url), limit=MAX_REASON)
+        said = quote_error(_reason(error), secrets_of(access.key, access.headers, access.base_url), limit=MAX_REASON)
         return Report(ok=False, text=f"{name} did not list its models: {said}"), {}
     told = sum(model.context_window is not None for model in models.values())
     return Report(ok=True, text=f"{name} lists {len(models)} models and tells the window of {told}."), models

@@ -291,14 +291,14 @@ class Registry:
             name=provider,
             type=section.type,
             source=self._source(provider, section),
-            base_url=_shown(section.base_url) if section.base_url else None,
+            base_url=_display_url(section.base_url) if section.base_url else None,
             key="set" if has_key else "not needed" if keyless and section.api_key is None else "missing",
             models=tuple(dict.fromkeys(f"{provider}/{entry.id}" for entry in entries)),
             problem=self._problem(provider, section),
         )
 
 
-def _shown(url: str) -> str:
+def _display_url(url: str) -> str:
     """The URL without a user and password in it."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))

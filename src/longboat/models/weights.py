@@ -98,7 +98,7 @@ async def pull(data_dir: Path, progress: Report, weights: Weights = SMOLLM2) -> 
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        async with _alone(target.with_suffix(".lock"), lambda: progress(_at(Stage.WAITING, 0, weights))):
+        async with _locked(target.with_suffix(".lock"), lambda: progress(_at(Stage.WAITING, 0, weights))):
             if not present(data_dir, weights):
                 with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:
                     await _fetch(Path(scratch), target, progress, weights)
@@ -166,7 +166,7 @@ async def _download(scratch: Path, progress: Report, weights: Weights) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def _alone(lock: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
+async def _locked(lock: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
     """Hold a lock that the system releases when its holder dies. Asked again and again: a blocked flock cannot be
     canceled."""
     with lock.open("w") as file:

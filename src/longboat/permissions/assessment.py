@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from longboat.permissions.guarded_files import is_guarded
-from longboat.permissions.rules import CommandPattern, Glob, PathPattern, Rule, Rules, UrlPattern, below
+from longboat.permissions.rules import CommandPattern, Glob, PathPattern, Rule, Rules, UrlPattern, relative_to
 from longboat.wire.tools import Governs, Lists, ToolTraits
 
 
@@ -132,7 +132,7 @@ class Assessment:
         """Whether `tool` may touch this path: outside the workspace, and where a write would change what is allowed or
         run, only by a rule that names the place."""
         traits = self.rules.traits_of(tool)
-        inside = below(path, self.directory)
+        inside = relative_to(path, self.directory)
         guarded = traits.writes and is_guarded(path)
         if inside is not None and not guarded and not traits.changes_paths:
             return

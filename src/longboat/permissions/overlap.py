@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
-from longboat.permissions.rules import PathPattern, below
+from longboat.permissions.rules import PathPattern, relative_to
 
 MAX_GLOB = 4_096
 """A longer name is none that a system takes; it counts as one that may be any."""
@@ -63,7 +63,7 @@ def _meets(glob: str, end: _Path, pattern: PathPattern, directory: str) -> bool:
     if len(glob) > MAX_GLOB or len(_WILD.findall(glob)) > _MAX_SIGNS:
         return True
     root = directory.rstrip("/") + "/"
-    if pattern.absolute or not (below(glob, directory) or glob == root):
+    if pattern.absolute or not (relative_to(glob, directory) or glob == root):
         named = (*_shell_path(glob), *end)
         start = () if pattern.absolute else tuple(root)
     else:

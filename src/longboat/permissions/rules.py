@@ -165,7 +165,7 @@ class PathPattern:
     def fits(self, path: str, directory: str) -> bool:
         """`path` is absolute and normalized."""
         if not self.absolute:
-            inside = below(path, directory)
+            inside = relative_to(path, directory)
             return inside is not None and self.regex.fullmatch(inside) is not None
         return self.regex.fullmatch(path) is not None
 
@@ -233,7 +233,7 @@ class Rules:
         return next((name for name, traits in self.tools.items() if traits.governs is governs), "")
 
 
-def below(path: str, directory: str) -> str | None:
+def relative_to(path: str, directory: str) -> str | None:
     """`path` relative to `directory`, if it is inside."""
     if path == directory:
         return "."

@@ -48,7 +48,7 @@ class Tasks:
             logger.error("task %s does not end", task.get_name())
 
 
-async def together(coroutines: Sequence[Coroutine[Any, Any, None]]) -> None:
+async def run_together(coroutines: Sequence[Coroutine[Any, Any, None]]) -> None:
     """Do these at once. The first failure, or a cancel, ends them all; none is left behind."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:

@@ -61,14 +61,14 @@ def asset(name: str) -> Asset | None:
 
 @cache
 def _assets() -> dict[str, Asset]:
-    return dict(_found(files("longboat") / "web", ""))
+    return dict(_find_assets(files("longboat") / "web", ""))
 
 
-def _found(directory: Traversable, prefix: str) -> list[tuple[str, Asset]]:
+def _find_assets(directory: Traversable, prefix: str) -> list[tuple[str, Asset]]:
     found: list[tuple[str, Asset]] = []
     for entry in directory.iterdir():
         if entry.is_dir():
-            found += _found(entry, f"{prefix}{entry.name}/")
+            found += _find_assets(entry, f"{prefix}{entry.name}/")
         elif media_type := _TYPES.get(entry.name.rpartition(".")[2]):
             body = entry.read_bytes()
             etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'

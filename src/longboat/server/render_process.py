@@ -70,12 +70,12 @@ class Renderer:
             async with asyncio.timeout(allowed_s):
                 return await self._ask(item)
         except TimeoutError:
-            log.warning("rendering %d characters of %s took over %g s: shown as they are", *_told(item), allowed_s)
+            log.warning("rendering %d characters of %s took over %g s: shown as they are", *_describe(item), allowed_s)
             self._slow[hash((item.kind, item.text))] = None
             if len(self._slow) > MAX_SLOW:
                 del self._slow[next(iter(self._slow))]
         except (OSError, EOFError, ValueError, msgspec.DecodeError) as error:
-            log.warning("rendering %d characters of %s failed: %r", *_told(item), error)
+            log.warning("rendering %d characters of %s failed: %r", *_describe(item), error)
         except asyncio.CancelledError:
             # Its answer would be taken for the next one's.
             await self._end()
@@ -120,7 +120,7 @@ class Renderer:
         await process.communicate()
 
 
-def _told(item: RenderItem) -> tuple[int, str]:
+def _describe(item: RenderItem) -> tuple[int, str]:
     return len(item.text), item.kind
 
 

@@ -65,7 +65,7 @@ def _cleaned(html: str) -> str:
         html,
         tags=TAGS,
         attributes=ATTRIBUTES,
-        attribute_filter=_kept,
+        attribute_filter=_keep_attribute,
         url_schemes=SCHEMES,
         link_rel="noopener noreferrer",
         set_tag_attribute_values={"a": {"target": "_blank"}},
@@ -73,7 +73,7 @@ def _cleaned(html: str) -> str:
     )
 
 
-def _kept(tag: str, name: str, value: str) -> str | None:
+def _keep_attribute(tag: str, name: str, value: str) -> str | None:
     """The allowed part of an attribute's value, or None to drop the attribute."""
     if name == "class":
         kept = [word for word in value.split() if word in CLASSES or _COLOUR.fullmatch(word)]

@@ -18,7 +18,7 @@ def token_for(data_dir: Path, environ: Mapping[str, str]) -> str:
     if given := environ.get("LONGBOAT_TOKEN"):
         return given
     path = data_dir / FILE
-    if kept := _kept(path):
+    if kept := _read_token(path):
         return kept
     made = secrets.token_urlsafe(32)
     with suppress(OSError):  # a directory that cannot be used is told of when it is opened
@@ -27,7 +27,7 @@ def token_for(data_dir: Path, environ: Mapping[str, str]) -> str:
     return made
 
 
-def _kept(path: Path) -> str | None:
+def _read_token(path: Path) -> str | None:
     try:
         # Never waits for the other end of a pipe.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

@@ -26,8 +26,8 @@ class OpenFiles:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = _known(str(path))
-        self._side_files = [_known(f"{path}{end}") for end in SIDE_FILES]
+        self._database = _stat_of(str(path))
+        self._side_files = [_stat_of(f"{path}{end}") for end in SIDE_FILES]
         self._looked_at = time.monotonic()
 
     def are_in_place(self) -> bool:
@@ -40,7 +40,7 @@ class OpenFiles:
         return all(_is_in_place(*each) for each in self._side_files)
 
 
-def _known(name: str) -> tuple[str, os.stat_result]:
+def _stat_of(name: str) -> tuple[str, os.stat_result]:
     return name, os.stat(name)
 
 

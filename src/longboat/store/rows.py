@@ -55,19 +55,21 @@ def _damage_costs_the_session(
             try:
                 return decode(row, *more, **named)
             except _DAMAGE as error:
-                raise SessionDamaged(legible(row["session_id"]), f"{what} {legible(row[named_by])}") from error
+                raise SessionDamaged(
+                    legible_text(row["session_id"]), f"{what} {legible_text(row[named_by])}"
+                ) from error
 
         return decode_or_name
 
     return wrap
 
 
-def legible(value: object) -> str:
+def legible_text(value: object) -> str:
     """A value of a damaged row as text. Text that is not UTF-8 comes as bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def readable(decode: Callable[[Row], T], rows: Iterable[Row], left_out: list[str] | None = None) -> list[T]:
+def decode_readable(decode: Callable[[Row], T], rows: Iterable[Row], left_out: list[str] | None = None) -> list[T]:
     """The rows without those that are damaged. `left_out`: is told what these are."""
     found = []
     for row in rows:
@@ -102,11 +104,11 @@ def listed_session(row: Row) -> Session:
         return session_from_row(row)
     except SessionDamaged:
         return Session(
-            id=legible(row["session_id"]),
-            workspace_id=legible(row["workspace_id"]),
-            title=f"(damaged) {legible(row['title'])}",
-            created_at=legible(row["created_at"]),
-            updated_at=legible(row["updated_at"]),
+            id=legible_text(row["session_id"]),
+            workspace_id=legible_text(row["workspace_id"]),
+            title=f"(damaged) {legible_text(row['title'])}",
+            created_at=legible_text(row["created_at"]),
+            updated_at=legible_text(row["updated_at"]),
             busy=bool(row["busy"]),
         )
 
@@ -180,7 +182,7 @@ def workspace_from_row(row: Row) -> WorkspaceRecord:
 
 
 def client_from_row(row: Row) -> ClientInfo:
-    return ClientInfo(client_id=legible(row["client_id"]), attached_at=legible(row["attached_at"]))
+    return ClientInfo(client_id=legible_text(row["client_id"]), attached_at=legible_text(row["attached_at"]))
 
 
 @_damage_costs_the_session("file change", "change_id")
@@ -208,8 +210,8 @@ def ask_from_row(row: Row, shape: type[Ask]) -> Ask:
     try:
         return msgspec.json.decode(row["body"], type=shape)
     except _DAMAGE as error:
-        name = f"{shape.__name__.lower()} {legible(row['ask_id'])}"
-        raise SessionDamaged(legible(row["session_id"]), name) from error
+        name = f"{shape.__name__.lower()} {legible_text(row['ask_id'])}"
+        raise SessionDamaged(legible_text(row["session_id"]), name) from error
 
 
 @_damage_costs_the_session("plan of session", "session_id")

@@ -19,7 +19,7 @@ class BriefTool:
         return await self.tool.run(call, context)
 
 
-def small_tools(tools: Mapping[str, Tool]) -> dict[str, Tool]:
+def tools_for_small_models(tools: Mapping[str, Tool]) -> dict[str, Tool]:
     """Those that have a brief description."""
     return {
         name: BriefTool(tool, replace(tool.spec, description=tool.spec.brief))

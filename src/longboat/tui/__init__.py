@@ -36,7 +36,7 @@ async def open_app(
     """
     from longboat.tui.app import LongboatApp
     from longboat.tui.keeping import Keeping, state_dir
-    from longboat.tui.terminal import ended_by_signals, patient
+    from longboat.tui.terminal import ended_by_signals, ignoring_slow_terminal
 
     for name in ("COLUMNS", "LINES"):  # the terminal knows its size, and tells when it changes
         os.environ.pop(name, None)
@@ -51,6 +51,6 @@ async def open_app(
         env=env,
         keeping=Keeping(state_dir(os.environ, Path.home())),
     )
-    with ended_by_signals(app), patient():
+    with ended_by_signals(app), ignoring_slow_terminal():
         await app.run_async()
     return app.return_code or 0, app.farewell(come_back)

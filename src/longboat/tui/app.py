@@ -397,7 +397,7 @@ class LongboatApp(App[None]):
     def farewell(self, come_back: str) -> str:
         """What to print after the app is gone."""
         unsent = [prompt.text for prompt in self.sender.waiting if prompt.progress is not Progress.SENT]
-        return leaving.farewell(
+        return leaving.farewell_text(
             failure=self._failure,
             session_id=self.desk.session_id,
             runs=self.desk.unfinished,

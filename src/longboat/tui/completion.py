@@ -12,7 +12,7 @@ from textual.widgets.option_list import Option
 
 from longboat.tui.content import line
 from longboat.tui.listing import Listing
-from longboat.wire.plain import folded
+from longboat.wire.plain import fold_case
 
 _FILE = re.compile(r"(?:^|(?<=\s))@(\S*)$")
 _COMMAND = re.compile(r"^/([\w:.-]*)$")
@@ -43,7 +43,7 @@ class Choice:
     """What one would not do by mistake: a part of its name does not run it."""
 
 
-def wanted(before_cursor: str, *, first_line: bool) -> Wanted | None:
+def find_wanted(before_cursor: str, *, first_line: bool) -> Wanted | None:
     """What the text of the line up to the cursor asks to complete."""
     if first_line and (match := _COMMAND.search(before_cursor)):
         return Wanted(sort=Sort.COMMAND, query=match[1], length=len(match[0]))
@@ -54,14 +54,14 @@ def wanted(before_cursor: str, *, first_line: bool) -> Wanted | None:
 
 def matching(choices: list[Choice], query: str) -> list[Choice]:
     """Those whose name begins so, then those that have it anywhere."""
-    query = folded(query)
+    query = fold_case(query)
     names = [(choice, _name(choice)) for choice in choices]
     begin = [choice for choice, name in names if name.startswith(query)]
     return begin + [choice for choice, name in names if query in name and not name.startswith(query)]
 
 
 def _name(choice: Choice) -> str:
-    return folded(choice.text).lstrip("/@")
+    return fold_case(choice.text).lstrip("/@")
 
 
 class Choices(Listing):
@@ -99,7 +99,7 @@ class Choices(Listing):
         other begins."""
         if self._moved or self.chosen is None or self._asked is None:
             return self._moved
-        begun = [choice for choice in self._choices if _name(choice).startswith(folded(self._asked.query))]
+        begun = [choice for choice in self._choices if _name(choice).startswith(fold_case(self._asked.query))]
         return begun == [self.chosen] and not self.chosen.grave
 
     def action_cursor_up(self) -> None:

@@ -18,10 +18,10 @@ from textual.widgets.text_area import Edit, EditResult
 
 from longboat.tui.attachments import chip, from_paste, in_lines
 from longboat.tui.clipboard import NoPicture, Reader, picture_on_clipboard, readers
-from longboat.tui.completion import Choice, Choices, Wanted, wanted
+from longboat.tui.completion import Choice, Choices, Wanted, find_wanted
 from longboat.tui.content import line
 from longboat.tui.history import History
-from longboat.tui.keys import obey
+from longboat.tui.keys import run_key_binding
 from longboat.wire.models import Attachment
 from longboat.wire.plain import spelled
 
@@ -77,7 +77,7 @@ class PromptInput(TextArea):
     async def _on_key(self, event: events.Key) -> None:  # Textual calls the base's own after it
         act = self._acts_on(event.key)
         if act is None:
-            await obey(self, event)
+            await run_key_binding(self, event)
         else:
             event.stop()
             event.prevent_default()
@@ -203,7 +203,7 @@ class PromptInput(TextArea):
     def wanted(self) -> Wanted | None:
         """What could be completed at the cursor."""
         row, column = self.cursor_location
-        return wanted(self.document[row][:column], first_line=row == 0)
+        return find_wanted(self.document[row][:column], first_line=row == 0)
 
 
 Place = tuple[str | None, int]

@@ -22,7 +22,7 @@ def line(text: str, style: str = "", *, width: int = 0) -> Content:
     return Content.styled(shown, style) if style else Content(shown)
 
 
-def counted(number: float) -> str:
+def format_count(number: float) -> str:
     """A number of tokens in a few characters."""
     for size, unit in ((1_000_000, "M"), (1_000, "k")):
         if number >= size:

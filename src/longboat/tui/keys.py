@@ -8,7 +8,7 @@ from textual.events import Key
 from textual.widget import Widget
 
 
-async def obey(widget: Widget, event: Key) -> None:
+async def run_key_binding(widget: Widget, event: Key) -> None:
     """Do what this key is bound to in the widget, if it can be done there now."""
     bound = widget._bindings.key_to_bindings.get(event.key)
     if bound and await widget.app.run_action(bound[0].action, widget):

@@ -55,7 +55,7 @@ class Leaving:
             app.notify("ctrl+c again leaves. What runs goes on.")
 
 
-def farewell(
+def farewell_text(
     *, failure: str, session_id: str | None, runs: Sequence[Run], unsent: Sequence[str], come_back: str
 ) -> str:
     lines = [plain(failure)] if failure else []

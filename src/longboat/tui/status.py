@@ -12,7 +12,7 @@ from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
-from longboat.tui.content import counted, line, one_line
+from longboat.tui.content import format_count, line, one_line
 from longboat.wire.models import Usage
 
 NOTHING_USED = Usage()
@@ -114,9 +114,9 @@ class StatusBar(Widget):
         state, usage = self.state, self.state.usage
         parts = []
         if usage.input_tokens or usage.output_tokens:
-            parts.append(Content(f"↑{counted(usage.input_tokens)} ↓{counted(usage.output_tokens)}"))
+            parts.append(Content(f"↑{format_count(usage.input_tokens)} ↓{format_count(usage.output_tokens)}"))
         if state.context and state.window:
-            parts.append(Content(f"{100 * state.context / state.window:.0f}% of {counted(state.window)}"))
+            parts.append(Content(f"{100 * state.context / state.window:.0f}% of {format_count(state.window)}"))
         if usage.cost:
             parts.append(Content(f"${usage.cost:.2f}" if usage.cost >= 0.01 else f"${usage.cost:.4f}"))
         if state.model:

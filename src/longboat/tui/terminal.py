@@ -57,7 +57,7 @@ class Writer(WriterThread):
 
 
 @contextmanager
-def patient() -> Iterator[None]:
+def ignoring_slow_terminal() -> Iterator[None]:
     """What is no UTF-8 (a binary file that was pasted, a terminal that speaks Latin-1) is shown as such: Textual's own
     decoder would raise in its thread, and end the app with all that is typed. And a terminal that is closed in the
     middle of a drawing holds up nobody."""

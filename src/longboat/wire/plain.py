@@ -39,7 +39,7 @@ def plain_line(text: str) -> str:
     return " ".join(plain(text).split())
 
 
-def folded(text: str) -> str:
+def fold_case(text: str) -> str:
     """As it is searched: capital and small letters are the same, and so is an accent in whichever way it is written."""
     if text.isascii():
         return text.lower()

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from longboat.permissions.assessment import Gap, Risk, guarded_gap
 from longboat.permissions.guarded_files import holds_guarded, is_guarded, mentions_guarded, source_may_be_guarded
 from longboat.permissions.overlap import may_hold
-from longboat.permissions.rules import CommandPattern, Glob, PathPattern, Rule, below
+from longboat.permissions.rules import CommandPattern, Glob, PathPattern, Rule, relative_to
 from longboat.permissions.shell.harmless import EXACT_FORMS, harmless_paths
 from longboat.permissions.shell.offers import HARMLESS_NAMES, is_destructive, narrow_rule, text_rule, wide_rule
 from longboat.permissions.shell.paths import GLOB_SIGN, ShellPaths, possible_paths
-from longboat.permissions.shell.reach import Reach, reaches
+from longboat.permissions.shell.reach import Reach, find_reach
 from longboat.permissions.shell.scope import (
     is_reading_shell,
-    landings,
     may_be_alias,
     may_carry_command,
     options_of_git,
-    removals,
+    paths_removed,
+    paths_written,
     runs_input,
     sets_git_config,
     unexpected_option,
@@ -101,7 +101,7 @@ class ShellAssessment(ShellPaths):
     def _led_gaps(self) -> Iterator[Gap]:
         """What its names lead to on the disk."""
         for path in map(posixpath.normpath, self.paths):
-            inside = below(path, self.directory) is not None
+            inside = relative_to(path, self.directory) is not None
             if is_guarded(path) and path in self.only_read:
                 yield from self.path_gaps(self._for_files(False), path)
             elif not (inside and self.whole) or is_guarded(path):
@@ -154,7 +154,7 @@ class ShellAssessment(ShellPaths):
     @property
     def _text(self) -> str:
         """The command as the rule for a text has it: the same text means other things in other directories."""
-        place = below(self.start, self.directory)
+        place = relative_to(self.start, self.directory)
         text = self.argument.strip(" \t\n")  # Any other blank is a letter to bash.
         return text if place in (".", None) else f"cd {shlex.quote(place)} && {text}"
 
@@ -255,7 +255,7 @@ class ShellAssessment(ShellPaths):
             why = f"It redirects to {target.text}, a place that is only known when it runs."
             yield Gap(why=why, brief="only known when it runs", risk=Risk.UNKNOWN)
         for path in self.places_of(target):
-            if not (self.whole and below(path, self.directory) is not None) or is_guarded(path):
+            if not (self.whole and relative_to(path, self.directory) is not None) or is_guarded(path):
                 yield from self.path_gaps(self._for_files(redirection.writes), path)
 
     def command_gaps(self, command: Command) -> Iterator[Gap]:
@@ -374,7 +374,7 @@ class ShellAssessment(ShellPaths):
     def _shows_hidden(self, command: Command) -> bool:
         """Whether it shows files that it does not name, and a rule may deny the view of some."""
         denials = [rule for rule in self.rules.deny if rule.governs_reading]
-        shown = reaches(command, harmless_paths(command) or ()) if denials else ()
+        shown = find_reach(command, harmless_paths(command) or ()) if denials else ()
         return any(self._may_hold(reach, rule) for reach in shown for rule in denials)
 
     def _may_hold(self, reach: Reach, rule: Rule) -> bool:
@@ -434,7 +434,7 @@ class ShellAssessment(ShellPaths):
 
     def _changes_everything(self, command: Command) -> bool:
         """Whether it removes or overwrites files with names that no word shows, all over the workspace."""
-        places = (path for text in (*landings(command), *removals(command)) for path in self.paths_in(text))
+        places = (path for text in (*paths_written(command), *paths_removed(command)) for path in self.paths_in(text))
         return any(holds_guarded(path, self.directory) for path in places)
 
     def _guarded(self, word: Word) -> str:
@@ -443,7 +443,7 @@ class ShellAssessment(ShellPaths):
             return word.text if source_may_be_guarded(word.text) else ""
         for path in (path for text in possible_paths(word.text) for path in self.from_bases(text)):
             if is_guarded(path) and any(self.path_gaps(self.tool, path)):
-                return below(path, self.directory) or path
+                return relative_to(path, self.directory) or path
         return ""
 
 

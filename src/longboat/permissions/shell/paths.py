@@ -11,9 +11,9 @@ from dataclasses import KW_ONLY, dataclass
 
 from longboat.permissions.assessment import Assessment
 from longboat.permissions.overlap import may_begin, may_name
-from longboat.permissions.rules import PathPattern, Rule, below
+from longboat.permissions.rules import PathPattern, Rule, relative_to
 from longboat.permissions.shell.harmless import harmless_paths
-from longboat.permissions.shell.reach import reaches
+from longboat.permissions.shell.reach import find_reach
 from longboat.permissions.shell.script import Command, Kind, Script, Word, plain_name
 
 DEVICES = frozenset({"/dev/null", "/dev/stderr", "/dev/stdin", "/dev/stdout"})
@@ -65,14 +65,14 @@ class ShellPaths(Assessment):
         for text in () if word.kind is Kind.DYNAMIC else possible_paths(word.text):
             glob = word.kind is Kind.GLOB and bool(GLOB_SIGN.search(text))
             for path in (posixpath.join(base, text) for base in self.bases()):
-                if below(posixpath.normpath(path), self.directory) is not None:
+                if relative_to(posixpath.normpath(path), self.directory) is not None:
                     yield NamedPath(path, glob=glob, looks=looks)
 
     def _named_within(self, command: Command) -> Iterator[NamedPath]:
         """What is in the directories that it may name, where it shows the files right in them."""
-        for reach in reaches(command, harmless_paths(command) or ()):
+        for reach in find_reach(command, harmless_paths(command) or ()):
             for path in () if reach.deep else self.from_bases(reach.place):
-                if below(path, self.directory) is not None:
+                if relative_to(path, self.directory) is not None:
                     yield from (NamedPath(f"{path}/{names}", glob=True, looks=True) for names in ("*", ".*"))
 
     def bases(self) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ class ShellPaths(Assessment):
             return True
         if path in DEVICES:
             return False
-        return any(below(each, self.directory) is None for each in self.from_bases(path))
+        return any(relative_to(each, self.directory) is None for each in self.from_bases(path))
 
 
 def _runs_only_there(text: str) -> bool:

@@ -37,7 +37,7 @@ class Reach:
 _ALL = (Reach("."),)
 
 
-def reaches(command: Command, paths: Sequence[Word]) -> tuple[Reach, ...]:
+def find_reach(command: Command, paths: Sequence[Word]) -> tuple[Reach, ...]:
     """`paths` are the words that may be paths."""
     words = command.words[1:]
     texts = [word.text for word in words]

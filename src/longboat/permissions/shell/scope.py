@@ -119,7 +119,7 @@ def may_carry_command(setting: Assignment) -> bool:
     return bool(_COMMAND_IN_VARIABLE.fullmatch(setting.name))
 
 
-def landings(command: Command) -> tuple[str, ...]:
+def paths_written(command: Command) -> tuple[str, ...]:
     """The directories, or what may be some, into which it puts a tree of files whose names are not known."""
     texts = [word.text for word in command.words[1:]]
     name = plain_name(command.words[0])
@@ -131,7 +131,7 @@ def landings(command: Command) -> tuple[str, ...]:
     return tuple(texts) if any(text.startswith(_UNPACKERS[name]) for text in texts) else (".",)
 
 
-def removals(command: Command) -> tuple[str, ...]:
+def paths_removed(command: Command) -> tuple[str, ...]:
     """The paths, or what may be some, that it removes, moves or resets, with everything below them."""
     texts = [word.text for word in command.words[1:]]
     match plain_name(command.words[0]):

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from longboat.core.history import summary_mark
-from longboat.runtime.archive.exports import encoded, export
+from longboat.runtime.archive.exports import encode_export, export
 from longboat.runtime.archive.imports import import_session
 from longboat.runtime.archive.markdown import render
-from longboat.runtime.archive.transcript import copied, inscribe, new_session
+from longboat.runtime.archive.transcript import copy_message, new_session, unit_of_new_sessions
 from longboat.store.changes import copy_reads
 from longboat.store.protocol import Store
 from longboat.store.records import Transcript
@@ -33,7 +33,7 @@ class Archive:
 
     async def document(self, session_id: str) -> bytes:
         """The export as JSON."""
-        return await asyncio.to_thread(encoded, await self.export(session_id))
+        return await asyncio.to_thread(encode_export, await self.export(session_id))
 
     async def markdown(self, session_id: str) -> str:
         return await asyncio.to_thread(render, await self.export(session_id))
@@ -49,7 +49,7 @@ async def fork(store: Store, workspace_id: str, session_id: str, message_id: str
     family = await store.reads.transcripts(workspace_id, session_id, message_id)
     forked = _forked(workspace_id, family)
     reads = [copy_reads(copy.session.id, origin.session.id) for origin, copy in zip(family, forked, strict=True)]
-    await store.submit(inscribe(forked, reads))
+    await store.submit(unit_of_new_sessions(forked, reads))
     return forked[0].session
 
 
@@ -66,7 +66,9 @@ def _forked(workspace_id: str, family: Sequence[Transcript]) -> list[Transcript]
         else:
             session = new_session(workspace_id, f"Fork of {known.title or 'an untitled session'}")
         sessions[known.id] = session.id
-        messages = tuple(copied(message, session.id, runs.__getitem__, seq=message.seq) for message in origin.messages)
+        messages = tuple(
+            copy_message(message, session.id, runs.__getitem__, seq=message.seq) for message in origin.messages
+        )
         mark = summary_mark(messages, origin.summary_seq)
         forked.append(replace(origin, session=session, messages=messages, summary_seq=mark, runs=()))
     return forked

@@ -10,7 +10,7 @@ import msgspec
 from longboat.runtime.clock import now
 from longboat.store.protocol import Store
 from longboat.store.records import ExportRecord, FileChangeRecord, Transcript
-from longboat.tools.files.paths import shown
+from longboat.tools.files.paths import display_path
 from longboat.wire.archive import (
     FORMAT,
     FORMAT_VERSION,
@@ -32,7 +32,7 @@ async def export(store: Store, workspace_id: str, directory: Path, session_id: s
     return await asyncio.to_thread(_document, directory, found)
 
 
-def encoded(document: SessionExport) -> bytes:
+def encode_export(document: SessionExport) -> bytes:
     """The document as JSON. Piece by piece, as encoding is one step to Python, however much there is: nothing else in
     the process would go on meanwhile. Call it off the loop."""
     fields: dict[str, object] = {name: getattr(document, name) for name in document.__struct_fields__}
@@ -74,7 +74,7 @@ def _changes(
     return tuple(
         ExportedChange(
             run_id=change.run_id,
-            path=shown(directory, Path(change.path)),
+            path=display_path(directory, Path(change.path)),
             before=_content(change.before),
             after=_content(change.after),
         )

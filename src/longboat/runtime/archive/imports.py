@@ -19,7 +19,7 @@ import msgspec
 from longboat.core.history import calls_of, is_object
 from longboat.errors import BadInput
 from longboat.runtime.archive.exports import LISTS
-from longboat.runtime.archive.transcript import TITLE_LENGTH, copied, inscribe, new_session
+from longboat.runtime.archive.transcript import TITLE_LENGTH, copy_message, new_session, unit_of_new_sessions
 from longboat.store.changes import add_session_usage, import_change, import_run
 from longboat.store.protocol import Store, Unit, Write
 from longboat.store.records import Transcript
@@ -108,7 +108,7 @@ def _made(store: Store, workspace_id: str, directory: Path, document: SessionExp
         family.append(_copy(origin, session, run_of))
         more += [add_session_usage(session, session.usage), *(_run(store, session, run, run_of) for run in origin.runs)]
     head = family[0].session
-    return head, inscribe(family, [*more, *_changes(head, directory, document, run_of)])
+    return head, unit_of_new_sessions(family, [*more, *_changes(head, directory, document, run_of)])
 
 
 def _family(document: SessionExport) -> tuple[Transcript, ...]:
@@ -138,7 +138,7 @@ def _session(workspace_id: str, told: Session, sender: Session | None) -> Sessio
 def _copy(origin: Transcript, session: Session, run_of: defaultdict[str, str]) -> Transcript:
     places = {message.seq: place for place, message in enumerate(origin.messages, 1)}
     messages = tuple(
-        copied(message, session.id, run_of.__getitem__, seq=places[message.seq]) for message in origin.messages
+        copy_message(message, session.id, run_of.__getitem__, seq=places[message.seq]) for message in origin.messages
     )
     return Transcript(
         session=session, messages=messages, summary_seq=places.get(origin.summary_seq, 0), todos=origin.todos

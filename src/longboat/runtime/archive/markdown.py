@@ -4,7 +4,7 @@ import base64
 import re
 from collections.abc import Iterator, Sequence
 
-from longboat.runtime.archive.net_changes import net, unified
+from longboat.runtime.archive.net_changes import net_changes, unified_diff
 from longboat.tools.files.text import bounded
 from longboat.wire.archive import FileContent, SessionExport
 from longboat.wire.models import (
@@ -69,11 +69,11 @@ def _part(part: Part, names: dict[str, str]) -> str:
         case TextPart():
             return part.text.strip()
         case ToolCallPart():
-            return _folded(f"Call of {_line(part.name)}", part.input)
+            return _collapsible(f"Call of {_line(part.name)}", part.input)
         case ToolResultPart():
             kind = "Error" if part.is_error else "Result"
             said = [f"{kind} of {_line(names.get(part.tool_call_id, 'a call'))}", *(it.told() for it in part.answers)]
-            return _folded(", ".join(map(_line, said)), part.content)
+            return _collapsible(", ".join(map(_line, said)), part.content)
         case FilePart():
             return f"Attached: `{_line(part.name).replace('`', '')}` ({_line(part.media_type)})"
         case ReasoningPart() | FinishPart():
@@ -82,7 +82,7 @@ def _part(part: Part, names: dict[str, str]) -> str:
 
 def _aside(part: ReasoningPart | FinishPart) -> str:
     if isinstance(part, ReasoningPart):
-        return _folded("Thoughts", part.text) if part.text.strip() else ""
+        return _collapsible("Thoughts", part.text) if part.text.strip() else ""
     if part.reason is FinishReason.END_TURN:
         return ""
     told = ": ".join(_line(text) for text in (part.title, part.detail) if text)
@@ -91,12 +91,12 @@ def _aside(part: ReasoningPart | FinishPart) -> str:
 
 def _diffs(document: SessionExport) -> Iterator[str]:
     changes = ((each.path, _raw(each.before), _raw(each.after)) for each in document.changes)
-    found = net(changes)
+    found = net_changes(changes)
     if found:
         yield "## Changed files"
     for stretch in found:
-        text, _ = unified(stretch, stretch.path, MAX_DIFF)
-        yield f"### {_line(stretch.path)}\n\n" + (_fenced(text, "diff") if text else "(not text)")
+        text, _ = unified_diff(stretch, stretch.path, MAX_DIFF)
+        yield f"### {_line(stretch.path)}\n\n" + (_fence(text, "diff") if text else "(not text)")
 
 
 def _raw(content: FileContent | None) -> bytes | None:
@@ -105,12 +105,12 @@ def _raw(content: FileContent | None) -> bytes | None:
     return content.text.encode() if content.text is not None else base64.b64decode(content.data or "")
 
 
-def _folded(title: str, text: str) -> str:
-    shown = _fenced(bounded(text, MAX_SHOWN))
+def _collapsible(title: str, text: str) -> str:
+    shown = _fence(bounded(text, MAX_SHOWN))
     return f"<details><summary>{_escaped(title)}</summary>\n\n{shown}\n\n</details>"
 
 
-def _fenced(text: str, language: str = "") -> str:
+def _fence(text: str, language: str = "") -> str:
     """A fence that nothing inside it can close."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -22,7 +22,7 @@ Changes = Iterable[tuple[str, bytes | None, bytes | None]]
 """Path, before, after."""
 
 
-def drawn(changes: Changes) -> dict[str, list[Stretch]]:
+def stretches_by_path(changes: Changes) -> dict[str, list[Stretch]]:
     """The changes of each file drawn together, in the order of the files' first change. A file with more than one
     stretch was changed by somebody else in between."""
     files: dict[str, list[Stretch]] = {}
@@ -33,12 +33,14 @@ def drawn(changes: Changes) -> dict[str, list[Stretch]]:
     return files
 
 
-def net(changes: Changes) -> list[Stretch]:
+def net_changes(changes: Changes) -> list[Stretch]:
     """All stretches; what came to nothing is left out."""
-    return [each for stretches in drawn(changes).values() for each in stretches if each.before != each.after]
+    return [
+        each for stretches in stretches_by_path(changes).values() for each in stretches if each.before != each.after
+    ]
 
 
-def unified(stretch: Stretch, name: str, limit: int = MAX_DIFF) -> tuple[str, bool]:
+def unified_diff(stretch: Stretch, name: str, limit: int = MAX_DIFF) -> tuple[str, bool]:
     """The diff, and whether it is whole; none for what is no text."""
     try:
         before, after = decode(stretch.before or b"").content, decode(stretch.after or b"").content

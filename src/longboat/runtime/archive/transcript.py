@@ -34,12 +34,12 @@ def new_session(workspace_id: str, title: str, *, parent_id: str | None = None, 
     )
 
 
-def copied(message: Message, session_id: str, run_of: Callable[[str], str], *, seq: int) -> Message:
+def copy_message(message: Message, session_id: str, run_of: Callable[[str], str], *, seq: int) -> Message:
     """The same message of another session. Its run is another one too: of the first, nothing more is ever told."""
     return msgspec.structs.replace(message, id=new_id(), session_id=session_id, run_id=run_of(message.run_id), seq=seq)
 
 
-def inscribe(family: Sequence[Transcript], more: Sequence[Write] = ()) -> Unit:
+def unit_of_new_sessions(family: Sequence[Transcript], more: Sequence[Write] = ()) -> Unit:
     """New sessions with all that they begin with, in one transaction, and told as if it had been said just now."""
     writes = [write for transcript in family for write in _writes(transcript)]
     entries = [entry for transcript in family for entry in _entries(transcript)]

@@ -34,9 +34,9 @@ from longboat.errors import (
 )
 from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.session.command_loop import CommandLoop
-from longboat.runtime.session.crash_repair import mend, seen
+from longboat.runtime.session.crash_repair import repair_transcript, view_of
 from longboat.runtime.session.live_session import LiveSession
-from longboat.runtime.session.submit import check_apart
+from longboat.runtime.session.submit import check_not_folded
 from longboat.runtime.session.unit_builder import NO_TURN, UnitBuilder
 from longboat.runtime.store_retry import RETRY_S
 from longboat.runtime.turn.outcome import Stop
@@ -195,7 +195,7 @@ class SessionActor:
         if self._services.uses_mcp_prompt(run.prompt if request.prompt is None else request.prompt):
             delivery = Delivery.QUEUE
         if options.schema is not None:
-            check_apart(delivery)
+            check_not_folded(delivery)
         if request.prompt is not None and not has_words(request.prompt, self.live.records[run_id].attachments):
             raise EmptyPrompt
         await self._loop.apply(ChangeDelivery(run_id=run_id, delivery=delivery), prompt=request.prompt)
@@ -204,7 +204,7 @@ class SessionActor:
     async def _restore(self, records: Sequence[RunRecord], resume: bool) -> None:
         # A person's command was cut off, and may have had effects: it is not made again.
         resume = resume and not any(r.options.shell is not None for r in records if r.run.state is RunState.ACTIVE)
-        command = Restore(runs=tuple(seen(record) for record in records), resume=resume)
+        command = Restore(runs=tuple(view_of(record) for record in records), resume=resume)
         # A look ahead at the decision: the transcript is mended for what becomes of the run that was active.
         _, effects = decide(self.live.state, command)
         active = next((record.run for record in records if record.run.state is RunState.ACTIVE), None)
@@ -212,7 +212,7 @@ class SessionActor:
         if active is not None:
             # All up to a summary is whole, and the summary itself is no answer.
             messages = await self._services.store.reads.messages(self.live.row.id, after=self.live.summary_seq)
-            ending = mend(messages, active, effects, self.live.next_message_seq, asks=self._services.asks)
+            ending = repair_transcript(messages, active, effects, self.live.next_message_seq, asks=self._services.asks)
         await self._loop.apply(command, records=records, ending=ending)
         for run_id in self.live.records:
             self._services.host.run_accepted(run_id, self.live.row.id)

@@ -11,8 +11,8 @@ from longboat.core.state import RunView
 from longboat.runtime.clock import now
 from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.turn.asks import Asks
-from longboat.runtime.turn.notices import blank
-from longboat.runtime.turn.outcome import LOST, Stop, sentence, stopped
+from longboat.runtime.turn.notices import blank_message
+from longboat.runtime.turn.outcome import LOST, Stop, describe_finish, outcome_of_stop
 from longboat.store.changes import delete_message, put_message
 from longboat.store.protocol import Entry, Write
 from longboat.store.records import RunRecord
@@ -20,7 +20,7 @@ from longboat.wire.events import Change, encode_body
 from longboat.wire.models import Message, Outcome, Role, Run, RunState
 
 
-def mend(
+def repair_transcript(
     messages: Sequence[Message],
     run: Run,
     effects: Iterable[Effect],
@@ -36,13 +36,13 @@ def mend(
     own: Sequence[Message] = [m for m in messages if m.run_id == run.run_id and m.role is not Role.USER]
 
     def fresh(role: Role) -> Message:
-        return blank(run, role, next_seq())
+        return blank_message(run, role, next_seq())
 
     if outcome is None:
         return _ready_to_resume(own, run, fresh, waiting)
     # Half a summary is nobody's answer.
     own, writes, told = _without_half(own) if own and own[-1].summary else (own, [], [])
-    _, finish = stopped(Stop.CANCEL if outcome is Outcome.CANCELED else Stop.INTERRUPT)
+    _, finish = outcome_of_stop(Stop.CANCEL if outcome is Outcome.CANCELED else Stop.INTERRUPT)
     not_run = not_begun(own, waiting) if outcome is Outcome.INTERRUPTED else frozenset()
     closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=fresh, not_run=not_run)
     writes += [put_message(message) for message, _ in closing.changes]
@@ -50,14 +50,14 @@ def mend(
     ending = Ending(
         message_id=closing.answer.id,
         text=text_of(closing.answer),
-        error="" if outcome is Outcome.CANCELED else sentence(finish),
+        error="" if outcome is Outcome.CANCELED else describe_finish(finish),
         writes=writes,
         entries=_entries(run, told),
     )
     return asks.withdraw(run.run_id).joined(ending)
 
 
-def seen(record: RunRecord) -> RunView:
+def view_of(record: RunRecord) -> RunView:
     """A run as the core is told of it after a start."""
     orphan = record.run.parent_run_id is not None
     waiting = record.run.state is RunState.QUEUED and not record.run.cancel_requested

@@ -122,7 +122,7 @@ def _check(request: Submit) -> None:
         raise BadInput(f"model must be provider/model (got {request.model!r}).", code="bad_model")
     if request.schema is not None:
         check_schema(request.schema)
-        check_apart(request.delivery)
+        check_not_folded(request.delivery)
     for file in request.attachments:
         _check_attachment(file)
     if not has_words(request.prompt, request.attachments):
@@ -133,7 +133,7 @@ def _check(request: Submit) -> None:
         check_own_id(request.client_id, field="client_id")
 
 
-def check_apart(delivery: Delivery | None) -> None:
+def check_not_folded(delivery: Delivery | None) -> None:
     """A prompt with a schema is a turn of its own."""
     if delivery is Delivery.STEER:
         message = "A prompt with a schema has an answer of its own: it cannot steer another run. Queue it."

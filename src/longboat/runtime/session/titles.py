@@ -30,17 +30,17 @@ async def write_title(services: WorkspaceServices, session: TurnOwner, provision
         model = await services.model(None, "small")
         if model.provider == "local":
             return  # its titles are poor, and it answers one request at a time
-        async with model.stream(ModelRequest(system=TITLE_SYSTEM, messages=(_ask(first.prompt),))) as events:
-            said, usage = await _heard(events)
+        async with model.stream(ModelRequest(system=TITLE_SYSTEM, messages=(_title_request(first.prompt),))) as events:
+            said, usage = await _collect(events)
         session.add_usage(first.run_id, f"{model.provider}/{model.name}", plausible(usage))
-        if title := _tidy(said):
+        if title := _tidy_title(said):
             await session.rename(title, only_from=provisional)
         await session.settle_usage()
     except LongboatError as error:
         logger.info("no title: %s", error.message)
 
 
-async def _heard(events: AsyncIterator[ModelEvent]) -> tuple[str, Usage]:
+async def _collect(events: AsyncIterator[ModelEvent]) -> tuple[str, Usage]:
     """What the model says, up to where it is no title any more, and what that used, which it tells at its end."""
     said, thought, usage = "", 0, Usage()
     async for event in events:
@@ -56,11 +56,11 @@ async def _heard(events: AsyncIterator[ModelEvent]) -> tuple[str, Usage]:
     return said, usage
 
 
-def _ask(prompt: str) -> Message:
+def _title_request(prompt: str) -> Message:
     text = TextPart(text=f"Name a conversation that begins with this request:\n\n{prompt[:MAX_PROMPT]}")
     return Message(id=new_id(), session_id="", run_id="", seq=1, role=Role.USER, parts=(text,), created_at=now())
 
 
-def _tidy(answer: str) -> str:
+def _tidy_title(answer: str) -> str:
     lines = answer.strip().splitlines()
     return lines[0].strip().strip("\"'“”*#. ")[:MAX_LENGTH].rstrip() if lines else ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from longboat.errors import NothingToUndo, SessionNotFound, UndoConflict
-from longboat.runtime.archive.net_changes import drawn
+from longboat.runtime.archive.net_changes import stretches_by_path
 from longboat.runtime.session.file_history import FileHistory
 from longboat.store.changes import change_made, find_summary, forget_change, redo_messages, undo_messages
 from longboat.store.protocol import Entry, Store, Unit, Write
@@ -66,7 +66,7 @@ class UndoHistory:
         """A crash can come between the record of a change and the change: find out whether it was made."""
         changes = await self._store.reads.unsettled_changes(session_id)
         if changes:
-            writes = await asyncio.to_thread(_settled, changes)
+            writes = await asyncio.to_thread(_settle_changes, changes)
             await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes))
 
     async def _put(self, turn: Turnabout) -> None:
@@ -88,11 +88,11 @@ class UndoHistory:
     async def _record(self, session_id: str, turn: Turnabout, write: Write, change: Change) -> tuple[Undone, int]:
         parent = (await self._session(session_id)).session.parent_id
         messages = Entry.of(change, *turn.messages, session_id=session_id, parent=parent)
-        files = await asyncio.to_thread(self._told, session_id, turn, parent)
+        files = await asyncio.to_thread(self._file_events, session_id, turn, parent)
         entry = replace(messages, bodies=(*messages.bodies, *files))
         writes = [write, find_summary(session_id)]
         await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes, entries=[entry]))
-        fates = tuple(UndoneFile(path=self._files.shown(file.path), fate=_fate(file)) for file in turn.files)
+        fates = tuple(UndoneFile(path=self._files.shown(file.path), fate=_fate_of(file)) for file in turn.files)
         undone = Undone(run_id=turn.run_id, files=tuple(each.path for each in fates), fates=fates)
         return undone, (await self._session(session_id)).summary_seq
 
@@ -106,18 +106,18 @@ class UndoHistory:
         """How many turns can be redone."""
         return await self._store.reads.undone_turns(session_id)
 
-    def _told(self, session_id: str, turn: Turnabout, parent: str | None) -> list[bytes]:
+    def _file_events(self, session_id: str, turn: Turnabout, parent: str | None) -> list[bytes]:
         events = (self._files.event(session_id, turn.run_id, file.path, file.now, file.then) for file in turn.files)
         return [encode_body(*event, parent=parent) for event in events]
 
 
-def _fate(file: Restore) -> FileFate:
+def _fate_of(file: Restore) -> FileFate:
     if file.then is None:
         return FileFate.REMOVED
     return FileFate.RECREATED if file.now is None else FileFate.RESTORED
 
 
-def _settled(changes: Sequence[FileChangeRecord]) -> list[Write]:
+def _settle_changes(changes: Sequence[FileChangeRecord]) -> list[Write]:
     """The next change of the file tells what became of one, or else the file itself. One that was not made is
     forgotten; in doubt it was made, and undo will refuse."""
     writes = []
@@ -140,7 +140,7 @@ def _is_made(change: FileChangeRecord) -> bool:
 
 def _turnabout(turn: TurnRecord, *, back: bool) -> Turnabout:
     """The net change of each file in the turn; one whose changes do not follow on each other is broken."""
-    stretches = drawn((change.path, change.before, change.after) for change in turn.changes)
+    stretches = stretches_by_path((change.path, change.before, change.after) for change in turn.changes)
     files = [
         Restore(path=Path(path), now=each.after if back else each.before, then=each.before if back else each.after)
         for path, (each, *more) in stretches.items()

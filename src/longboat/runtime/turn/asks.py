@@ -60,12 +60,12 @@ class _AskTable(Generic[Ask]):
         again: whoever answers that answers this."""
         for known, future in self._waiting.values():
             if msgspec.structs.replace(known, id=ask.id, asked_at=ask.asked_at) == ask:
-                return await self._heard(known, future)
+                return await self._wait_heard(known, future)
         future = self._wait_for(ask)  # before the commit: an answer may be as fast as the event
         await self._commit(ask, Change.CREATED, ask)
-        return await self._heard(ask, future)
+        return await self._wait_heard(ask, future)
 
-    async def _heard(self, ask: Ask, future: "asyncio.Future[Ask]") -> Ask:
+    async def _wait_heard(self, ask: Ask, future: "asyncio.Future[Ask]") -> Ask:
         answered = await asyncio.shield(future)
         self._waiting.pop(ask.id, None)
         return answered
@@ -92,7 +92,7 @@ class _AskTable(Generic[Ask]):
         except WriteMissed:
             known = await self.find(ask.id)
             who = known.answered_by if known is not None else None
-            raise AlreadyAnswered(who, _told(known)) from None
+            raise AlreadyAnswered(who, _describe_end(known)) from None
         self._wake(ask)
         return ask
 
@@ -154,7 +154,7 @@ class Asks:
         if ask is None:
             raise PermissionNotFound(permission_id)
         if ask.state is not AskState.PENDING:
-            raise AlreadyAnswered(ask.answered_by, _told(ask))
+            raise AlreadyAnswered(ask.answered_by, _describe_end(ask))
         granted = _granted(ask, request)
         answered = msgspec.structs.replace(
             ask,
@@ -176,7 +176,7 @@ class Asks:
         if ask is None:
             raise QuestionNotFound(question_id)
         if ask.state is not AskState.PENDING:
-            raise AlreadyAnswered(ask.answered_by, _told(ask))
+            raise AlreadyAnswered(ask.answered_by, _describe_end(ask))
         if not any(text.strip() for text in request.answer):
             raise BadInput("The answer is empty: give at least one text.", code="empty_answer")
         if len(request.answer) > 1 and not ask.multiple:
@@ -269,7 +269,7 @@ def _notification(ask: Permission | Question) -> PermissionNotification | Questi
     )
 
 
-def _told(ask: Permission | Question | None) -> str:
+def _describe_end(ask: Permission | Question | None) -> str:
     """How an ask ended, in words."""
     if ask is None or ask.state is AskState.WITHDRAWN:
         return "it was withdrawn with its run"

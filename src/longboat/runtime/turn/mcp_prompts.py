@@ -12,7 +12,7 @@ import msgspec
 
 from longboat.context.commands import words_in
 from longboat.core.history import text_of
-from longboat.core.stream import sayable
+from longboat.core.stream import encodable
 from longboat.errors import ModelError
 from longboat.tools.context import ToolError
 from longboat.wire.models import Message, Run, TextPart
@@ -35,13 +35,13 @@ class PromptCall:
         return f"/{self.server}:{self.name}"
 
 
-def call_in(prompt: str) -> PromptCall | None:
+def find_call(prompt: str) -> PromptCall | None:
     """What the prompt would call, if there is a server of that name."""
     call = _CALL.fullmatch(prompt)
     return PromptCall(server=call[1], name=call[2], arguments=call[3] or "") if call is not None else None
 
 
-def listed(prompt: "McpPrompt") -> CommandInfo:
+def command_info(prompt: "McpPrompt") -> CommandInfo:
     """The prompt as faces list it, beside the commands."""
     return CommandInfo(
         name=f"{prompt.server}:{_spelled(prompt.name)}",
@@ -55,23 +55,23 @@ def listed(prompt: "McpPrompt") -> CommandInfo:
     )
 
 
-async def fetched(servers: "McpServers", call: PromptCall) -> str:
+async def fetch_prompt(servers: "McpServers", call: PromptCall) -> str:
     """The text that the call stands for; ToolError says why it cannot be had."""
     offered = await servers.offered(call.server)
     prompt = next((each for each in offered if _spelled(each.name) == call.name), None)
     if prompt is None:
         names = ", ".join(_spelled(each.name) for each in offered) or "none"
         raise ToolError(f"The MCP server {call.server} has no prompt {call.name!r}. Those it has: {names}.")
-    text = await servers.prompt(call.server, prompt.name, paired(prompt, call.arguments))
+    text = await servers.prompt(call.server, prompt.name, pair_arguments(prompt, call.arguments))
     if not text.strip():
         raise ToolError(f"The MCP server {call.server} answered {call} with an empty prompt.")
-    return sayable(text)
+    return encodable(text)
 
 
-async def filled_in(tools: "WorkspaceTools", run: Run, message: Message, notice: Callable[[str], None]) -> Message:
+async def fill_in_prompt(tools: "WorkspaceTools", run: Run, message: Message, notice: Callable[[str], None]) -> Message:
     """The user message of a run, with the text in place of the call. A message that is filled in already, as after a
     restart, stays as it is; so does what a sub-agent is told, which no person has said."""
-    call = call_in(run.prompt)
+    call = find_call(run.prompt)
     if call is None or run.parent_run_id is not None or text_of(message) != run.prompt:
         return message
     try:
@@ -86,7 +86,7 @@ async def filled_in(tools: "WorkspaceTools", run: Run, message: Message, notice:
     return msgspec.structs.replace(message, parts=(TextPart(text=text), *files))
 
 
-def paired(prompt: "McpPrompt", text: str) -> dict[str, str]:
+def pair_arguments(prompt: "McpPrompt", text: str) -> dict[str, str]:
     """`name=value` words go where they say, the others to the arguments that are left, in order; the last of these
     takes all words that are left. ToolError names what is missing or too much."""
     names = [each.name for each in prompt.arguments]

@@ -5,14 +5,14 @@ Must not know when there is something to say.
 
 from collections.abc import Callable
 
-from longboat.core.stream import sayable
+from longboat.core.stream import encodable
 from longboat.runtime.clock import now
 from longboat.runtime.turn.outbox import Outbox
 from longboat.wire.ids import new_id
 from longboat.wire.models import AgentEvent, AgentEventType, Message, Role, Run
 
 
-def blank(run: Run, role: Role, seq: int) -> Message:
+def blank_message(run: Run, role: Role, seq: int) -> Message:
     """A message of the run without anything in it."""
     return Message(
         id=new_id(), session_id=run.session_id, run_id=run.run_id, seq=seq, role=role, parts=(), created_at=now()
@@ -26,15 +26,15 @@ class Notices:
         self._next_seq = next_seq
 
     def blank(self, role: Role) -> Message:
-        return blank(self._run, role, self._next_seq())
+        return blank_message(self._run, role, self._next_seq())
 
     def notice(self, kind: AgentEventType, message: str = "", detail: str = "") -> None:
         event = AgentEvent(
             type=kind,
             session_id=self._run.session_id,
             run_id=self._run.run_id,
-            message=sayable(message),
-            detail=sayable(detail),
+            message=encodable(message),
+            detail=encodable(detail),
         )
         self._outbox.tell(event)
 

@@ -8,7 +8,7 @@ import logging
 from enum import Enum
 from typing import assert_never
 
-from longboat.core.stream import sayable
+from longboat.core.stream import encodable
 from longboat.errors import ConfigInvalid, LongboatError, ModelError
 from longboat.models.protocol import StopReason
 from longboat.wire.models import FinishPart, FinishReason, Outcome, Run
@@ -40,7 +40,7 @@ _FINISH = {
 }
 
 
-def stopped(why: Stop | None) -> tuple[Outcome, FinishPart]:
+def outcome_of_stop(why: Stop | None) -> tuple[Outcome, FinishPart]:
     """How a turn ends that did not end by itself."""
     match why:
         case Stop.CANCEL:
@@ -53,20 +53,20 @@ def stopped(why: Stop | None) -> tuple[Outcome, FinishPart]:
             assert_never(why)
 
 
-def sentence(finish: FinishPart) -> str:
+def describe_finish(finish: FinishPart) -> str:
     """A finish as one line for people."""
     return f"{finish.title}: {finish.detail}" if finish.detail else finish.title
 
 
-def judge(task: "asyncio.Task[StopReason]", stop: Stop | None, run: Run) -> tuple[Outcome, FinishPart]:
+def judge_turn(task: "asyncio.Task[StopReason]", stop: Stop | None, run: Run) -> tuple[Outcome, FinishPart]:
     """What happened: an end is an end even if a cancel was asked for (L13)."""
     if task.cancelled():
-        return stopped(stop)
+        return outcome_of_stop(stop)
     error = task.exception()
     if error is None:
         return Outcome.END_TURN, FinishPart(reason=_FINISH[task.result()])
     if stop is not None:
-        return stopped(stop)
+        return outcome_of_stop(stop)
     match error:
         case ModelError():
             title, detail = error.title, error.message
@@ -77,7 +77,7 @@ def judge(task: "asyncio.Task[StopReason]", stop: Stop | None, run: Run) -> tupl
         case _:
             log_failure("turn failed", run, error)
             title, detail = FAILED, f"{type(error).__name__}: the server's log has the details."
-    return Outcome.ERROR, FinishPart(reason=FinishReason.ERROR, title=sayable(title), detail=sayable(detail))
+    return Outcome.ERROR, FinishPart(reason=FinishReason.ERROR, title=encodable(title), detail=encodable(detail))
 
 
 def log_failure(what: str, run: Run, error: BaseException | None = None) -> None:

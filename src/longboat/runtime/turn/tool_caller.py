@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from longboat.context.hooks import HookEvent, Verdict
-from longboat.core.stream import sayable
+from longboat.core.stream import encodable
 from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.turn.hooks import ask_hooks
 from longboat.runtime.turn.setup import TurnSetup
@@ -62,7 +62,7 @@ class ToolCaller:
             logger.exception("tool %s failed", part.name, extra=extra)
             result = _failed(f"{part.name} failed: {error}")
         await self.services.asks.drop(self.record.run.run_id, part.id)
-        content = sayable(result.content)
+        content = encodable(result.content)
         return ToolResultPart(
             tool_call_id=part.id,
             name=part.name,

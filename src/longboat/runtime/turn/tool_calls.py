@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from longboat.core.stream import sayable
+from longboat.core.stream import encodable
 from longboat.core.turn import LoopGuard
 from longboat.errors import ModelError
 from longboat.runtime.clock import now
 from longboat.runtime.protocols import TurnOwner, WorkspaceServices
-from longboat.runtime.tasks import together
+from longboat.runtime.tasks import run_together
 from longboat.runtime.turn.outbox import Outbox
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.tool_caller import ToolCaller
@@ -54,10 +54,10 @@ class ToolCalls:
         caller = ToolCaller(
             services=self._services, record=self._record, setup=setup, told=self.told, problem=self._problem
         )
-        for group in groups(calls, setup.tools):
+        for group in group_calls(calls, setup.tools):
             self._heed_stop()
             pairs = zip(made.begin(*group), group, strict=True)
-            await together([self._see_call(caller, slot, call) for slot, call in pairs])
+            await run_together([self._see_call(caller, slot, call) for slot, call in pairs])
         results = made.finish(now())
         self.round = None
         return results
@@ -97,7 +97,7 @@ class Slot:
 
     def show(self, text: str) -> None:
         """A tool that is done may still have something in the pipe: it is too late for that."""
-        text = sayable(text)[: max(0, MAX_SHOWN - self._length)]
+        text = encodable(text)[: max(0, MAX_SHOWN - self._length)]
         if self._result is not None or not text:
             return
         at = self._length
@@ -161,7 +161,7 @@ class Round:
         return message
 
 
-def groups(calls: list[ToolCallPart], tools: Mapping[str, Tool]) -> list[list[ToolCallPart]]:
+def group_calls(calls: list[ToolCallPart], tools: Mapping[str, Tool]) -> list[list[ToolCallPart]]:
     """Calls in the order they are made; those of a group at once, as their tool allows."""
     found: list[list[ToolCallPart]] = []
     for call in calls:

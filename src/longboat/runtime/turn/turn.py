@@ -21,10 +21,10 @@ from longboat.runtime.clock import now
 from longboat.runtime.protocols import TurnOwner, WorkspaceServices
 from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.turn.hooks import announce
-from longboat.runtime.turn.mcp_prompts import filled_in
+from longboat.runtime.turn.mcp_prompts import fill_in_prompt
 from longboat.runtime.turn.notices import Notices
 from longboat.runtime.turn.outbox import Outbox
-from longboat.runtime.turn.outcome import FAILED, LOST, Stop, judge, log_failure, sentence
+from longboat.runtime.turn.outcome import FAILED, LOST, Stop, describe_finish, judge_turn, log_failure
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.step import Step
 from longboat.runtime.turn.tool_calls import ToolCalls
@@ -118,7 +118,7 @@ class Turn:
         finally:
             self._task.cancel()
         try:
-            return await self._close(*judge(self._task, self._stop, self._record.run))
+            return await self._close(*judge_turn(self._task, self._stop, self._record.run))
         except Exception:
             # A defect of ours must not leave the run active for ever: it ends without its last words (E1).
             log_failure("a turn could not be closed", self._record.run)
@@ -148,7 +148,7 @@ class Turn:
             self._notices.problem("The answer is cut off: the model came to its output limit.")
         self._notices.notice(AgentEventType.AGENT_FINISHED)
         writes, entries = await self._outbox.close()
-        error = "" if outcome in (Outcome.END_TURN, Outcome.CANCELED) else sentence(finish)
+        error = "" if outcome in (Outcome.END_TURN, Outcome.CANCELED) else describe_finish(finish)
         form = self._setup.form
         text = text_of(closing.answer) if form is None else form.answer or ""  # for programs: the JSON, or nothing
         ending = Ending(message_id=closing.answer.id, text=text, error=error, writes=writes, entries=entries)
@@ -209,7 +209,7 @@ class Turn:
         own = (i for i, each in enumerate(self._history) if each.run_id == self.run_id and each.role is Role.USER)
         if (place := next(own, None)) is None:
             return  # a summary has taken its place since
-        said = await filled_in(self._services.tools, self._record.run, self._history[place], self._notices.problem)
+        said = await fill_in_prompt(self._services.tools, self._record.run, self._history[place], self._notices.problem)
         self._asked.begin_with(text_of(said))
         if said is not self._history[place]:
             self._history[place] = said

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from longboat.errors import BadInput, RunNotFound, SessionNotFound
-from longboat.runtime.archive.net_changes import net, unified
+from longboat.runtime.archive.net_changes import net_changes, unified_diff
 from longboat.runtime.session.file_history import FileHistory
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Store
@@ -21,7 +21,7 @@ from longboat.tools.files.paths import printable, resolve
 from longboat.tools.search.ripgrep import Output, ask
 from longboat.tools.search.tree import Tree
 from longboat.wire.listings import DiffPage, FileDiff, FileEntry, FileKind, FilePage, FoundPage
-from longboat.wire.plain import folded
+from longboat.wire.plain import fold_case
 
 MAX_ENTRIES = 1_000
 MAX_LOOKED_AT = 20_000
@@ -110,11 +110,11 @@ class FileBrowser:
         return await asyncio.to_thread(self._diffs, *found)
 
     def _diffs(self, session_id: str, changes: Sequence[FileChangeRecord]) -> DiffPage:
-        stretches = net((change.path, change.before, change.after) for change in changes)
+        stretches = net_changes((change.path, change.before, change.after) for change in changes)
         items, room = [], MAX_DIFF_TEXT
         for stretch in stretches[:MAX_DIFFS]:
             change, told = self._files.event(session_id, "", Path(stretch.path), stretch.before, stretch.after)
-            text, whole = unified(stretch, told.path) if room > 0 else ("", False)
+            text, whole = unified_diff(stretch, told.path) if room > 0 else ("", False)
             room -= len(text)
             items.append(
                 FileDiff(
@@ -152,8 +152,8 @@ def _names_in(output: Output) -> list[str]:
 
 def best_of(query: str, paths: Sequence[str], limit: int) -> list[str]:
     """The paths that match best. Small letters match large ones too."""
-    wanted = folded(query)
-    ranked = ((place, len(path), path) for path in paths if (place := _place(wanted, folded(path))) is not None)
+    wanted = fold_case(query)
+    ranked = ((place, len(path), path) for path in paths if (place := _place(wanted, fold_case(path))) is not None)
     return [path for _, _, path in heapq.nsmallest(limit, ranked)]
 
 

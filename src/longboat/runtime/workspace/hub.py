@@ -134,7 +134,7 @@ class Hub:
         chunk: list[bytes] = []
         size = 0
         while entry is not None:
-            if _wanted(entry.sessions, session_id):
+            if _is_wanted(entry.sessions, session_id):
                 if size and size + len(entry.data) > CHUNK_BYTES:
                     break
                 chunk.append(entry.data)
@@ -183,5 +183,5 @@ class Hub:
         return view
 
 
-def _wanted(sessions: tuple[str | None, str | None], session_id: str | None) -> bool:
+def _is_wanted(sessions: tuple[str | None, str | None], session_id: str | None) -> bool:
     return session_id is None or sessions[0] is None or session_id in sessions

@@ -16,7 +16,7 @@ from longboat.core.turn import estimate_tokens
 from longboat.errors import ConfigInvalid, LongboatError
 from longboat.runtime.protocols import WorkspaceServices
 from longboat.store.records import RunRecord
-from longboat.tools.sandbox.sandbox import described
+from longboat.tools.sandbox.sandbox import describe_sandbox
 from longboat.tools.sandbox.wall import describe_wall
 from longboat.wire.requests import Approve
 
@@ -27,20 +27,20 @@ MAX_NAME = 100
 
 async def facts(services: WorkspaceServices, record: RunRecord) -> str:
     """Lines of Markdown, one for each thing."""
-    lines = [f"Longboat {__version__}", f"Workspace: {services.directory}", *_who(record)]
+    lines = [f"Longboat {__version__}", f"Workspace: {services.directory}", *_describe_run(record)]
     lines += await _model(services, record)
     try:
         config = services.config()
     except ConfigInvalid as error:
         return "\n".join((*lines, f"Configuration: cannot be used: {error.message}"))
     lines += [f"Configuration files: {_files(services.directory)}", *_settings(config, record)]
-    lines.append(f"Sandbox for bash: {await described(services.tools.sandbox(config))}")
+    lines.append(f"Sandbox for bash: {await describe_sandbox(services.tools.sandbox(config))}")
     lines.append(f"Commands that only look run unasked: {await describe_wall()}")
-    lines.append(f"Allowed for this session: {_few(await _grants(services, record))}")
-    return "\n".join((*lines, *await _around(services)))
+    lines.append(f"Allowed for this session: {_format_names(await _grants(services, record))}")
+    return "\n".join((*lines, *await _describe_surroundings(services)))
 
 
-def _who(record: RunRecord) -> Iterator[str]:
+def _describe_run(record: RunRecord) -> Iterator[str]:
     run = record.run
     yield f"Session: {run.session_id}"
     yield f"Run: {run.run_id}"
@@ -53,7 +53,7 @@ async def _model(services: WorkspaceServices, record: RunRecord) -> list[str]:
         model = await services.model(record.model, "large")
     except LongboatError as error:
         return [f"Model: {error.message}"]
-    used = await _used(services, record.run.session_id)
+    used = await _count_used(services, record.run.session_id)
     share = round(100 * used / model.context_window) if model.context_window else 0
     return [
         f"Model: {model.provider}/{model.name}",
@@ -62,7 +62,7 @@ async def _model(services: WorkspaceServices, record: RunRecord) -> list[str]:
     ]
 
 
-async def _used(services: WorkspaceServices, session_id: str) -> int:
+async def _count_used(services: WorkspaceServices, session_id: str) -> int:
     found = await services.store.reads.session(services.id, session_id)
     summary_seq = found.summary_seq if found is not None else 0
     messages = await services.store.reads.messages(session_id, after=max(0, summary_seq - 1))
@@ -77,12 +77,12 @@ def _files(directory: Path) -> str:
 def _settings(config: Config, record: RunRecord) -> Iterator[str]:
     yolo = record.approve is Approve.ALL
     yield f"Permissions: {'this run may do all that no rule denies' if yolo else 'what no rule allows is asked'}"
-    yield f"Allow rules: {_few(config.permissions.allow)}"
-    yield f"Deny rules: {_few(config.permissions.deny)}"
-    yield f"Providers configured: {_few(config.providers)}"
+    yield f"Allow rules: {_format_names(config.permissions.allow)}"
+    yield f"Deny rules: {_format_names(config.permissions.deny)}"
+    yield f"Providers configured: {_format_names(config.providers)}"
     yield f"Roles: large {config.models.large or 'by key'}, small {config.models.small or 'by key'}"
     yield f"After a crash: {config.on_restart.value}"
-    yield f"Hooks: {_few(config.hooks)}"
+    yield f"Hooks: {_format_names(config.hooks)}"
 
 
 async def _grants(services: WorkspaceServices, record: RunRecord) -> list[str]:
@@ -90,23 +90,23 @@ async def _grants(services: WorkspaceServices, record: RunRecord) -> list[str]:
     return [rule.text for rule in await services.store.reads.grants(session_id, services.tools.traits)]
 
 
-async def _around(services: WorkspaceServices) -> list[str]:
+async def _describe_surroundings(services: WorkspaceServices) -> list[str]:
     context = services.tools.context
     mcp = [f"{each.server} ({each.phase}, {each.tools} tools)" for each in await services.tools.mcp_shown()]
     lsp = [f"{each.server} ({each.state})" for each in await services.tools.lsp_shown()]
     jobs = [f"{each.id} ({each.state.value}): {each.command}" for each in services.tools.jobs_shown()]
     return [
-        f"MCP servers: {_few(mcp)}",
-        f"Language servers started: {_few(lsp)}",
-        f"Instructions: {_few(str(each.path) for each in context.instructions)}",
-        f"Skills: {_few(each.name for each in context.skills)}",
-        f"Commands: {_few(each.name for each in context.commands)}",
-        f"Sub-agents: {_few(each.name for each in context.agents)}",
-        f"Jobs: {_few(jobs)}",
+        f"MCP servers: {_format_names(mcp)}",
+        f"Language servers started: {_format_names(lsp)}",
+        f"Instructions: {_format_names(str(each.path) for each in context.instructions)}",
+        f"Skills: {_format_names(each.name for each in context.skills)}",
+        f"Commands: {_format_names(each.name for each in context.commands)}",
+        f"Sub-agents: {_format_names(each.name for each in context.agents)}",
+        f"Jobs: {_format_names(jobs)}",
     ]
 
 
-def _few(names: Iterable[str]) -> str:
+def _format_names(names: Iterable[str]) -> str:
     known = [" ".join(name.split()) for name in names]
     shown = [name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…" for name in known[:MAX_SHOWN]]
     more = [f"and {len(known) - MAX_SHOWN} more"] if len(known) > MAX_SHOWN else []

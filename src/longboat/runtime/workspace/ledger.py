@@ -5,7 +5,7 @@ from longboat.store.protocol import Store
 from longboat.store.records import RunRecord, UnfinishedRuns
 from longboat.wire.figures import SessionUsage
 from longboat.wire.models import MessagePage, RunPage, RunState, SessionPage
-from longboat.wire.plain import folded
+from longboat.wire.plain import fold_case
 from longboat.wire.workshop import Todos
 
 
@@ -16,7 +16,7 @@ class Ledger:
 
     async def sessions(self, *, limit: int, after: str | None, search: str = "", top: bool = False) -> SessionPage:
         """`search`: those whose title has these words in it. `top`: without those of sub-agents."""
-        words = folded(search).replace("\0", "\ufffd").split()  # no store takes a NUL in a text
+        words = fold_case(search).replace("\0", "\ufffd").split()  # no store takes a NUL in a text
         items, following = await self._reads.sessions(
             self._workspace_id, before=_cursor(after), limit=limit, words=words, top=top
         )

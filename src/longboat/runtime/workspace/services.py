@@ -23,7 +23,7 @@ from longboat.runtime.session.file_history import FileHistory
 from longboat.runtime.session.undo import UndoHistory
 from longboat.runtime.tasks import Tasks
 from longboat.runtime.turn.asks import Asks
-from longboat.runtime.turn.mcp_prompts import call_in
+from longboat.runtime.turn.mcp_prompts import find_call
 from longboat.runtime.turn.setup import TurnSetup, apply_options
 from longboat.runtime.workspace.browse import FileBrowser
 from longboat.runtime.workspace.config_watcher import ConfigWatcher
@@ -36,7 +36,7 @@ from longboat.store.records import RunRecord
 from longboat.tools.mcp.logins import Logins
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
-from longboat.tools.sandbox.sandbox import warning
+from longboat.tools.sandbox.sandbox import sandbox_warning
 from longboat.wire.events import Change
 from longboat.wire.requests import Approve
 from longboat.wire.tools import Effect
@@ -100,7 +100,7 @@ class Services:
 
     def uses_mcp_prompt(self, prompt: str) -> bool:
         """Whether an MCP server is asked for the text of the prompt when its turn starts."""
-        call = call_in(prompt)
+        call = find_call(prompt)
         if call is None:
             return False
         try:
@@ -130,7 +130,7 @@ class Services:
         runs_commands = any(tool.spec.traits.effect is Effect.RUNS for tool in setup.tools.values())
         if record.approve is not Approve.ALL or record.run.parent_run_id is not None or not runs_commands:
             return setup
-        told = await warning(self.tools.sandbox(self.config()))
+        told = await sandbox_warning(self.tools.sandbox(self.config()))
         return replace(setup, problems=(*setup.problems, told)) if told else setup
 
     def is_ready(self) -> bool:

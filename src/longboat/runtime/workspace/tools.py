@@ -21,12 +21,12 @@ from longboat.context.agents import Agent
 from longboat.context.commands import Command
 from longboat.context.hooks import read_hooks
 from longboat.context.library import Context, Library
-from longboat.context.prompt import build, build_small, instruction_block, surroundings
+from longboat.context.prompt import build_prompt, build_small_prompt, instruction_block, read_surroundings
 from longboat.context.skills import Skill
 from longboat.errors import BadInput, JobNotFound
 from longboat.models.protocol import Model
 from longboat.runtime.tasks import Tasks
-from longboat.runtime.turn.mcp_prompts import PromptCall, fetched, listed
+from longboat.runtime.turn.mcp_prompts import PromptCall, command_info, fetch_prompt
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.workspace.client_environment import ClientEnvironments
 from longboat.runtime.workspace.configured_tools import ConfiguredTools, ToolSetup, lsp_event, mcp_event
@@ -35,7 +35,7 @@ from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
 from longboat.tools.registry import built_in_traits
 from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy
-from longboat.tools.small_models import small_tools
+from longboat.tools.small_models import tools_for_small_models
 from longboat.wire import models as wire
 from longboat.wire import workshop
 from longboat.wire.discovery import runtime_dir
@@ -108,14 +108,14 @@ class WorkspaceTools:
         self._secrets |= _secrets(config)
         hooks = read_hooks(config.hooks)
         self._context = context = await asyncio.to_thread(self._library.load)
-        around = await surroundings(self._directory, date=date.today().isoformat())
+        around = await read_surroundings(self._directory, date=date.today().isoformat())
         if model.context_window < SMALL_WINDOW:
             tools = await self._few_tools(config, model, child=child)
-            return TurnSetup(system=build_small(around), tools=tools, hooks=hooks, problems=context.problems)
+            return TurnSetup(system=build_small_prompt(around), tools=tools, hooks=hooks, problems=context.problems)
         defined = self.agent(agent) if agent is not None else None
         everything = await self._tools(config)
         configured = await self._configured_tools(config)
-        system = build(
+        system = build_prompt(
             around,
             instructions=context.instructions,
             skills=context.skills,
@@ -172,7 +172,7 @@ class WorkspaceTools:
         context = await asyncio.to_thread(self._library.load)
         prompts = self._configured[1].mcp.prompts() if self._configured is not None else []
         known = {each.name for each in context.commands}
-        called = [info for info in map(listed, prompts) if info.name not in known]
+        called = [info for info in map(command_info, prompts) if info.name not in known]
         return workshop.SkillPage(
             items=tuple(_info(skill) for skill in context.skills),
             commands=(
@@ -223,7 +223,7 @@ class WorkspaceTools:
         command = str(call).removeprefix("/")
         if call.server not in config.mcp or any(each.name == command for each in self._context.commands):
             return None
-        return await fetched((await self._configured_tools(config)).mcp, call)
+        return await fetch_prompt((await self._configured_tools(config)).mcp, call)
 
     async def mcp_login(self, server: str, redirect_url: str | None) -> workshop.McpEvent:
         """Begin a login to an MCP server, or end it with the address that its page led to."""
@@ -251,7 +251,7 @@ class WorkspaceTools:
         """The tools of a model with a small window."""
         if not model.abilities.tools:
             return {}
-        tools = small_tools(await self._tools(config))
+        tools = tools_for_small_models(await self._tools(config))
         return _of_child(tools, None) if child else tools
 
     async def _tools(self, config: Config) -> dict[str, Tool]:
@@ -278,12 +278,12 @@ class WorkspaceTools:
             mine = self.jobs = Jobs(
                 self._scratch,
                 files=self._output_files,
-                on_change=lambda job_id, _: self._tell(_shown(mine.get(job_id))),
+                on_change=lambda job_id, _: self._tell(_job_info(mine.get(job_id))),
             )
         return self.jobs
 
     def jobs_shown(self) -> tuple[workshop.Job, ...]:
-        return tuple(_shown(job) for job in self.jobs.list()) if self.jobs is not None else ()
+        return tuple(_job_info(job) for job in self.jobs.list()) if self.jobs is not None else ()
 
     async def read_job(self, job_id: str, after: int | None, *, wait_s: float) -> workshop.JobOutput:
         """A job and what it wrote after a place, or the newest of it."""
@@ -291,13 +291,13 @@ class WorkspaceTools:
         if after is not None:
             await job.wait_news(after, wait_s)
         start, text = job.buffer.piece(after)
-        return workshop.JobOutput(job=_shown(job), text=text, start=start, next=start + len(text))
+        return workshop.JobOutput(job=_job_info(job), text=text, start=start, next=start + len(text))
 
     async def kill_job(self, job_id: str, by: str | None) -> workshop.Job:
         job = self._job(job_id)
         if self.jobs is not None:
             await self.jobs.kill(job, by=by)
-        return _shown(job)
+        return _job_info(job)
 
     def _job(self, job_id: str) -> "Job":
         for job in self.jobs.list() if self.jobs is not None else ():
@@ -334,7 +334,7 @@ def _info(item: Skill | Agent) -> workshop.SkillInfo:
     return workshop.SkillInfo(name=item.name, description=item.description, path=str(item.path))
 
 
-def _shown(job: "Job") -> workshop.Job:
+def _job_info(job: "Job") -> workshop.Job:
     return workshop.Job(
         id=job.job_id,
         command=job.command,

@@ -20,7 +20,14 @@ import msgspec
 from longboat.errors import DataDirError
 from longboat.store.datadir import SIDE_FILES, STORE_NAME, hold_data_dir
 from longboat.store.protocol import Report
-from longboat.store.sqlite.check import check_deeply, described, is_damage, newest_schema, open_for_reading, schema_of
+from longboat.store.sqlite.check import (
+    check_deeply,
+    describe_error,
+    is_damage,
+    newest_schema,
+    open_for_reading,
+    schema_of,
+)
 
 STEP_PAGES = 1000
 VERIFY_S = 3600.0
@@ -126,7 +133,7 @@ def _copy(source: Path, copy: Path, progress: Progress) -> None:
             writing.execute("PRAGMA journal_mode = DELETE")  # all of it in one file
     except sqlite3.Error as error:
         if is_damage(error):
-            raise _damaged(source, described(error)) from error
+            raise _damaged(source, describe_error(error)) from error
         raise DataDirError(f"Cannot copy {source}: {error}.", code="backup_failed") from error
 
 

@@ -68,7 +68,7 @@ def is_damage(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def described(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An error that a file caused, for people."""
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
         return NOT_OURS
@@ -106,7 +106,7 @@ def _check(file: Path, look: Look, limit_s: float, give_up: threading.Event | No
     except sqlite3.Error as error:
         if not is_damage(error):
             raise DataDirError(f"{file} cannot be read: {error}.", code="no_database") from error
-        problem = Problem(kind="file", detail=described(error))
+        problem = Problem(kind="file", detail=describe_error(error))
         return Report(file=str(file), size=size_of(file), schema=0, counts={}, problems=(problem,))
     with closing(connection):
         problems: list[Problem] = []
@@ -140,7 +140,7 @@ def _guarded(check: Iterator[Problem]) -> Iterator[Problem]:
     except Exception as error:
         if _is_interruption(error):
             raise
-        yield Problem(kind="file" if isinstance(error, sqlite3.Error) else "row", detail=described(error))
+        yield Problem(kind="file" if isinstance(error, sqlite3.Error) else "row", detail=describe_error(error))
 
 
 def _is_interruption(error: Exception) -> bool:
@@ -154,7 +154,7 @@ def _report(file: Path, connection: sqlite3.Connection, problems: list[Problem])
         ours = schema > 0 and _is_ours(connection)
         counts = counts_of(connection) if ours else {}
     except (sqlite3.Error, ValueError) as error:
-        problems.append(Problem(kind="file", detail=described(error)))
+        problems.append(Problem(kind="file", detail=describe_error(error)))
     if not ours:
         problems = [Problem(kind="file", detail=NOT_OURS)]
     elif schema > newest_schema():

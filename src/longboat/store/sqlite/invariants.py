@@ -17,7 +17,7 @@ from longboat.store.rows import (
     ask_from_row,
     change_from_row,
     is_intact,
-    legible,
+    legible_text,
     message_from_row,
     record_from_row,
     rule_from_row,
@@ -87,7 +87,7 @@ class _Log:
 
     def walk(self, reader: SqliteReader) -> Iterator[Problem]:
         for row in _pages(reader, "check_events"):
-            workspace_id = legible(row["workspace_id"])
+            workspace_id = legible_text(row["workspace_id"])
             place = f"events {row['first']} to {row['last']} of workspace {workspace_id}"
             yield from self._numbers(row, workspace_id, place)
             if not is_intact(row, workspace_id):
@@ -153,5 +153,6 @@ def _wrong_end(run: Run, ends: int, *, begun: bool) -> str | None:
 
 def _left_asks(reader: SqliteReader) -> Iterator[Problem]:
     for row in chain(reader.fetch("check_permissions_left"), reader.fetch("check_questions_left")):
-        detail = f"{legible(row['ask_id'])} of session {legible(row['session_id'])} still waits, though its run is over"
+        ask_id, session_id = legible_text(row["ask_id"]), legible_text(row["session_id"])
+        detail = f"{ask_id} of session {session_id} still waits, though its run is over"
         yield Problem(kind="ask", detail=detail)

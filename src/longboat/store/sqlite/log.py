@@ -7,7 +7,7 @@ import msgspec
 from longboat.errors import StoreDamaged
 from longboat.store.reads import Ask
 from longboat.store.records import LogPage
-from longboat.store.rows import ask_from_row, client_from_row, is_intact, listed_session, readable, run_from_row
+from longboat.store.rows import ask_from_row, client_from_row, decode_readable, is_intact, listed_session, run_from_row
 from longboat.store.sqlite.reader import SqliteReader
 from longboat.store.sqlite.transcripts import open_messages
 from longboat.wire.asks import Permission, Question
@@ -20,7 +20,7 @@ PENDING: dict[type, str] = {Permission: "permissions_pending", Question: "questi
 def read_pending(reader: SqliteReader, workspace_id: str, shape: type[Ask]) -> list[Ask]:
     """What waits for an answer, oldest first; without what is damaged."""
     rows = reader.fetch(PENDING[shape], workspace_id=workspace_id)
-    return readable(lambda row: ask_from_row(row, shape), rows)
+    return decode_readable(lambda row: ask_from_row(row, shape), rows)
 
 
 def read_log_page(
@@ -65,7 +65,7 @@ def read_snapshot(
         rows = reader.fetch("session_family", workspace_id=workspace_id, session_id=session_id)
     unfinished = reader.fetch("runs_unfinished", workspace_id=workspace_id)
     # Without those that a cancel has taken out of the queue: only their ends are left to be told.
-    runs = with_positions(readable(run_from_row, [row for row in unfinished if not row["covered"]]))
+    runs = with_positions(decode_readable(run_from_row, [row for row in unfinished if not row["covered"]]))
     messages: list[Message] = open_messages(reader, workspace_id)
     clients = tuple(client_from_row(row) for row in reader.fetch("clients_of", workspace_id=workspace_id))
     permissions = read_pending(reader, workspace_id, Permission)

@@ -26,9 +26,9 @@ from longboat.store.rows import (
     ask_from_row,
     change_from_row,
     client_from_row,
-    legible,
+    decode_readable,
+    legible_text,
     listed_session,
-    readable,
     record_from_row,
     rule_from_row,
     run_from_row,
@@ -174,7 +174,7 @@ class SqliteReads:
         where = {"workspace_id": workspace_id} | ({} if session_id is None else {"session_id": session_id})
         rows = await self._read(lambda reader: reader.fetch(query, **where, **page))
         # Of one session all can be read, or the session is damaged; of many, what can be read.
-        runs = readable(run_from_row, rows) if session_id is None else [run_from_row(row) for row in rows]
+        runs = decode_readable(run_from_row, rows) if session_id is None else [run_from_row(row) for row in rows]
         return runs, rows[-1]["seq"] if len(rows) == limit else None
 
     async def unfinished_runs(self, workspace_id: str) -> UnfinishedRuns:
@@ -185,14 +185,14 @@ class SqliteReads:
         return [
             RunWithoutEnd(
                 seq=row["seq"],
-                run_id=legible(row["run_id"]),
+                run_id=legible_text(row["run_id"]),
                 session_id=session_id,
                 parent_session_id=parent if isinstance(parent := row["parent_session_id"], str) else None,
-                run=next(iter(readable(run_from_row, [row])), None),
+                run=next(iter(decode_readable(run_from_row, [row])), None),
                 was_ended=row["outcome"] is not None or bool(row["terminals"]),
             )
             for row in rows
-            if legible(row["session_id"]) == session_id
+            if legible_text(row["session_id"]) == session_id
         ]
 
     # Asks
@@ -279,7 +279,7 @@ def _unfinished(reader: SqliteReader, workspace_id: str) -> UnfinishedRuns:
     damaged: dict[str, SessionDamaged] = {}
     for row in reader.fetch("runs_unfinished", workspace_id=workspace_id):
         try:
-            runs.setdefault(legible(row["session_id"]), []).append(unfinished_from_row(row))
+            runs.setdefault(legible_text(row["session_id"]), []).append(unfinished_from_row(row))
         except SessionDamaged as error:
             damaged[error.session_id] = error
     for shape, query in PENDING.items():

@@ -31,7 +31,7 @@ from longboat.store.sqlite.migrations import migrate
 from longboat.store.sqlite.queries import load_queries
 from longboat.store.sqlite.reader import SqliteReader, text_or_bytes
 from longboat.store.sqlite.reads import SqliteReads
-from longboat.wire.plain import folded
+from longboat.wire.plain import fold_case
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -380,7 +380,7 @@ class _Readers:
 def _connect(path: Path, *, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
     connection.create_function(
-        "folded", 1, folded, deterministic=True
+        "folded", 1, fold_case, deterministic=True
     )  # SQLite's own LIKE knows the case of ASCII alone
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")

@@ -14,10 +14,10 @@ from longboat.store.protocol import Row
 from longboat.store.records import ExportRecord, FileChangeRecord, Transcript, TurnRecord
 from longboat.store.rows import (
     change_from_row,
+    decode_readable,
     deltas_from_row,
     listed_session,
     message_from_row,
-    readable,
     run_from_row,
     session_from_row,
     todo_items,
@@ -34,7 +34,7 @@ ALL = 2**31
 def open_messages(reader: SqliteReader, workspace_id: str) -> list[Message]:
     """The messages that are still being written, with all that was streamed into them so far; without the damaged."""
     rows = reader.fetch("messages_open", workspace_id=workspace_id)
-    return readable(lambda row: _with_deltas(reader, row), rows)
+    return decode_readable(lambda row: _with_deltas(reader, row), rows)
 
 
 def read_messages(reader: SqliteReader, session_id: str, *, after: int, limit: int = ALL) -> list[Message]:
@@ -45,7 +45,7 @@ def read_messages(reader: SqliteReader, session_id: str, *, after: int, limit: i
 def read_legible_messages(reader: SqliteReader, session_id: str, left_out: list[str]) -> list[Message]:
     """The whole transcript without what is damaged, which `left_out` is told."""
     rows = reader.fetch("messages_page", session_id=session_id, after=0, limit=ALL)
-    return readable(lambda row: _read(reader, [row])[0], rows, left_out)
+    return decode_readable(lambda row: _read(reader, [row])[0], rows, left_out)
 
 
 def read_messages_before(reader: SqliteReader, session_id: str, *, before: int, limit: int) -> list[Message]:
@@ -107,7 +107,7 @@ def read_export(reader: SqliteReader, workspace_id: str, session_id: str) -> Exp
     read = partial(read_legible, left_out=left_out)
     family = read_family(reader, workspace_id, read(reader, workspace_id, session_id), read=read)
     rows = reader.fetch("changes_standing", session_id=session_id, run_id=None)
-    changes = tuple(readable(change_from_row, rows, left_out))
+    changes = tuple(decode_readable(change_from_row, rows, left_out))
     return ExportRecord(transcripts=family, changes=changes, left_out=tuple(left_out))
 
 
@@ -125,13 +125,13 @@ def read_legible(reader: SqliteReader, workspace_id: str, session_id: str, left_
     rows = reader.fetch("session_whole", session_id=session_id, workspace_id=workspace_id)
     if not rows:
         raise SessionNotFound(session_id)
-    found = readable(run_from_row, reader.fetch("runs_of_session", session_id=session_id), left_out)
+    found = decode_readable(run_from_row, reader.fetch("runs_of_session", session_id=session_id), left_out)
     unfinished = {run.run_id for run in found if run.state is not RunState.FINISHED}
     messages = tuple(
         message for message in read_legible_messages(reader, session_id, left_out) if message.run_id not in unfinished
     )
-    todos = readable(todo_items, reader.fetch("todos_of", session_id=session_id), left_out)
-    readable(session_from_row, rows, left_out)
+    todos = decode_readable(todo_items, reader.fetch("todos_of", session_id=session_id), left_out)
+    decode_readable(session_from_row, rows, left_out)
     return Transcript(
         session=listed_session(rows[0]),
         messages=messages,

@@ -100,12 +100,12 @@ async def make(context: ToolContext, change: Change, *, tool: str, title: str) -
 
 async def apply(context: ToolContext, change: Change) -> str:
     """What `make` does once it may: for a tool that has asked already. Returns what the context says of it."""
-    return await _settled(_commit(context, change))
+    return await _finish_despite_cancel(_commit(context, change))
 
 
 async def apply_all(context: ToolContext, changes: Sequence[Change]) -> list[str]:
     """Make several changes of files that are there: all of them, or none. Returns what the context says of each."""
-    return await _settled(_commit_all(context, changes))
+    return await _finish_despite_cancel(_commit_all(context, changes))
 
 
 async def _commit_all(context: ToolContext, changes: Sequence[Change]) -> list[str]:
@@ -136,7 +136,7 @@ async def _expected(context: ToolContext, changes: Sequence[Change]) -> AsyncIte
         raise
 
 
-async def _settled(work: Coroutine[Any, Any, T]) -> T:
+async def _finish_despite_cancel(work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`, which a cancel does not cut short: it gets `SETTLE_S` to end."""
     task = asyncio.create_task(work)
     try:

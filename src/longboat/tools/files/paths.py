@@ -47,7 +47,7 @@ def resolve(directory: Path, given: str) -> Target:
         reason = getattr(error, "strerror", None) or error
         raise ToolError(f"{_brief(given)} cannot be the name of a file: {reason}.") from None
     inside = path.is_relative_to(directory)
-    return Target(given=given, path=path, shown=shown(directory, path), inside=inside)
+    return Target(given=given, path=path, shown=display_path(directory, path), inside=inside)
 
 
 def _check_possible(path: Path) -> None:
@@ -70,7 +70,7 @@ def _without_tilde(given: str) -> Path:
     return Path(given).expanduser() if given == "~" or given.startswith("~/") else Path(given)
 
 
-def shown(directory: Path, path: Path) -> str:
+def display_path(directory: Path, path: Path) -> str:
     return printable(str(path.relative_to(directory) if path.is_relative_to(directory) else path))
 
 

@@ -29,7 +29,7 @@ class Replaced:
 
     @property
     def remark(self) -> str:
-        where = f"line {self.lines[0]}" if len(self.lines) == 1 else f"lines {_listed(self.lines)}"
+        where = f"line {self.lines[0]}" if len(self.lines) == 1 else f"lines {_format_lines(self.lines)}"
         if self.tolerant:
             return f"at {where}: whitespace differed from old_text, and new_text was indented as the file is"
         return f"at {where}"
@@ -41,11 +41,11 @@ def replace(content: str, old: str, new: str, *, every: bool = False) -> Replace
         raise ToolError("old_text is empty: give the text to replace, or use write for a whole file.")
     pairs = crlf_positions(content)
     if pairs:
-        old, new = _unified(old), _unified(new)
+        old, new = _with_unix_line_ends(old), _with_unix_line_ends(new)
     if old == new:
         raise ToolError("old_text and new_text are the same: nothing to change.")
-    flat = _unified(content) if pairs else content
-    places, tolerant = _found(flat, old, every=every), False
+    flat = _with_unix_line_ends(content) if pairs else content
+    places, tolerant = _find_occurrences(flat, old, every=every), False
     if not places:
         places, new = _found_by_lines(flat, old, new)
         tolerant = True
@@ -56,11 +56,11 @@ def replace(content: str, old: str, new: str, *, every: bool = False) -> Replace
     return Replaced(content=replaced, count=len(places), lines=lines, tolerant=tolerant)
 
 
-def _unified(text: str) -> str:
+def _with_unix_line_ends(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _found(flat: str, old: str, *, every: bool) -> list[tuple[int, int]]:
+def _find_occurrences(flat: str, old: str, *, every: bool) -> list[tuple[int, int]]:
     if every:
         return [(found.start(), found.end()) for found in re.finditer(re.escape(old), flat)]
     first = flat.find(old)
@@ -74,14 +74,14 @@ def _found(flat: str, old: str, *, every: bool) -> list[tuple[int, int]]:
 
 
 def _ambiguous(flat: str, starts: list[int]) -> ToolError:
-    where = _listed(line_at(flat, start) for start in starts[: MAX_SHOWN + 1])
+    where = _format_lines(line_at(flat, start) for start in starts[: MAX_SHOWN + 1])
     return ToolError(
         f"old_text occurs {len(starts)} times (lines {where}): add surrounding lines so that it is unique, "
         "or set replace_all."
     )
 
 
-def _listed(lines: Iterable[int]) -> str:
+def _format_lines(lines: Iterable[int]) -> str:
     numbers = [str(line) for line in lines]
     more = ", …" if len(numbers) > MAX_SHOWN else ""
     return ", ".join(numbers[:MAX_SHOWN]) + more
@@ -113,7 +113,7 @@ def _found_by_lines(flat: str, old: str, new: str) -> tuple[list[tuple[int, int]
     if not starts:
         raise ToolError(_not_found(lines, old, wanted))
     if len(starts) > 1:
-        where = _listed(start + 1 for start in starts)
+        where = _format_lines(start + 1 for start in starts)
         raise ToolError(
             f"old_text is not in the file as given; with whitespace left out of account it is there {len(starts)} "
             f"times (lines {where}). Copy the text exactly from the file, with lines around it."

@@ -112,7 +112,7 @@ def _whole(target: Target, wanted: Input, content: bytes) -> str:
     notes = [text.remark] if text.remark else []
     if last < len(lines):
         notes.append(f"Lines {wanted.offset}–{last} of {len(lines)}. Go on with offset={last + 1}.")
-    return _noted(shown, notes)
+    return _add_notes(shown, notes)
 
 
 def _range(target: Target, wanted: Input, file: BufferedReader, head: bytes) -> str:
@@ -132,7 +132,7 @@ def _range(target: Target, wanted: Input, file: BufferedReader, head: bytes) -> 
     notes = [f"The file has {size:,} bytes: too many to be edited here."]
     if len(shown) < len(lines):
         notes.append(f"There are more lines: go on with offset={wanted.offset + len(shown)}.")
-    return _noted(shown, notes)
+    return _add_notes(shown, notes)
 
 
 def _skip_lines(file: BufferedReader, count: int) -> int | None:
@@ -177,7 +177,7 @@ def _numbered(lines: list[str], wanted: Input) -> list[str]:
     return shown
 
 
-def _noted(shown: list[str], notes: list[str]) -> str:
+def _add_notes(shown: list[str], notes: list[str]) -> str:
     return "\n".join([*shown, "", f"({' '.join(notes)})"] if notes else shown)
 
 

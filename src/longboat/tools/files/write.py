@@ -42,7 +42,7 @@ class WriteTool:
         before = await asyncio.to_thread(read_if_there, target)
         if before is not None:
             await context.check_read(target.path, before)
-        after, text, remark = _encoded(before, wanted.content)
+        after, text, remark = _encode(before, wanted.content)
         if after == before:
             return ToolResult(content=f"{target.shown} already has exactly this content: nothing was written.")
         difference = await asyncio.to_thread(_difference, target, before, text)
@@ -53,7 +53,7 @@ class WriteTool:
         return ToolResult(content="\n\n".join([summary, *parts]))
 
 
-def _encoded(before: bytes | None, content: str) -> tuple[bytes, str, str]:
+def _encode(before: bytes | None, content: str) -> tuple[bytes, str, str]:
     """The bytes to write, as what text, and what is to be said of it: a file keeps its encoding and its line ends."""
     old, remark = _text_of(before), ""
     if "\n" in old.content and _only_crlf(old.content) and "\r\n" not in content:

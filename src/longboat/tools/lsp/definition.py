@@ -6,7 +6,7 @@ from typing import Self
 import msgspec
 
 from longboat.tools.context import ToolContext, parse
-from longboat.tools.lsp.client.locations import excerpts, located
+from longboat.tools.lsp.client.locations import excerpts, parse_locations
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import PLACES
 from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolName, find_symbol
@@ -52,7 +52,7 @@ class DefinitionTool:
         location = await find_symbol(context, "definition", wanted.path, wanted.symbol, wanted.line)
         source = location.source
         server = await self._servers.serving(source.target.path, source.text, "definition_provider")
-        places = located(await server.ask_any("textDocument/definition", location.questions(), PLACES))
+        places = parse_locations(await server.ask_any("textDocument/definition", location.questions(), PLACES))
         if not places:
             return ToolResult(content=f"{server.name} knows no definition of {wanted.symbol!r}. Use grep instead.")
         shown = await asyncio.to_thread(excerpts, places, context.directory, most=MAX_PLACES, most_lines=MAX_LINES)

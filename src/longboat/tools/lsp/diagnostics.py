@@ -11,7 +11,7 @@ from longboat.tools.files.paths import resolve
 from longboat.tools.lsp.client.check import Report
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.symbol_location import open_source, permit_read
-from longboat.tools.lsp.client.wording import diagnostic_lines, joined, summary
+from longboat.tools.lsp.client.wording import diagnostic_lines, join_names, summary
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.tools.services import ToolServices
@@ -47,16 +47,18 @@ class DiagnosticsTool:
         else:
             source = await open_source(context, "diagnostics", wanted.path or ".")
             report = await self._servers.check_file(source.target.path, source.text)
-        return ToolResult(content=self._told(report))
+        return ToolResult(content=self._describe(report))
 
-    def _told(self, report: Report) -> str:
+    def _describe(self, report: Report) -> str:
         said = report.said
         lines = [
-            f"{joined(report.names)}: {summary(said)}.",
+            f"{join_names(report.names)}: {summary(said)}.",
             *diagnostic_lines(said, self._servers.shown, most=MAX_LINES),
         ]
         if report.looked_at < report.files:
             lines.append(f"({report.looked_at} of {report.files} files were looked at, those that changed last.)")
         if report.late:
-            lines.append(f"({joined(dict.fromkeys(report.late))} did not look at everything in time: ask again later.)")
+            lines.append(
+                f"({join_names(dict.fromkeys(report.late))} did not look at everything in time: ask again later.)"
+            )
         return "\n".join([*lines, *report.problems])

@@ -6,11 +6,11 @@ from typing import Self
 import msgspec
 
 from longboat.tools.context import ToolContext, parse
-from longboat.tools.lsp.client.locations import listed, located
+from longboat.tools.lsp.client.locations import format_locations, parse_locations
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import PLACES
 from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolName, find_symbol
-from longboat.tools.lsp.client.wording import counting
+from longboat.tools.lsp.client.wording import count_of
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.tools.services import ToolServices
@@ -52,10 +52,10 @@ class ReferencesTool:
         source = location.source
         server = await self._servers.serving(source.target.path, source.text, "references_provider")
         questions = location.questions(context={"includeDeclaration": True})
-        places = located(await server.ask_any("textDocument/references", questions, PLACES, thorough=True))
+        places = parse_locations(await server.ask_any("textDocument/references", questions, PLACES, thorough=True))
         if not places:
             return ToolResult(content=f"{server.name} knows no use of {wanted.symbol!r}. Use grep to be sure.")
         files = len({place.path for place in places})
-        heading = f"{counting(len(places), 'line')} in {counting(files, 'file')}, the definition included:"
-        shown = await asyncio.to_thread(listed, places, context.directory, most=MAX_PLACES)
+        heading = f"{count_of(len(places), 'line')} in {count_of(files, 'file')}, the definition included:"
+        shown = await asyncio.to_thread(format_locations, places, context.directory, most=MAX_PLACES)
         return ToolResult(content=f"{heading}\n{shown}")

@@ -17,7 +17,7 @@ from longboat.tools.lsp.client.edit import changes_of
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import EDIT, WorkspaceEdit
 from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolLocation, SymbolName, find_symbol
-from longboat.tools.lsp.client.wording import counting
+from longboat.tools.lsp.client.wording import count_of
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.tools.services import ToolServices
@@ -60,7 +60,7 @@ class RenameTool:
             raise ToolError("new_name must be one name, without spaces.")
         location = await find_symbol(context, "definition", wanted.path, wanted.symbol, wanted.line)
         changes = await self._changes(context, location, wanted)
-        title = f"Rename {wanted.symbol} to {wanted.new_name} in {counting(len(changes), 'file')}"
+        title = f"Rename {wanted.symbol} to {wanted.new_name} in {count_of(len(changes), 'file')}"
         difference = "".join(change.difference for change in changes)
         await context.permit(_need(location, changes, title, difference))
         for change in changes:

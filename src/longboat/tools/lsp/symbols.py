@@ -12,7 +12,7 @@ from longboat.tools.lsp.client.locations import locate
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import SYMBOLS, Symbol
 from longboat.tools.lsp.client.symbol_location import open_source
-from longboat.tools.lsp.client.wording import plain
+from longboat.tools.lsp.client.wording import plain_text
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.tools.services import ToolServices
@@ -92,14 +92,16 @@ class SymbolsTool:
         found: list[str] = []
         for server in await self._servers.serving_all("workspace_symbol_provider"):
             said = await server.ask_any("workspace/symbol", [{"query": query}], SYMBOLS)
-            found += [row for symbol in said or [] if (row := self._found(symbol, context.directory)) is not None]
+            found += [
+                row for symbol in said or [] if (row := self._describe_symbol(symbol, context.directory)) is not None
+            ]
         return list(dict.fromkeys(found))
 
-    def _found(self, symbol: Symbol, workspace: Path) -> str | None:
+    def _describe_symbol(self, symbol: Symbol, workspace: Path) -> str | None:
         place = locate(symbol.location) if symbol.location is not None else None
         if place is None or not place.path.is_relative_to(workspace):
             return None
-        owner = f" in {plain(symbol.container_name, 80)}" if symbol.container_name else ""
+        owner = f" in {plain_text(symbol.container_name, 80)}" if symbol.container_name else ""
         return f"{self._servers.shown(place.path)}:{place.line + 1}: {_named(symbol)}{owner}"
 
 
@@ -124,4 +126,4 @@ def _matching(rows: list[Row], query: str) -> list[str]:
 
 def _named(symbol: Symbol) -> str:
     kind = _KINDS[symbol.kind] if 0 < symbol.kind < len(_KINDS) else _KINDS[0]
-    return f"{kind} {plain(symbol.name, 120)}"
+    return f"{kind} {plain_text(symbol.name, 120)}"

@@ -38,7 +38,7 @@ class ResourceTool:
             raise ToolError(f"No MCP server {asked.server!r} has resources. Those that do: {_names(servers)}.")
         if asked.uri is None:
             return ToolResult(
-                content=_listed(server for server in servers.values() if asked.server in (None, server.name))
+                content=_format_resources(server for server in servers.values() if asked.server in (None, server.name))
             )
         server = _owner(servers, asked)
         title = f"Read {asked.uri} from the MCP server {server.name}"
@@ -59,7 +59,7 @@ def _names(servers: Iterable[str]) -> str:
     return ", ".join(sorted(servers)) or "none"
 
 
-def _listed(servers: Iterable[Server]) -> str:
+def _format_resources(servers: Iterable[Server]) -> str:
     lines = [_line(item) for server in servers for item in server.catalog.resources]
     shown = lines[:_SHOWN]
     if len(lines) > _SHOWN:

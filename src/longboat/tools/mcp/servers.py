@@ -85,8 +85,8 @@ class McpServers:
         for server in self._servers.values():
             names = tool_names(server.name, [tool.name for tool in server.catalog.tools])
             found += [McpTool(server, tool, names[tool.name]) for tool in server.catalog.tools]
-        if self._readable():
-            found.append(ResourceTool(self._readable))
+        if self._readable_servers():
+            found.append(ResourceTool(self._readable_servers))
         return found
 
     def prompts(self) -> list[McpPrompt]:
@@ -114,7 +114,7 @@ class McpServers:
     async def begin_login(self, name: str) -> ServerState:
         """Connect a server now, because a person wants it: its state once it is ready, has failed, or has the page that
         the person must open."""
-        server = self._known(name)
+        server = self._find_server(name)
         if server is None:
             return self._others[name]
         server.start(anyway=True)
@@ -125,7 +125,7 @@ class McpServers:
 
     async def end_login(self, name: str, address: str) -> ServerState:
         """Take the address that the login page led to; the server's state once it is ready or has failed."""
-        server = self._known(name)
+        server = self._find_server(name)
         _check_redirect(address)
         if server is None or not server.arrive(address):
             raise NoLoginPending(name)
@@ -136,7 +136,7 @@ class McpServers:
 
     async def wait_logged_in(self, name: str) -> None:
         """Until nobody is asked to log in there any more."""
-        if (server := self._known(name)) is not None:
+        if (server := self._find_server(name)) is not None:
             await server.wait_logged_in()
 
     async def aclose(self) -> None:
@@ -157,13 +157,13 @@ class McpServers:
         else:
             self._others[name] = server.state
 
-    def _known(self, name: str) -> Server | None:
+    def _find_server(self, name: str) -> Server | None:
         """The server of that name; None if it is switched off or cannot be understood."""
         if name not in self._servers and name not in self._others:
             raise McpServerNotFound(name)
         return self._servers.get(name)
 
-    def _readable(self) -> dict[str, Server]:
+    def _readable_servers(self) -> dict[str, Server]:
         return {name: server for name, server in self._servers.items() if server.catalog.resources}
 
     def _server(self, name: str) -> Server:

@@ -18,7 +18,7 @@ from longboat.tools.process.live_output import Live
 from longboat.tools.process.shell_paths import look_up
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.sandbox.denied_files import NONE_DENIED, DeniedFiles, find_denied
-from longboat.tools.sandbox.sandbox import Boxed, SandboxPolicy, wrap
+from longboat.tools.sandbox.sandbox import Boxed, SandboxPolicy, wrap_command
 from longboat.tools.sandbox.wall import ReadOnlyWall, Wall, find_wall, walled_environ
 from longboat.tools.schema import spec_of
 from longboat.tools.services import ToolServices
@@ -93,7 +93,9 @@ class BashTool:
         if asked.run_in_background and not self._jobs.has_room:
             raise ToolError("Too many jobs are running: end one with job_kill first.")
         directory = (
-            context.directory if asked.cwd is None else await asyncio.to_thread(_below, context.directory, asked.cwd)
+            context.directory
+            if asked.cwd is None
+            else await asyncio.to_thread(_resolve_cwd, context.directory, asked.cwd)
         )
         wall = await self._find_wall(context.directory)
         boxed = await self._box(asked.command, context.environ, NONE_DENIED)
@@ -119,7 +121,7 @@ class BashTool:
 
     async def _box(self, command: str, environ: Mapping[str, str], denied: DeniedFiles) -> Boxed:
         argv = _shell(command, environ)
-        return Boxed(argv=argv) if self._sandbox is None else await wrap(argv, self._sandbox, denied)
+        return Boxed(argv=argv) if self._sandbox is None else await wrap_command(argv, self._sandbox, denied)
 
     async def _find_wall(self, workspace: Path) -> ReadOnlyWall | None:
         if self._wall is None and isinstance(found := await asyncio.to_thread(find_wall), Wall):
@@ -188,7 +190,7 @@ def _check_unchanged(plain: Need, permitted: Need, directory: Path, cwd: str | N
     """Somebody may have thought for long before the command was permitted, and links changed meanwhile."""
     again = look_up(plain, directory, workspace)
     led_elsewhere = not set(again.paths) <= set(permitted.paths) or (again.doubt and not permitted.doubt)
-    if led_elsewhere or _below(workspace, cwd) != directory:
+    if led_elsewhere or _resolve_cwd(workspace, cwd) != directory:
         raise ToolError(_REPLACED)
 
 
@@ -243,7 +245,7 @@ def _git_settings(environ: Mapping[str, str]) -> dict[str, str]:
     return {**settings, "GIT_CONFIG_COUNT": str(int(given) + len(_GIT_SETTINGS))}
 
 
-def _below(workspace: Path, cwd: str | None) -> Path:
+def _resolve_cwd(workspace: Path, cwd: str | None) -> Path:
     if cwd is None:
         return workspace
     target = resolve(workspace, cwd)

@@ -44,7 +44,7 @@ _HOOK = "post-index-change"
 """The one hook that a look can run: `git status` brings the index up to date."""
 
 
-def doubt_of(directory: Path) -> str:
+def find_doubt(directory: Path) -> str:
     """Why even looking at the repository around `directory` may run a program; empty where nothing speaks for it."""
     try:
         for repository, tree in _repositories(directory):

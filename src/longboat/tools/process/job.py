@@ -17,7 +17,7 @@ from typing import Protocol
 from longboat.tools.process import process_tree
 from longboat.tools.process.output_buffer import OutputBuffer
 from longboat.tools.process.pipe import Pipe
-from longboat.tools.process.supervisor_client import Kept, NoSupervisor, Supervisor, fenced
+from longboat.tools.process.supervisor_client import Kept, NoSupervisor, Supervisor, fence_command
 from longboat.tools.process.terminal_text import Plain
 from longboat.tools.sandbox import landlock
 
@@ -136,7 +136,7 @@ class Job:
     async def _start_alone(self, launch: Launch) -> Process:
         argv, fence = launch.argv, launch.fence
         return await asyncio.create_subprocess_exec(
-            *(argv if fence is None else fenced(argv, fence.fd, fence.sieve, fence.file_size)),
+            *(argv if fence is None else fence_command(argv, fence.fd, fence.sieve, fence.file_size)),
             cwd=launch.directory,
             env=self._environ(launch),
             stdin=asyncio.subprocess.DEVNULL,

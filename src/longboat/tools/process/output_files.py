@@ -90,7 +90,7 @@ class OutputFiles:
     def open(self, scratch: Path, name: str) -> OutputFile:
         """A new file in the scratch directory of a workspace. Raises OSError."""
         scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        known = self._known()
+        known = self._list_files()
         finished = [file for file in known if file.is_finished and file.path.parent == scratch]
         for old in finished[: max(0, len(finished) - FILES_KEPT + 1)]:
             old.is_dropped = True
@@ -108,7 +108,7 @@ class OutputFiles:
 
     def make_room(self, file: OutputFile, wanted: int) -> int:
         """How much may be added to a file, after others have made way for it: `wanted` if possible."""
-        everything = self._known()
+        everything = self._list_files()
         own = [each for each in everything if each.path.parent == file.path.parent]
         for files, limit in ((own, self._workspace_limit), (everything, self._limit)):
             for old in files:
@@ -119,7 +119,7 @@ class OutputFiles:
         room = min(_room(own, self._workspace_limit), _room(everything, self._limit))
         return max(0, min(wanted, room))
 
-    def _known(self) -> list[OutputFile]:
+    def _list_files(self) -> list[OutputFile]:
         """With what an earlier server left behind."""
         if self._files is None:
             paths = [path for path in self._directory.glob("*/job-*.txt") if path.is_file() and not path.is_symlink()]

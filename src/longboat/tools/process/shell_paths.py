@@ -15,7 +15,7 @@ from longboat.permissions.guarded_files import GUARDED, GUARDED_DIRECTORIES, is_
 from longboat.permissions.verdict import NamedPath, Need, named_paths
 from longboat.tools.context import ToolError
 from longboat.tools.files.paths import printable
-from longboat.tools.process.git_config import doubt_of
+from longboat.tools.process.git_config import find_doubt
 
 MAX_FITTING = 20_000
 """Files that a pattern of a command may stand for: they are all looked at before it is permitted."""
@@ -40,7 +40,7 @@ def look_up(need: Need, directory: Path, workspace: Path) -> Need:
         need,
         paths=tuple(found),
         only_read=tuple(path for path, looks in found.items() if looks),
-        doubt=doubt_of(workspace),
+        doubt=find_doubt(workspace),
     )
 
 
@@ -128,7 +128,7 @@ def _may_fit(pattern: str, name: str, *, dotfiles: bool) -> bool:
     quotes, a `?` is a byte in some locales, and ranges of letters differ."""
     if name.startswith(".") and not pattern.startswith(".") and not dotfiles:
         return False
-    name, pattern = _folded(name), _folded(pattern)
+    name, pattern = _fold_name(name), _fold_name(pattern)
     prefix, suffix = _START.match(pattern), _END.search(pattern)
     if prefix is None or suffix is None:
         return True
@@ -139,5 +139,5 @@ def _may_fit(pattern: str, name: str, *, dotfiles: bool) -> bool:
     )
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()

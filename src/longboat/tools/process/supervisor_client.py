@@ -246,7 +246,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def fenced(argv: Sequence[str], fence: int | None, sieve: bytes, file_size: int) -> tuple[str, ...]:
+def fence_command(argv: Sequence[str], fence: int | None, sieve: bytes, file_size: int) -> tuple[str, ...]:
     """A command that goes into its fence, if there is one, and behind its sieve by itself: slower, but it needs no
     supervisor."""
     return (*_PROGRAM, "" if fence is None else str(fence), sieve.hex(), str(file_size), *argv)

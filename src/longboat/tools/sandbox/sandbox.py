@@ -81,12 +81,12 @@ class Boxed:
         return f". It ran in a {self.box}; it can write only to the workspace and {self.box.temp}"
 
 
-async def wrap(argv: tuple[str, ...], policy: SandboxPolicy, denied: DeniedFiles = NONE_DENIED) -> Boxed:
+async def wrap_command(argv: tuple[str, ...], policy: SandboxPolicy, denied: DeniedFiles = NONE_DENIED) -> Boxed:
     """The command as the policy wants it run; a ToolError if it wants what the system does not have. What rules deny is
     closed inside of bubblewrap; Landlock cannot close a part of what may be written."""
     if policy.mode is SandboxMode.OFF:
         return Boxed(argv=argv)
-    box = await find(policy)
+    box = await find_sandbox(policy)
     if isinstance(box, str):
         if policy.mode is SandboxMode.REQUIRED:
             raise ToolError(
@@ -108,12 +108,12 @@ async def wrap(argv: tuple[str, ...], policy: SandboxPolicy, denied: DeniedFiles
     return Boxed(argv=argv, box=box, fence=ruleset, environ={"TMPDIR": temp, "TMP": temp, "TEMP": temp})
 
 
-async def find(policy: SandboxPolicy) -> Box | str:
+async def find_sandbox(policy: SandboxPolicy) -> Box | str:
     """The box that the policy's commands get, or why there is none."""
-    return await asyncio.to_thread(examine, policy)
+    return await asyncio.to_thread(examine_sandbox, policy)
 
 
-def examine(policy: SandboxPolicy) -> Box | str:
+def examine_sandbox(policy: SandboxPolicy) -> Box | str:
     """As `find`; takes a moment when it is first asked."""
     lack = bubblewrap_lacks(shutil.which("bwrap"))
     if not lack:
@@ -122,21 +122,21 @@ def examine(policy: SandboxPolicy) -> Box | str:
     return f"{lack}; {problem}" if problem else _landlock_box(landlock.version(), lack)
 
 
-async def warning(policy: SandboxPolicy) -> str:
+async def sandbox_warning(policy: SandboxPolicy) -> str:
     """What to tell before commands run that nobody is asked about: that the box is not the one wished for."""
     if policy.mode is SandboxMode.OFF:
         return ""
-    box = await find(policy)
+    box = await find_sandbox(policy)
     if isinstance(box, str):
         return f"Commands run without a sandbox: {box}." if policy.mode is SandboxMode.AUTO else ""
     return f"Commands run in the {box} ({box.lack})." if box.lack else ""
 
 
-async def described(policy: SandboxPolicy) -> str:
+async def describe_sandbox(policy: SandboxPolicy) -> str:
     """The mode and what comes of it on this system."""
     if policy.mode is SandboxMode.OFF:
         return policy.mode.value
-    box = await find(policy)
+    box = await find_sandbox(policy)
     without = "commands are refused" if policy.mode is SandboxMode.REQUIRED else "commands run without one"
     return f"{policy.mode.value}; {f'{without}: {box}' if isinstance(box, str) else f'in a {box}'}"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from longboat.permissions.shell.syntax import names
 from longboat.tools.process.git_config import git_directories
-from longboat.tools.process.supervisor_client import fenced
+from longboat.tools.process.supervisor_client import fence_command
 from longboat.tools.sandbox import landlock, seccomp
 from longboat.tools.sandbox.denied_files import NONE_DENIED, DeniedFiles
 from longboat.tools.sandbox.sandbox import Boxed, bubblewrap_lacks, bubblewrap_masks, bubblewrap_start
@@ -89,13 +89,15 @@ class ReadOnlyWall:
 
     def _make_ruleset(self, denied: DeniedFiles) -> None:
         self._temp.mkdir(parents=True, exist_ok=True, mode=0o700)
-        stamps = {path: _stamp(path) for path in self._listed(denied)}  # first: what changes now is seen next time
+        stamps = {
+            path: _stamp(path) for path in self._denied_paths(denied)
+        }  # first: what changes now is seen next time
         version = landlock.version()
         closed = self._closed(denied)
         fence = landlock.Fence(
             version=version,
             writable=(self._temp,),
-            readable=self._readable(closed),
+            readable=self._readable_paths(closed),
             closed=closed,
             shared_memory=False,
             sieve=seccomp.read_only(signals=version >= landlock.CAN_SCOPE),
@@ -108,14 +110,14 @@ class ReadOnlyWall:
         known = self._ruleset is not None and self._denied == denied and self._temp.exists()
         return known and all(_stamp(path) == stamp for path, stamp in self._stamps.items())
 
-    def _listed(self, denied: DeniedFiles) -> set[str]:
+    def _denied_paths(self, denied: DeniedFiles) -> set[str]:
         """The directories above what is closed; and the workspace, which must be the same one still."""
         secrets = (_home() / name for name in SECRETS)
         closed = (*map(Path, landlock.CLOSED), *self._hidden, *denied.unreadable, *secrets)
         above = {str(parent) for path in closed for parent in path.parents}
         return above | {str(self._workspace)}
 
-    def _readable(self, closed: Iterable[Path]) -> tuple[Path, ...]:
+    def _readable_paths(self, closed: Iterable[Path]) -> tuple[Path, ...]:
         """The workspace, and what git keeps of it elsewhere. A file `.git` can name any place, so none that is closed
         counts."""
         shut = tuple(Path(os.path.realpath(path)) for path in closed)
@@ -132,10 +134,10 @@ class ReadOnlyWall:
         temp = str(self._temp)
         walls = [*bubblewrap_start(), "--tmpfs", "/tmp"]
         closed = self._closed(denied)
-        for path in map(str, self._readable(closed)):
+        for path in map(str, self._readable_paths(closed)):
             walls += ["--ro-bind-try", path, path]
         walls += ["--bind", temp, temp, *bubblewrap_masks(closed)]
-        inner = fenced(argv, None, seccomp.read_only(signals=True), MAX_FILE)  # it sees no process but its own
+        inner = fence_command(argv, None, seccomp.read_only(signals=True), MAX_FILE)  # it sees no process but its own
         return Boxed(argv=(shutil.which("bwrap") or "bwrap", *walls, "--", *inner))
 
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from longboat.permissions.verdict import Need
 from longboat.tools.context import ToolContext, parse
-from longboat.tools.files.paths import directory_of, printable, resolve, shown
+from longboat.tools.files.paths import directory_of, display_path, printable, resolve
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.tools.search.globs import Globs, compiled, split
@@ -59,13 +59,13 @@ class GlobTool:
         directory = await asyncio.to_thread(directory_of, target)
         options = visible(everything=wanted.all, globs=globs)
         output = await ask(context, directory, "--files", "--null", *options, mark=b"\0", most=MAX_FILES)
-        return ToolResult(content=await asyncio.to_thread(_shown, context, directory, globs, output))
+        return ToolResult(content=await asyncio.to_thread(_format_files, context, directory, globs, output))
 
 
-def _shown(context: ToolContext, directory: Path, globs: Globs, output: Output) -> str:
+def _format_files(context: ToolContext, directory: Path, globs: Globs, output: Output) -> str:
     hidden = context.hidden()
     found = [each for each in _dated(directory, globs, output) if not hidden(f"{directory}/{each[1]}")]
-    lines = [shown(context.directory, directory / path) for _, path in heapq.nsmallest(MAX_SHOWN, found)]
+    lines = [display_path(context.directory, directory / path) for _, path in heapq.nsmallest(MAX_SHOWN, found)]
     if not lines:
         lines = ["No file matches. Hidden and ignored files are left out unless all is set."]
     if len(found) > MAX_SHOWN:

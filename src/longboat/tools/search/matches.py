@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from longboat.tools.files.paths import shown
+from longboat.tools.files.paths import display_path
 from longboat.tools.search.globs import Globs
 
 MAX_LINES = 250
@@ -73,7 +73,7 @@ class Place:
         if self.globs is not None and not self.globs.match(relative):
             return None
         path = self.base / relative
-        return None if self.hidden(str(path)) else shown(self.workspace, path)
+        return None if self.hidden(str(path)) else display_path(self.workspace, path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class _Line:
 
 def files(output: bytes, place: Place) -> str:
     *names, _ = output.split(b"\0")
-    return _listed(sorted(path for name in names if (path := place.path_of(name)) is not None))
+    return _format_lines(sorted(path for name in names if (path := place.path_of(name)) is not None))
 
 
 def counts(output: bytes, place: Place) -> str:
@@ -96,10 +96,10 @@ def counts(output: bytes, place: Place) -> str:
     if not found:
         return ""
     total = f"({sum(count for _, count in found):,} matching lines in {len(found):,} files.)"
-    return f"{_listed([f'{path}: {count}' for path, count in sorted(found)])}\n\n{total}"
+    return f"{_format_lines([f'{path}: {count}' for path, count in sorted(found)])}\n\n{total}"
 
 
-def _listed(lines: list[str]) -> str:
+def _format_lines(lines: list[str]) -> str:
     if len(lines) > MAX_FILES:
         lines = [*lines[:MAX_FILES], "", f"({MAX_FILES} of {len(lines):,} files: narrow the search to see others.)"]
     return "\n".join(lines)

@@ -120,7 +120,7 @@ def _events(
         found = pattern.search(lines[index]) if index in matches else None
         submatches = [{"match": {"text": found[0]}}] if found else []
         data = {"path": path, "lines": {"text": lines[index]}, "line_number": index + 1, "submatches": submatches}
-        yield _encoded("match" if found else "context", data)
+        yield _encode("match" if found else "context", data)
 
 
 def _data(name: bytes) -> dict[str, str]:
@@ -130,7 +130,7 @@ def _data(name: bytes) -> dict[str, str]:
         return {"bytes": base64.b64encode(name).decode()}
 
 
-def _encoded(kind: str, data: dict[str, Any]) -> bytes:
+def _encode(kind: str, data: dict[str, Any]) -> bytes:
     return json.dumps({"type": kind, "data": data}, separators=(",", ":")).encode() + b"\n"
 
 

@@ -74,7 +74,7 @@ def _text(page: Page, style: Literal["markdown", "text", "html"]) -> str:
         kind = page.content_type or "binary"
         raise ToolError(f"{page.url} is {kind}, not text ({len(page.body):,} bytes): use download.")
     text = _decoded(page.body, page.charset or (_named_within(page.body) if is_html else None))
-    return readable(text, url=page.url, style=style) if is_html and style != "html" else text
+    return html_to_text(text, url=page.url, style=style) if is_html and style != "html" else text
 
 
 def _decoded(body: bytes, charset: str | None) -> str:
@@ -92,7 +92,7 @@ def _named_within(html: bytes) -> str | None:
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n")
 
 
-def readable(html: str, *, url: str, style: Literal["markdown", "text"]) -> str:
+def html_to_text(html: str, *, url: str, style: Literal["markdown", "text"]) -> str:
     """The page's content; links are made absolute by `url`. Takes a while for long pages: call it off the loop."""
     from html_to_markdown import ConversionOptions, InlineDataMedia, OutputFormat, convert
 

@@ -6,7 +6,7 @@ from textual.widgets.text_area import Edit, EditResult
 
 from longboat.tui.attachments import in_lines
 from longboat.tui.dialogs.frame import Dialog
-from longboat.tui.keys import obey
+from longboat.tui.keys import run_key_binding
 from longboat.wire.plain import plain, spelled
 
 
@@ -15,7 +15,7 @@ class Field(Input):
 
     async def on_key(self, event: events.Key) -> None:
         if not (isinstance(self.screen, Dialog) and self.screen.stray(event)):
-            await obey(self, event)
+            await run_key_binding(self, event)
 
     def on_paste(self, event: events.Paste) -> None:
         if isinstance(self.screen, Dialog):
@@ -32,7 +32,7 @@ class Lines(TextArea):
     """Several lines."""
 
     async def on_key(self, event: events.Key) -> None:
-        await obey(self, event)
+        await run_key_binding(self, event)
 
     def edit(self, edit: Edit) -> EditResult:
         edit.text = spelled(in_lines(edit.text))

@@ -14,7 +14,7 @@ from longboat.tools.lsp.client.file_text import read_text
 from longboat.tools.lsp.client.server import Patience, Server
 from longboat.tools.lsp.client.shapes import Diagnostic
 from longboat.tools.lsp.client.slot import ServerSlot
-from longboat.tools.lsp.client.wording import diagnostic_lines, joined, summary
+from longboat.tools.lsp.client.wording import diagnostic_lines, join_names, summary
 
 MAX_OWN, MAX_OTHERS = 20, 10
 """Lines of an edited file, and of others."""
@@ -75,7 +75,7 @@ async def after_change(slot: ServerSlot, path: Path, text: str, patience: Patien
     return Finding(name=server.name, own=server.diagnostics.of(path), others=others)
 
 
-def told(findings: Sequence[Finding | None], path: Path, shown: Callable[[Path], str]) -> str:
+def describe_findings(findings: Sequence[Finding | None], path: Path, shown: Callable[[Path], str]) -> str:
     """The findings in a few lines, or nothing."""
     answered = [each for each in findings if each is not None and not each.late]
     own: Said = {path: tuple(item for each in answered for item in each.own)}
@@ -85,7 +85,7 @@ def told(findings: Sequence[Finding | None], path: Path, shown: Callable[[Path],
             others[other] = (*others.get(other, ()), *items)
     lines = diagnostic_lines(own, shown, most=MAX_OWN)
     if lines:
-        lines.insert(0, f"{joined(each.name for each in answered)} on {shown(path)}: {summary(own)}.")
+        lines.insert(0, f"{join_names(each.name for each in answered)} on {shown(path)}: {summary(own)}.")
     if broken := diagnostic_lines(others, shown, most=MAX_OTHERS):
         lines += ["New errors in other files since the last change:", *broken]
     for late in (each.name for each in findings if each is not None and each.late):

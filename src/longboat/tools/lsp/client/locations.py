@@ -6,12 +6,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from longboat.tools.context import ToolError
-from longboat.tools.files.paths import shown
+from longboat.tools.files.paths import display_path
 from longboat.tools.files.text import lines_of
 from longboat.tools.lsp.client.file_text import read_text
 from longboat.tools.lsp.client.positions import path_of
 from longboat.tools.lsp.client.shapes import Place, Places, Range
-from longboat.tools.lsp.client.wording import counting, plain
+from longboat.tools.lsp.client.wording import count_of, plain_text
 
 MAX_LINE = 200
 FEW_LINES = 6
@@ -26,7 +26,7 @@ class Located:
     last: int
 
 
-def located(said: Places) -> list[Located]:
+def parse_locations(said: Places) -> list[Located]:
     """The files and lines an answer names, each once, in the server's order."""
     places = said if isinstance(said, list) else [said] if said is not None else []
     return list(dict.fromkeys(found for place in places if (found := locate(place)) is not None))
@@ -42,13 +42,13 @@ def locate(place: Place) -> Located | None:
     return Located(path=Path(os.path.realpath(path)), line=name.start.line, last=max(name.start.line, whole.end.line))
 
 
-def listed(places: list[Located], workspace: Path, *, most: int) -> str:
+def format_locations(places: list[Located], workspace: Path, *, most: int) -> str:
     """One line for each place, sorted by file. Blocking."""
     lines_in = lru_cache(maxsize=8)(_lines)
     rows = []
     for place in sorted(places)[:most]:
         text = _text_at(lines_in(place.path, workspace), place.line)
-        rows.append(f"{shown(workspace, place.path)}:{place.line + 1}{f': {text}' if text else ''}")
+        rows.append(f"{display_path(workspace, place.path)}:{place.line + 1}{f': {text}' if text else ''}")
     rest = len(places) - most
     return "\n".join([*rows, f"… and {rest} more"] if rest > 0 else rows)
 
@@ -63,14 +63,14 @@ def excerpts(places: list[Located], workspace: Path, *, most: int, most_lines: i
         text = [f"{number:>6}\t{line[:MAX_LINE]}" for number, line in enumerate(lines, start=place.line + 1)]
         if lines and place.last >= stop:
             text.append(f"        … to line {place.last + 1}")
-        parts.append("\n".join([f"{shown(workspace, place.path)}:{place.line + 1}", *text]))
+        parts.append("\n".join([f"{display_path(workspace, place.path)}:{place.line + 1}", *text]))
     if len(places) > most:
-        parts.append(f"… and {counting(len(places) - most, 'more place')}")
+        parts.append(f"… and {count_of(len(places) - most, 'more place')}")
     return "\n\n".join(parts)
 
 
 def _text_at(lines: tuple[str, ...], number: int) -> str:
-    return plain(lines[number], MAX_LINE) if number < len(lines) else ""
+    return plain_text(lines[number], MAX_LINE) if number < len(lines) else ""
 
 
 def _lines(path: Path, workspace: Path) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from longboat.tools.lsp.client.initialize import answer, initialize_params
 from longboat.tools.lsp.client.json_rpc import NOT_NOW, BadAnswer, JsonRpc, NoAnswer, Refused, ServerGone
 from longboat.tools.lsp.client.positions import path_of
 from longboat.tools.lsp.client.process import Process
-from longboat.tools.lsp.client.server_specs import ServerSpec, merged, python_settings
+from longboat.tools.lsp.client.server_specs import ServerSpec, merge_settings, python_settings
 from longboat.tools.lsp.client.shapes import (
     ANYTHING,
     INITIALIZED,
@@ -135,7 +135,7 @@ class Server:
     def _find_settings(self) -> Mapping[str, Any]:
         if ".py" not in self._recipe.file_types:
             return self._recipe.settings
-        return merged(python_settings(self.root, self._environ), self._recipe.settings)
+        return merge_settings(python_settings(self.root, self._environ), self._recipe.settings)
 
     async def aclose(self) -> None:
         """Ask it to leave, then end it with everything that it started."""

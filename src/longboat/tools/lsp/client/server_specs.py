@@ -158,8 +158,10 @@ def _adjusted(name: str, known: ServerSpec | None, settings: ServerSettings) -> 
         file_types=file_types,
         root_markers=markers,
         env=settings.env,
-        initialization_options=merged(known.initialization_options if known else {}, settings.initialization_options),
-        settings=merged(known.settings if known else {}, settings.settings),
+        initialization_options=merge_settings(
+            known.initialization_options if known else {}, settings.initialization_options
+        ),
+        settings=merge_settings(known.settings if known else {}, settings.settings),
     )
 
 
@@ -173,13 +175,13 @@ def _is_installed(command: str, environ: Mapping[str, str]) -> bool:
     return found is not None and os.path.isabs(found)
 
 
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def merge_settings(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Two settings as one: `above` wins, key by key."""
     result = dict(below)
     for key, value in above.items():
         old = result.get(key)
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        result[key] = merged(old, value) if both else value  # type: ignore[arg-type]
+        result[key] = merge_settings(old, value) if both else value  # type: ignore[arg-type]
     return result
 
 

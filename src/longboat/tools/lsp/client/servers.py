@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from longboat.tools.context import ToolError
-from longboat.tools.files.paths import shown
+from longboat.tools.files.paths import display_path
 from longboat.tools.lsp.client import check
 from longboat.tools.lsp.client.file_text import MAX_CHARACTERS, read_text
 from longboat.tools.lsp.client.server import Patience, Server
@@ -82,7 +82,7 @@ class LanguageServers:
         except ToolError:
             return ""
         findings = await asyncio.gather(*(check.after_change(each, path, text, self.patience) for each in slots))
-        return check.told(findings, path, self.shown)
+        return check.describe_findings(findings, path, self.shown)
 
     async def check_file(self, path: Path, text: str) -> check.Report:
         """What the servers say of one file. A ToolError if none of them works."""
@@ -131,7 +131,7 @@ class LanguageServers:
         await asyncio.gather(*(slot.aclose() for slot in self._slots.values()))
 
     def shown(self, path: Path) -> str:
-        return shown(self.directory, path)
+        return display_path(self.directory, path)
 
     def _takes(self, path: Path) -> bool:
         """Whether the file is one of the workspace that some server takes."""

@@ -14,7 +14,7 @@ Shown = Callable[[Path], str]
 Said = Mapping[Path, Sequence[Diagnostic]]
 
 
-def plain(text: str, limit: int = MAX_MESSAGE) -> str:
+def plain_text(text: str, limit: int = MAX_MESSAGE) -> str:
     """One line without control characters."""
     lines = (" ".join(line.split()) for line in text.splitlines())
     line = _CONTROL.sub("", "; ".join(line for line in lines if line))
@@ -33,21 +33,21 @@ def diagnostic_lines(said: Said, shown: Shown, *, most: int) -> list[str]:
 def _diagnostic_line(item: Diagnostic, name: str) -> str:
     start = item.range.start
     kind = "error" if is_error(item) else "warning"
-    code = f" [{plain(str(item.code), 60)}]" if item.code not in (None, "") else ""
-    return f"{name}:{start.line + 1}:{start.character + 1}: {kind}: {plain(item.message)}{code}"
+    code = f" [{plain_text(str(item.code), 60)}]" if item.code not in (None, "") else ""
+    return f"{name}:{start.line + 1}:{start.character + 1}: {kind}: {plain_text(item.message)}{code}"
 
 
 def summary(said: Said) -> str:
     """How many errors and warnings there are, as in `2 errors, 1 warning`."""
     serious = [item for items in said.values() for item in items if is_serious(item)]
     errors = sum((item.severity or ERROR) == ERROR for item in serious)
-    counted = [counting(errors, "error"), counting(len(serious) - errors, "warning")]
+    counted = [count_of(errors, "error"), count_of(len(serious) - errors, "warning")]
     return ", ".join(each for each in counted if not each.startswith("0")) or "no errors or warnings"
 
 
-def counting(number: int, thing: str) -> str:
+def count_of(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def joined(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     return " and ".join(names)
