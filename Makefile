@@ -54,9 +54,12 @@ run: $(BASE) ## Start Longboat in the background and stream a first answer
 	@echo "  longboat models         which model answers, and how to get a better one"
 	@echo "  longboat stop           end the server"
 
+# Many tests wait for processes and for the disk: two at a time keep a core busy.
+WORKERS ?= $(shell $(BIN)/python -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
+
 test: setup ## Run every test (some of them: make test ARGS="-k cancel")
 	@$(BIN)/python tests/parts.py
-	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(SITE) ## Lint, format, types, import rules, generated pages, the documentation
 	$(BIN)/ruff check

@@ -30,6 +30,7 @@ ROWS = (
     "calls",
     "wall",
     "output",
+    "texts",
     "terminal",
     "page",
 )

@@ -1,34 +1,43 @@
 """What every test gets: no real model is reached, no user's files are read, no secret comes out unnoticed."""
 
+import compileall
+import itertools
 import logging
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
+import longboat
 import secrecy
+from environment import is_hidden
+
+# Every worker rewrites the asserts of all test files, which takes half of its start, unless it finds the result.
+sys.dont_write_bytecode = False
+
+# An example that takes longer than 200 ms on a busy machine is no failure.
+hypothesis.settings.register_profile("without a clock", deadline=None)
+hypothesis.settings.load_profile("without a clock")
 
 # A shell that runs us in the background has SIGINT ignored, and every process we start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-PROVIDERS = (
-    *("ANTHROPIC_", "AWS_", "AZURE_", "BEDROCK_", "CLAUDE_CODE_", "GEMINI_", "GOOGLE_", "GROQ_"),
-    *("MISTRAL_", "OLLAMA_", "OPENAI_", "OPENROUTER_", "VERTEX_"),
-)
-"""How the names of variables begin that lead to a real provider: its keys, addresses, regions, profiles, projects."""
 
-
-def is_hidden(name: str) -> bool:
-    """Whether tests are to run as if this variable were not set."""
-    return name.startswith((*PROVIDERS, "LONGBOAT_")) or name.endswith("_API_KEY")
+@pytest.fixture(scope="session")
+def new_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A path for each test. `mktemp` would search all earlier ones for the next free number."""
+    return map(tmp_path_factory.mktemp("homes").joinpath, map(str, itertools.count()))
 
 
 @pytest.fixture(autouse=True)
-def a_home_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def a_home_of_its_own(new_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Tests never see the keys, the configuration or the server of whoever runs them."""
-    home = tmp_path_factory.mktemp("home")
+    home = next(new_homes)
+    home.mkdir()
     for name in list(os.environ):
         if is_hidden(name):
             monkeypatch.delenv(name)
@@ -41,6 +50,9 @@ def a_home_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "shows_secrets(*names, reason): what this test lets out on purpose, and why")
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        # Tests start many hundred processes. With PYTHONDONTWRITEBYTECODE each would compile the source again.
+        compileall.compile_dir(Path(longboat.__file__).parent, quiet=1)
 
 
 @pytest.fixture(autouse=True)

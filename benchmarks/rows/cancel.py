@@ -1,14 +1,40 @@
-"""Cancel by one client → terminal event at the other."""
+"""Cancel by one client → terminal event at the other; cancel of a command → nothing that it started is left."""
 
+import asyncio
+import statistics
 import time
 import urllib.request
 from collections.abc import Iterator
 
-from benchmarks.harness import Boat, Row, compare, floor, longboat, milliseconds, scripted_endpoint, transposed
+from benchmarks.harness import (
+    Boat,
+    Row,
+    compare,
+    floor,
+    longboat,
+    milliseconds,
+    scratch,
+    scripted_endpoint,
+    transposed,
+)
 from benchmarks.wires import RUN_COMPLETE, Wire, request
 from longboat.testing import Hang, Say, encode_script
+from longboat.testing.tool_context import OpenToolContext
+from longboat.tools import family
+from longboat.tools.process.bash import BashTool
+from longboat.tools.process.jobs import Jobs
 
 ROUNDS, SAMPLES, WARM_UP = 8, 30, 10
+COMMANDS = 5
+STUBBORN = """
+trap '' TERM INT HUP
+(trap '' TERM; sleep 600) &
+(setsid sleep 600 &)
+touch ready
+while :; do sleep 0.1; done
+"""
+"""A shell that ignores TERM, with a child that does too, and one in a session of its own."""
+GONE_S = 1.0
 QUIET_S = 0.005
 """Before each sample: what the one before set off has ended."""
 RUNS = 10
@@ -23,7 +49,10 @@ def measure() -> list[Row]:
         for _ in range(WARM_UP):
             next(pairs)
         rounds = transposed((next(pairs) for _ in range(ROUNDS * SAMPLES)), SAMPLES)
-    return [compare("cancel → terminal event at the other client, p50", rounds, milliseconds, at_most=4)]
+    return [
+        compare("cancel → terminal event at the other client, p50", rounds, milliseconds, at_most=4),
+        _stubborn_command(),
+    ]
 
 
 def _samples(boat: Boat, bare: Wire) -> Iterator[tuple[float, float]]:
@@ -53,4 +82,35 @@ def _cancel(wire: Wire, sent: bytes, events: Wire) -> float:
     events.wait_for(RUN_COMPLETE)
     taken = time.perf_counter() - start
     wire.answer()
+    return taken
+
+
+def _stubborn_command() -> Row:
+    taken = [asyncio.run(_cancel_command()) for _ in range(COMMANDS)]
+    return Row(
+        work="cancel of a command that ignores TERM → it and all that it started are gone",
+        floor="–",
+        longboat=milliseconds(statistics.median(taken)),
+        score="–",
+        spread=f"{milliseconds(min(taken))}–{milliseconds(max(taken))}",
+        bound=f"≤ {GONE_S:g} s",
+        passed=max(taken) <= GONE_S,
+    )
+
+
+async def _cancel_command() -> float:
+    with scratch() as path:
+        (path / "work").mkdir()
+        jobs = Jobs(path / "scratch")
+        running = asyncio.create_task(OpenToolContext(path / "work").use(BashTool(jobs), command=STUBBORN))
+        while not (path / "work" / "ready").exists():  # noqa: ASYNC110
+            await asyncio.sleep(QUIET_S)
+        start = time.perf_counter()
+        running.cancel()
+        await asyncio.wait([running])
+        taken = time.perf_counter() - start
+        left = family.find(None, f"{jobs.token}/")
+        await jobs.aclose()
+    if left:
+        raise RuntimeError(f"{len(left)} processes are left")
     return taken

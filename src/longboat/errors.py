@@ -1,13 +1,13 @@
 """The error tree. Every error a client can see has a stable `code`; `server/errors.py` alone knows the statuses.
 
 LongboatError
-├── BadInput                  the request is wrong                                     400
+├── BadInput                  the request is invalid                                   400
 │   ├── EmptyPrompt
 │   ├── SessionMissing
-│   └── ConfigInvalid         a config that cannot be used: names the file, the line and what was expected
-│       └── ProjectNotTrusted a project's file asks for what only a trusted one gets: names the field and what to do
-├── Unauthorized              no token, or a wrong one                                 401
-├── ForeignOrigin             a page from elsewhere                                    403
+│   └── ConfigInvalid         the configuration is invalid: names file, line and expected value
+│       └── ProjectNotTrusted an untrusted project sets a field that needs trust: names the field and what to do
+├── Unauthorized              the token is missing or wrong                            401
+├── ForeignOrigin             the request comes from a page of another origin          403
 ├── NotFound                  nothing has this name or id                              404
 │   ├── WorkspaceNotFound
 │   ├── SessionNotFound
@@ -16,34 +16,34 @@ LongboatError
 │   ├── QuestionNotFound
 │   ├── JobNotFound
 │   └── McpServerNotFound
-├── Conflict                  valid, but not now                                       409
+├── Conflict                  valid, but not in the current state                      409
 │   ├── WorkspaceClosing
 │   ├── SessionClosing
 │   ├── SessionIdTaken
 │   ├── RunIdTaken
 │   ├── RunNotEditable
 │   ├── TooLate
-│   ├── AlreadyAnswered       another client was first
+│   ├── AlreadyAnswered       another client answered first
 │   ├── SessionBusy
 │   ├── NothingToUndo
-│   ├── UndoConflict          somebody else changed the file since
+│   ├── UndoConflict          someone else has changed the file since
 │   ├── SessionDamaged        a row of the session cannot be read; other sessions are not affected
-│   ├── NoLoginPending        no MCP server waits for this login, or no longer
-│   └── ServerBusy            asked to stop only if idle, and it is not
-├── LengthRequired            a body whose length was not announced                    411
-├── BodyTooLarge              more than the server takes in one request                413
-├── ForeignHost               a Host header that this server does not answer to        421
-├── TooManyAttempts           wrong tokens, too often                                  429
+│   ├── NoLoginPending        no MCP server is waiting for this login
+│   └── ServerBusy            asked to stop only if idle, but the server is busy
+├── LengthRequired            the request body has no Content-Length                   411
+├── BodyTooLarge              the request body is larger than the server accepts       413
+├── ForeignHost               the Host header names another host                       421
+├── TooManyAttempts           too many wrong tokens                                    429
 ├── Unavailable               try again later                                          503
 │   ├── ServerLeaving
-│   ├── StoreUnavailable      the disk is full, locked or read-only; nothing was half-accepted
-│   │   ├── DataDirGone       the data directory was deleted or replaced while the server runs
-│   │   └── StoreDamaged      the database file is damaged where it was read or written
-│   └── CancelNotDurable      the run was stopped, but the cancel is not on disk yet
-├── DataDirError              the server cannot start on this data directory
-├── ListenError               the server cannot listen where it was told to
-├── ModelError                a model request failed: `retryable` tells whether to try again
-└── ServerUnreachable         seen by clients only: nothing answers where the server should be
+│   ├── StoreUnavailable      the disk is full, locked or read-only; nothing was partly accepted
+│   │   ├── DataDirGone       the data directory was deleted or replaced while the server was running
+│   │   └── StoreDamaged      the database file is damaged
+│   └── CancelNotDurable      the run was stopped, but the cancel is not saved yet
+├── DataDirError              the server cannot use this data directory
+├── ListenError               the server cannot listen on this address or socket
+├── ModelError                a model request failed; `retryable` says whether to try again
+└── ServerUnreachable         raised by clients only: no server answers
 """
 
 
@@ -67,14 +67,14 @@ class EmptyPrompt(BadInput):
     code = "empty_prompt"
 
     def __init__(self) -> None:
-        super().__init__("The prompt is empty: give it text, or a text attachment.")
+        super().__init__("The prompt is empty. Send some text or attach a text file.")
 
 
 class SessionMissing(BadInput):
     code = "session_missing"
 
     def __init__(self) -> None:
-        super().__init__("session_id is missing: create a session with POST …/sessions and pass its id.")
+        super().__init__("session_id is missing. Create a session with POST …/sessions and pass its id.")
 
 
 class ConfigInvalid(BadInput):
@@ -101,49 +101,49 @@ class WorkspaceNotFound(NotFound):
     code = "workspace_not_found"
 
     def __init__(self, workspace_id: str) -> None:
-        super().__init__(f"No workspace {workspace_id!r} was ever opened here: POST /v1/workspaces with its path.")
+        super().__init__(f"There is no workspace {workspace_id!r} here. Open it with POST /v1/workspaces.")
 
 
 class SessionNotFound(NotFound):
     code = "session_not_found"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"No session {session_id!r} in this workspace: GET …/sessions lists them.")
+        super().__init__(f"There is no session {session_id!r} in this workspace. GET …/sessions lists them.")
 
 
 class RunNotFound(NotFound):
     code = "run_not_found"
 
     def __init__(self, run_id: str) -> None:
-        super().__init__(f"No run {run_id!r} in this workspace: GET …/runs lists them.")
+        super().__init__(f"There is no run {run_id!r} in this workspace. GET …/runs lists them.")
 
 
 class PermissionNotFound(NotFound):
     code = "permission_not_found"
 
     def __init__(self, permission_id: str) -> None:
-        super().__init__(f"No permission {permission_id!r} was asked here: GET …/permissions lists what is pending.")
+        super().__init__(f"There is no permission {permission_id!r} here. GET …/permissions lists the pending ones.")
 
 
 class QuestionNotFound(NotFound):
     code = "question_not_found"
 
     def __init__(self, question_id: str) -> None:
-        super().__init__(f"No question {question_id!r} was asked here: GET …/questions lists what is pending.")
+        super().__init__(f"There is no question {question_id!r} here. GET …/questions lists the pending ones.")
 
 
 class JobNotFound(NotFound):
     code = "job_not_found"
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(f"No job {job_id!r} in this workspace: GET …/jobs lists them.")
+        super().__init__(f"There is no job {job_id!r} in this workspace. GET …/jobs lists them.")
 
 
 class McpServerNotFound(NotFound):
     code = "mcp_server_not_found"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"No MCP server {name!r} is configured here: GET …/mcp lists them.")
+        super().__init__(f"No MCP server named {name!r} is configured here. GET …/mcp lists them.")
 
 
 class Conflict(LongboatError):
@@ -154,7 +154,7 @@ class WorkspaceClosing(Conflict):
     code = "workspace_closing"
 
     def __init__(self) -> None:
-        super().__init__("This workspace is closing: try again in a moment and it opens anew.")
+        super().__init__("This workspace is closing. Try again in a moment; it will then open again.")
 
 
 class SessionClosing(Conflict):
@@ -169,7 +169,7 @@ class SessionIdTaken(Conflict):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"Session {session_id!r} is of another workspace or of a sub-agent: choose another session_id."
+            f"Session {session_id!r} belongs to another workspace or to a sub-agent. Choose another session_id."
         )
 
 
@@ -177,35 +177,35 @@ class RunIdTaken(Conflict):
     code = "run_id_taken"
 
     def __init__(self, run_id: str) -> None:
-        super().__init__(f"Run {run_id!r} exists with another session or prompt: choose another run_id.")
+        super().__init__(f"Run {run_id!r} already exists with another session or prompt. Choose another run_id.")
 
 
 class RunNotEditable(Conflict):
     code = "run_not_editable"
 
     def __init__(self, run_id: str, state: str) -> None:
-        super().__init__(f"Run {run_id!r} is {state}: only accepted and queued runs can be edited.")
+        super().__init__(f"Run {run_id!r} is {state}. Only accepted and queued runs can be edited.")
 
 
 class TooLate(Conflict):
     code = "too_late"
 
     def __init__(self, run_id: str, host: str) -> None:
-        super().__init__(f"Run {run_id!r} was folded into {host!r} and already sent to the model: cancel {host!r}.")
+        super().__init__(f"Run {run_id!r} was folded into {host!r} and already sent to the model. Cancel {host!r}.")
 
 
 class AlreadyAnswered(Conflict):
     code = "already_answered"
 
     def __init__(self, who: str | None, what: str) -> None:
-        super().__init__(f"{who or 'Somebody'} was faster: {what}.")
+        super().__init__(f"{who} answered first: {what}." if who else f"Already closed: {what}.")
 
 
 class SessionBusy(Conflict):
     code = "session_busy"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"Session {session_id!r} is busy: wait for its run to end, or cancel it.")
+        super().__init__(f"Session {session_id!r} is busy. Wait until its run ends, or cancel it.")
 
 
 class NothingToUndo(Conflict):
@@ -222,7 +222,7 @@ class SessionDamaged(Conflict):
     def __init__(self, session_id: str, what: str) -> None:
         super().__init__(
             f"{self.headline(session_id)}: {what} cannot be read. Other sessions are not affected. "
-            f"`longboat session export {session_id}` saves what is readable; then delete the session, "
+            f"`longboat session export {session_id}` saves what can still be read; then delete the session "
             "or restore a backup (`longboat store restore`)."
         )
         self.session_id = session_id
@@ -230,7 +230,7 @@ class SessionDamaged(Conflict):
 
     @staticmethod
     def headline(session_id: str) -> str:
-        """By this the error of a run, which is only text, can be recognized."""
+        """The start of the message. A run keeps only the text of its error; this is how to recognize it."""
         return f"Session {session_id!r} is damaged"
 
 
@@ -238,7 +238,7 @@ class NoLoginPending(Conflict):
     code = "no_login_pending"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"The MCP server {name!r} does not wait for this login, or no longer: begin it anew.")
+        super().__init__(f"The MCP server {name!r} is not waiting for this login. Start the login again.")
 
 
 class ServerBusy(Conflict):
@@ -262,7 +262,7 @@ class TooManyAttempts(LongboatError):
     retry_after_s = 1
 
     def __init__(self, retry_after_s: int) -> None:
-        super().__init__(f"Too many wrong tokens: try again in {retry_after_s} s. The right one works at once.")
+        super().__init__(f"Too many wrong tokens. Try again in {retry_after_s} s. The right token works immediately.")
         self.retry_after_s = retry_after_s
 
 
@@ -274,7 +274,7 @@ class ServerLeaving(Unavailable):
     code = "server_leaving"
 
     def __init__(self) -> None:
-        super().__init__("The server is stopping and takes no new prompts: start it again and resend.")
+        super().__init__("The server is stopping and accepts no new prompts. Start it again and resend.")
 
 
 class StoreUnavailable(Unavailable):
@@ -307,8 +307,8 @@ class CancelNotDurable(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "What was running is stopped, but the cancel could not be saved: the store cannot be written. Free some "
-            "disk space; the server then saves it by itself. If the server stops before that, send the cancel again."
+            "The run was stopped, but the cancel could not be saved because the store is not writable. Free some disk "
+            "space; the server then saves it by itself. If the server stops before that, send the cancel again."
         )
 
 
@@ -329,7 +329,7 @@ class ModelError(LongboatError):
         self,
         message: str,
         *,
-        title: str = "The model request failed",
+        title: str = "Model request failed",
         code: str = "model_error",
         retryable: bool = False,
         retry_after_s: float | None = None,

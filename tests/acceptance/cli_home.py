@@ -22,6 +22,8 @@ from secrecy import ENVIRON, hear, hear_files, provider
 
 Process = subprocess.Popen[str]
 PATIENCE_S = 60
+LONGBOAT = (sys.executable, "-m", "longboat")
+"""The command, as every test starts it."""
 
 
 @dataclass
@@ -40,6 +42,10 @@ class Endpoint:
     def wait_for_gate(self, name: str) -> None:
         """Until a script stands at the gate."""
         assert self._ask(f"/control/gate/{name}?wait={PATIENCE_S}")["reached"]
+
+    def reset(self) -> None:
+        """Forget scripts, gates and requests."""
+        self._ask("/control/reset", b"")
 
     def _ask(self, path: str, body: bytes | None = None) -> Any:
         with urllib.request.urlopen(self.url + path, data=body, timeout=PATIENCE_S + 5) as answer:
@@ -75,8 +81,7 @@ class Home:
         """A `longboat` process that the test goes on beside. Its stdout is a pipe unless `stdout` says otherwise."""
         environ = self.environ | changes.pop("environ", {})
         options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | changes
-        command = [sys.executable, "-m", "longboat", *arguments]
-        process = subprocess.Popen(command, cwd=cwd, stdin=stdin, env=environ, **options)
+        process = subprocess.Popen([*LONGBOAT, *arguments], cwd=cwd, stdin=stdin, env=environ, **options)
         self.processes.append(process)
         return process
 
@@ -153,7 +158,7 @@ def scripted_endpoint() -> Iterator[Endpoint]:
 def home_with(endpoint: Endpoint) -> Iterator[Home]:
     """A fresh home; whatever it started is ended with it."""
     path = Path(tempfile.mkdtemp(prefix="lb-", dir="/tmp"))  # pytest's own paths are too long for a socket
-    home = Home(path, endpoint, _environ(path))
+    home = Home(path, endpoint, environ_of(path))
     _configure(path, endpoint)
     try:
         yield home
@@ -161,10 +166,11 @@ def home_with(endpoint: Endpoint) -> Iterator[Home]:
         home.longboat("stop", "--force", cwd=path)
         _end(home.processes)
         hear_files(path / "data" / "server.log")
-        shutil.rmtree(path)
+        shutil.rmtree(path, ignore_errors=True)  # a server that was killed may still be removing its files
 
 
-def _environ(path: Path) -> dict[str, str]:
+def environ_of(path: Path) -> dict[str, str]:
+    """The environment of a user whose home is there."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LONGBOAT_", "XDG_"))}
     return kept | {
         "HOME": str(path),

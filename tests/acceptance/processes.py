@@ -7,7 +7,6 @@ cancels or looks. `cli_home` is its twin for tests of the command line, which bl
 import asyncio
 import hashlib
 import json
-import os
 import shutil
 import signal
 import sys
@@ -22,19 +21,19 @@ from typing import Any
 
 import httpx2
 import msgspec
-from cli_home import PATIENCE_S, Done
+from cli_home import LONGBOAT, PATIENCE_S, Done, environ_of
 from sessions import SessionClient
 
 from longboat.config.trust import record
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
-from secrecy import ENVIRON, SECRETS, Overheard, hear, hear_files, mcp, overhear, provider
+from secrecy import SECRETS, Overheard, hear, hear_files, mcp, overhear, provider
 
 GIVE_UP_S = 100
 BOTH_DOORS = ["unix", "tcp"]
 
 
-class ConnectionLimits(Enum):
+class Door(Enum):
     """How clients come in. A server with TCP has its unix socket besides."""
 
     UNIX = "unix"
@@ -46,7 +45,7 @@ class Site:
     """Where one server lives: its home, its data, the model it asks, and the process itself, which may be replaced."""
 
     path: Path
-    door: ConnectionLimits
+    door: Door
     model: ScriptedEndpoint
     environ: dict[str, str]
     clients: AsyncExitStack
@@ -99,9 +98,9 @@ class Site:
     async def launch(self, *failpoint: str, under: Sequence[str] = (), **options: Any) -> Process:
         """Start a server and do not wait for it."""
         environ = self.environ | options.pop("environ", {})
-        module = options.pop("module", ["longboat"])
+        module = options.pop("module", LONGBOAT[2:])
         module = ["longboat.testing.failpoints", *failpoint, "--"] if failpoint else module
-        tcp = ["--port", str(self.port)] if self.door is ConnectionLimits.TCP else []
+        tcp = ["--port", str(self.port)] if self.door is Door.TCP else []
         command = [*under, sys.executable, "-m", *module, "serve", "--data-dir", str(self.data), *tcp]
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
@@ -123,7 +122,7 @@ class Site:
     async def longboat(self, *arguments: str, cwd: Path) -> Process:
         """A command beside the server, its outputs on pipes."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "longboat", *arguments),
+            *(*LONGBOAT, *arguments),
             cwd=cwd,
             env=self.environ,
             stdin=DEVNULL,
@@ -135,9 +134,9 @@ class Site:
 
     # Clients
 
-    async def client(self, door: ConnectionLimits | None = None) -> httpx2.AsyncClient:
+    async def client(self, door: Door | None = None) -> httpx2.AsyncClient:
         """A client at a door, by default the site's own; it is closed with the site."""
-        if (door or self.door) is ConnectionLimits.TCP:
+        if (door or self.door) is Door.TCP:
             pool, url, headers = httpx2.AsyncHTTPTransport(), self.discovery().url or "", self.headers
         else:
             limits = httpx2.Limits(max_connections=None)
@@ -148,9 +147,9 @@ class Site:
     @property
     def headers(self) -> dict[str, str]:
         """What this door asks of a request."""
-        return {"authorization": f"Bearer {self.discovery().token}"} if self.door is ConnectionLimits.TCP else {}
+        return {"authorization": f"Bearer {self.discovery().token}"} if self.door is Door.TCP else {}
 
-    async def session(self, directory: Path, door: ConnectionLimits | None = None) -> SessionClient:
+    async def session(self, directory: Path, door: Door | None = None) -> SessionClient:
         """A new session in a directory, seen by a client of its own."""
         http = await self.client(door)
         joined = await http.post("/v1/workspaces", json={"path": str(directory)})
@@ -163,7 +162,7 @@ class Site:
 
     async def raw(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A bare connection, for what no well-behaved client does."""
-        if self.door is ConnectionLimits.TCP:
+        if self.door is Door.TCP:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         else:
             reader, writer = await asyncio.open_unix_connection(str(self.socket))
@@ -192,7 +191,13 @@ async def open_site(door: str = "unix", *, drain_s: float = 1) -> AsyncIterator[
     (config / "longboat.json").write_text(json.dumps({"server": {"drain_s": drain_s}}))
     # Below pytest's own timeout, which would leave the processes behind.
     async with ScriptedEndpoint() as model, AsyncExitStack() as clients, asyncio.timeout(GIVE_UP_S):
-        site = Site(path=path, door=ConnectionLimits(door), model=model, environ=_environ(path), clients=clients)
+        site = Site(
+            path=path,
+            door=Door(door),
+            model=model,
+            environ=environ_of(path) | {"LONGBOAT_TOKEN": SECRETS["server token"]},
+            clients=clients,
+        )
         try:
             yield site
         finally:
@@ -203,18 +208,6 @@ async def open_site(door: str = "unix", *, drain_s: float = 1) -> AsyncIterator[
                     hear(said or b"", "the output of a process")
             hear_files(site.log, site.data / "server.log")
             shutil.rmtree(path)
-
-
-def _environ(path: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LONGBOAT_", "XDG_"))}
-    return kept | {
-        "HOME": str(path),
-        "LONGBOAT_RUNTIME_DIR": str(path / "run"),
-        "LONGBOAT_DATA_DIR": str(path / "data"),
-        "XDG_CONFIG_HOME": str(path / "config"),
-        "LONGBOAT_TOKEN": SECRETS["server token"],
-        **ENVIRON,
-    }
 
 
 async def ended(process: Process) -> Done:

@@ -143,9 +143,9 @@ async def test_a_second_server_on_the_same_data_or_the_same_socket_is_refused_an
         await site.serve()
         session = await site.session(site.project())
         same_socket = await _fails(site)
-        assert same_socket.startswith("longboat: A server already listens on ")
+        assert same_socket.startswith("longboat: A server is already listening on ")
         same_data = await _fails(site, LONGBOAT_RUNTIME_DIR=str(site.path / "elsewhere"))
-        assert same_data.startswith(f"longboat: Another server (pid {site.server.pid}) uses {site.data}. ")
+        assert same_data.startswith(f"longboat: Another server (pid {site.server.pid}) is using {site.data}. ")
         for said in (same_socket, same_data):
             assert "longboat run" in said
             assert "Traceback" not in said

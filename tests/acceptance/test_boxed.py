@@ -2,11 +2,10 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import Home, home_with, scripted_endpoint
+from cli_home import Home
 
 from longboat.testing import CallTool, Say
 from longboat.tools.sandbox import landlock, seccomp
@@ -21,26 +20,25 @@ pytestmark = [
 
 KNOCK = """
 import http.client, socket
-class ConnectionLimits(http.client.HTTPConnection):
+class Door(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect({socket!r})
-door = ConnectionLimits("localhost")
+door = Door("localhost")
 door.request("GET", "/v1/health")
 print("reached", door.getresponse().status)
 """
 
 
 @pytest.fixture
-def home() -> Iterator[Home]:
+def home(own_home: Home) -> Home:
     """Of a user who has no bwrap, and wants a box."""
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        programs = found.path / "bin"
-        programs.mkdir()
-        for name in ("bash", "git"):
-            (programs / name).symlink_to(str(shutil.which(name)))
-        found.environ["PATH"] = str(programs)
-        yield found
+    programs = own_home.path / "bin"
+    programs.mkdir()
+    for name in ("bash", "git"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    own_home.environ["PATH"] = str(programs)
+    return own_home
 
 
 @pytest.mark.parametrize("sandbox", ["required", "auto", "off"])

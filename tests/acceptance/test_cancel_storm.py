@@ -4,7 +4,7 @@ import asyncio
 import random
 
 import pytest
-from processes import ConnectionLimits, Site, open_site
+from processes import Door, Site, open_site
 from sessions import SessionClient, check_request
 
 from longboat.testing import Hang, Say
@@ -22,7 +22,7 @@ async def test_l3_l6_500_cancels_up_to_2_ms_after_202_lose_no_run_and_leave_the_
         site.model.add([Say("x"), Hang()], name="hang", repeat=True)
         site.model.add([Say("fine")], name="fine", repeat=True)
         directory = site.project()
-        sessions = [await site.session(directory, door) for door in ConnectionLimits for _ in range(SESSIONS_EACH_DOOR)]
+        sessions = [await site.session(directory, door) for door in Door for _ in range(SESSIONS_EACH_DOOR)]
         await asyncio.gather(*(_storm(session, name) for name, session in enumerate(sessions)))
         for name, session in enumerate(sessions):
             assert await session.check_books() == _expected(name)

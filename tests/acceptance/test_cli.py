@@ -4,35 +4,16 @@ import json
 import os
 import pty
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import Endpoint, Home, finished, home_with, scripted_endpoint, wait_for_line
+from cli_home import Home, finished, wait_for_line
 
 from longboat.models.protocol import StopReason
 from longboat.testing import Gate, Hang, Pause, Refuse, Say, Stop, words
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with scripted_endpoint() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    """One server for all tests of this file; each works in a directory of its own."""
-    with home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def ledger(home: Home, cwd: Path) -> dict[str, dict[str, Any]]:
@@ -168,7 +149,7 @@ def test_an_answer_that_is_cut_off_is_said_to_be_so_also_in_a_pipe(home: Home, c
     home.endpoint.script("long", [Say("so far"), Stop(StopReason.MAX_TOKENS)])
     done = home.longboat("run", "--run-id", "long", "[[long]]", cwd=cwd)
     assert (done.code, done.out) == (0, "so far\n")
-    assert "The answer is cut off" in done.err
+    assert "The answer was cut off" in done.err
 
 
 def test_a_mistake_in_the_configuration_is_told_as_such(home: Home, cwd: Path) -> None:
@@ -176,14 +157,14 @@ def test_a_mistake_in_the_configuration_is_told_as_such(home: Home, cwd: Path) -
     done = home.longboat("run", "hi", cwd=cwd)
     assert done.code == 1
     assert "unknown key" in done.err
-    assert "could not go on" not in done.err
+    assert "could not continue" not in done.err
 
 
 def test_going_on_where_nothing_began_begins_and_says_so(home: Home, cwd: Path) -> None:
     done = home.longboat("run", "-c", "hi", cwd=cwd)
     assert (done.code, done.out) == (0, "echo: hi\n")
-    assert "a new one is started" in done.err
-    assert "a new one" not in home.longboat("run", "-c", "again", cwd=cwd).err
+    assert "Starting a new one." in done.err
+    assert "Starting a new one." not in home.longboat("run", "-c", "again", cwd=cwd).err
 
 
 @pytest.mark.parametrize("dash", [[], ["-"]])
@@ -226,41 +207,39 @@ def test_a_steering_prompt_is_taken_into_the_running_turn_and_ends_with_it(home:
     home.endpoint.wait_for_gate("steered")
     steering = home.start("run", "-c", "--delivery", "steer", "turn left", cwd=cwd)
     assert steering.stderr is not None
-    assert steering.stderr.readline() == "waits for the running turn's next step, to steer it\n"
+    assert steering.stderr.readline() == "queued: steers the running turn at its next step\n"
     home.endpoint.open_gate("steered")
     # Without tools the turn has no further step to fold into: it then runs as a turn of its own (L10).
     assert finished(host).code == 0
     assert finished(steering).out == "echo: turn left\n"
 
 
-def test_r3_a_server_gone_for_good_is_a_clear_error_and_never_exit_0(endpoint: Endpoint) -> None:
-    with home_with(endpoint) as home:
-        endpoint.script("doomed", [Say("x"), Hang()])
-        cwd = home.workspace("w")
-        home.serve()
-        process = home.start("run", "--format", "json", "--give-up-after", "0.5", "[[doomed]]", cwd=cwd)
-        wait_for_line(process, '"active"')
-        home.kill_server()
-        done = finished(process)
-        assert done.code == 1
-        assert "longboat: Gave up after 0.5 s" in done.err
-        assert "run_complete" not in done.out
+def test_r3_a_server_gone_for_good_is_a_clear_error_and_never_exit_0(own_home: Home) -> None:
+    own_home.endpoint.script("doomed", [Say("x"), Hang()])
+    cwd = own_home.workspace("w")
+    own_home.serve()
+    process = own_home.start("run", "--format", "json", "--give-up-after", "0.5", "[[doomed]]", cwd=cwd)
+    wait_for_line(process, '"active"')
+    own_home.kill_server()
+    done = finished(process)
+    assert done.code == 1
+    assert "longboat: Gave up after 0.5 s" in done.err
+    assert "run_complete" not in done.out
 
 
-def test_r3_a_server_killed_and_started_again_gives_every_waiting_client_its_terminal_event(endpoint: Endpoint) -> None:
-    with home_with(endpoint) as home:
-        cwd = home.workspace("w")
-        endpoint.script("crash", [Say("x"), Hang()])
-        home.serve()
-        active = home.start("run", "--format", "json", "[[crash]]", cwd=cwd)
-        wait_for_line(active, '"message_delta"')
-        queued = home.start("run", "-c", "behind", cwd=cwd)
-        assert queued.stderr is not None
-        assert queued.stderr.readline() == "queued: runs next\n"
-        home.kill_server()
-        home.serve()
-        interrupted = finished(active)
-        assert interrupted.code == 1
-        assert interrupted.events[-1]["payload"]["payload"]["outcome"] == "interrupted"
-        done = finished(queued)
-        assert (done.code, done.out) == (0, "echo: behind\n")
+def test_r3_a_server_killed_and_started_again_gives_every_waiting_client_its_terminal_event(own_home: Home) -> None:
+    cwd = own_home.workspace("w")
+    own_home.endpoint.script("crash", [Say("x"), Hang()])
+    own_home.serve()
+    active = own_home.start("run", "--format", "json", "[[crash]]", cwd=cwd)
+    wait_for_line(active, '"message_delta"')
+    queued = own_home.start("run", "-c", "behind", cwd=cwd)
+    assert queued.stderr is not None
+    assert queued.stderr.readline() == "queued: runs next\n"
+    own_home.kill_server()
+    own_home.serve()
+    interrupted = finished(active)
+    assert interrupted.code == 1
+    assert interrupted.events[-1]["payload"]["payload"]["outcome"] == "interrupted"
+    done = finished(queued)
+    assert (done.code, done.out) == (0, "echo: behind\n")

@@ -1,28 +1,16 @@
 """`longboat run` with an agent that has tools: what is shown, what is asked, and who answers (A2, F1)."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import Home, finished, home_with, scripted_endpoint
+from cli_home import Home, finished
 from terminal import Terminal
 
 from longboat.testing import CallTool, Say
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def call(name: str, **arguments: Any) -> CallTool:
@@ -138,7 +126,7 @@ def test_a2_a_permission_is_asked_at_the_terminal_and_once_is_once(home: Home, c
     shown = terminal.until("\n> ")
     assert "? Run touch made" in shown
     assert "[o]nce  [s]ession  [a]lways" in shown
-    assert "session, always: would allow " in shown
+    assert "session, always: will allow " in shown
     terminal.forget()
     terminal.type("o")
     terminal.until("? Run touch more")
@@ -209,7 +197,7 @@ def test_a2_when_somebody_else_is_first_the_prompt_goes_and_says_who(home: Home,
     assert "Done." in terminal.seen
     late = home.longboat("permissions", "answer", ask["id"], "deny", cwd=cwd, LOGNAME="carl")
     assert late.code == 1
-    assert "bob was faster: the answer was once." in late.err
+    assert "bob answered first: the answer was once." in late.err
 
 
 def test_a2_questions_take_numbers_several_and_free_words(home: Home, cwd: Path) -> None:
@@ -241,11 +229,11 @@ def test_a_number_that_is_no_choice_is_refused_at_the_prompt_and_by_the_command(
     terminal = Terminal(home, "run", "[[slip]]", cwd=cwd)
     terminal.until("\n> ")
     terminal.type("9")
-    terminal.until("'9' is none of them. The choices are 1 to 2;")
+    terminal.until("'9' is not a choice. The choices are 1 to 2;")
     (ask,) = pending(home, cwd, "questions")
     refused = home.longboat("questions", "answer", ask["id"], "9", cwd=cwd)
     assert refused.code == 1
-    assert "'9' is none of them. The choices are 1 to 2;" in refused.err
+    assert "'9' is not a choice. The choices are 1 to 2;" in refused.err
     assert home.longboat("questions", "answer", ask["id"], "9 of each", cwd=cwd).code == 0
     assert terminal.finish() == 0
     assert "answered: 9 of each" in terminal.seen
@@ -278,7 +266,7 @@ def test_a2_a_terminal_that_has_no_more_input_leaves_the_answer_to_others(home: 
     terminal = Terminal(home, "run", "[[mute]]", cwd=cwd)
     terminal.until("\n> ")
     terminal.press(b"\x04")
-    terminal.until("No more input here")
+    terminal.until("Input closed")
     (ask,) = pending(home, cwd)
     home.longboat("permissions", "answer", ask["id"], "once", cwd=cwd, LOGNAME="bob")
     assert terminal.finish() == 0
@@ -295,7 +283,7 @@ def test_ctrl_c_at_the_prompt_cancels_the_run(home: Home, cwd: Path) -> None:
     assert "Canceling …" in terminal.seen
     canceled, way_on = [line for line in terminal.lines if line][-2:]
     assert canceled == "canceled"
-    assert way_on.endswith('; go on with: longboat run -c "…"')
+    assert way_on.endswith('; continue with: longboat run -c "…"')
     assert pending(home, cwd) == []
 
 
@@ -314,7 +302,7 @@ def test_a1_what_a_sub_agent_asks_is_asked_of_whoever_waits(home: Home, cwd: Pat
     home.endpoint.script("parent", [call("agent", prompt="[[child]]")], [Say("Done.")])
     home.endpoint.script("child", [call("view", path=str(home.path / "outside.txt"))], [Say("seen")])
     terminal = Terminal(home, "run", "[[parent]]", cwd=cwd)
-    terminal.until("(a sub-agent asks)")
+    terminal.until("(asked by a sub-agent)")
     terminal.until("\n> ")
     terminal.type("o")
     assert terminal.finish() == 0
@@ -340,7 +328,7 @@ def test_a2_who_watches_later_is_asked_what_a_sub_agent_asked_before(home: Home,
     first = home.start("run", "--wait-for-answers", "--run-id", "sender", "[[sender]]", cwd=cwd)
     wait_pending(first)
     terminal = Terminal(home, "watch", "sender", cwd=cwd)
-    terminal.until("(a sub-agent asks)")
+    terminal.until("(asked by a sub-agent)")
     terminal.until("\n> ")
     terminal.type("s")  # for the session: the second time it is not asked
     assert terminal.finish() == 0
@@ -409,4 +397,4 @@ def test_an_answer_that_does_not_fit_is_refused_with_the_next_step(home: Home, c
     assert finished(process).code == 130
     gone = home.longboat("permissions", "answer", ask["id"], "once", cwd=cwd)
     assert "it was withdrawn with its run" in gone.err
-    assert home.longboat("permissions", cwd=cwd).out == "Nothing waits for an answer.\n"
+    assert home.longboat("permissions", cwd=cwd).out == "No pending permission requests.\n"

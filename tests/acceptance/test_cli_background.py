@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from cli_home import Endpoint, Home, finished, home_with, scripted_endpoint, wait_for_line
+from cli_home import Endpoint, Home, finished, wait_for_line
 
 from longboat.testing import Gate, Hang, Pause, Say
 from longboat.wire.models import PROTOCOL
@@ -18,16 +18,9 @@ from longboat.wire.models import PROTOCOL
 pytestmark = pytest.mark.acceptance
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with scripted_endpoint() as found:
-        yield found
-
-
 @pytest.fixture
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    with home_with(endpoint) as found:
-        yield found
+def home(own_home: Home) -> Home:
+    return own_home
 
 
 @pytest.fixture
@@ -36,7 +29,7 @@ def cwd(home: Home) -> Path:
 
 
 def test_a_server_is_started_found_again_and_stopped(home: Home, cwd: Path) -> None:
-    assert "No server runs" in home.longboat("status", cwd=cwd).out
+    assert "No server is running" in home.longboat("status", cwd=cwd).out
     first = home.longboat("run", "one", cwd=cwd)
     assert (first.code, first.out) == (0, "echo: one\n")
     assert "Starting a Longboat server" in first.err
@@ -45,7 +38,7 @@ def test_a_server_is_started_found_again_and_stopped(home: Home, cwd: Path) -> N
     assert (second.code, second.err, home.discovery().pid) == (0, "", pid)
     assert home.longboat("status", cwd=cwd).code == 0
     assert home.longboat("stop", cwd=cwd).out == "The server has stopped.\n"
-    assert home.longboat("stop", cwd=cwd).out == "No server runs.\n"
+    assert home.longboat("stop", cwd=cwd).out == "No server is running.\n"
     assert not home.socket.exists()
 
 
@@ -78,7 +71,7 @@ def test_a_second_serve_is_refused_and_told_how_to_attach(home: Home, cwd: Path)
     home.serve()
     second = home.longboat("serve", cwd=cwd)
     assert second.code == 1
-    assert "already listens" in second.err
+    assert "already listening" in second.err
     assert "longboat run" in second.err
     assert "Traceback" not in second.err
 
@@ -189,7 +182,7 @@ def old_server(home: Home, request: pytest.FixtureRequest) -> Iterator[None]:
 def test_an_idle_server_of_another_protocol_is_replaced(home: Home, cwd: Path, old_server: None) -> None:
     done = home.longboat("run", "hi", cwd=cwd)
     assert (done.code, done.out) == (0, "echo: hi\n")
-    assert "Replacing the server of version 0.0.9" in done.err
+    assert "Replacing the running server, version 0.0.9" in done.err
 
 
 @pytest.mark.parametrize("old_server", [_BusyOldServer], indirect=True)

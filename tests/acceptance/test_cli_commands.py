@@ -1,27 +1,15 @@
 """The short commands against a real server."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import Home, home_with, scripted_endpoint
+from cli_home import Home
 
 from longboat.testing import Gate, Pause, Say
 from longboat.tools.sandbox import landlock, seccomp
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def sessions(home: Home, cwd: Path) -> list[str]:
@@ -114,7 +102,7 @@ def test_doctor_finds_nothing_wrong_and_names_what_is_used(home: Home, cwd: Path
     done = home.longboat("doctor", cwd=cwd)
     assert done.code == 0, done
     assert "prompts: mine/m" in done.out
-    assert "WRONG" not in done.out
+    assert not [line for line in done.lines if line.startswith("error")]
 
 
 def test_doctor_names_the_sandbox_of_this_system(home: Home, cwd: Path) -> None:
@@ -124,9 +112,9 @@ def test_doctor_names_the_sandbox_of_this_system(home: Home, cwd: Path) -> None:
     done = home.longboat("doctor", cwd=cwd, PATH=str(home.path / "empty"))
     (told,) = [line for line in done.lines if "  sandbox  " in line]
     if landlock.version() < landlock.CAN_TRUNCATE or not seccomp.without_sockets():
-        assert told.startswith('WRONG  sandbox         "required"; this system has none: bubblewrap')
+        assert told.startswith('error  sandbox          "required"; not available: bubblewrap')
     else:
-        assert told.startswith('note   sandbox         "required"; this system has a Landlock sandbox: no network and')
+        assert told.startswith('note   sandbox          "required"; available: Landlock sandbox: no network and')
         assert "(bubblewrap (`bwrap`) is not installed)" in told
 
 
@@ -135,7 +123,7 @@ def test_doctor_tells_a_broken_config_by_file_and_line_and_exits_1(home: Home, c
     done = home.longboat("doctor", cwd=cwd)
     assert done.code == 1
     (told,) = [line for line in done.lines if str(cwd / "longboat.json") in line]
-    assert told.startswith(f"WRONG  config          {cwd / 'longboat.json'}:3: titles"), "once, and not as ok"
+    assert told.startswith(f"error  config           {cwd / 'longboat.json'}:3: titles"), "once, and not as ok"
 
 
 def test_doctor_tells_of_every_file_that_is_wrong_and_calls_none_right_that_it_did_not_look_at(
@@ -147,11 +135,11 @@ def test_doctor_tells_of_every_file_that_is_wrong_and_calls_none_right_that_it_d
     elsewhere = {"XDG_CONFIG_HOME": str(home.path / "other"), "LONGBOAT_RUNTIME_DIR": str(home.path / "r")}
     (cwd / "longboat.json").write_text("{")
     told = [line.split()[0] for line in home.longboat("doctor", cwd=cwd, **elsewhere).lines if "longboat.json" in line]
-    assert told == ["WRONG", "WRONG"]
+    assert told == ["error", "error"]
     (cwd / "longboat.json").write_text("{}")
     lines = [line for line in home.longboat("doctor", cwd=cwd, **elsewhere).lines if "longboat.json" in line]
-    assert [line.split()[0] for line in lines] == ["WRONG", "note"]
-    assert lines[1].endswith("(not looked at yet)")
+    assert [line.split()[0] for line in lines] == ["error", "note"]
+    assert lines[1].endswith("(not checked yet)")
 
 
 def test_stop_names_the_directory_in_which_something_runs(home: Home, cwd: Path) -> None:
@@ -188,7 +176,7 @@ def test_config_shows_what_holds_without_secrets(home: Home, cwd: Path) -> None:
 
 def test_models_lists_providers_and_says_who_answers(home: Home, cwd: Path) -> None:
     done = home.longboat("models", cwd=cwd)
-    assert "Prompts go to mine/m" in done.out
+    assert "The running server uses mine/m." in done.out
     assert "Set ANTHROPIC_API_KEY." in done.out
     assert json.loads(home.longboat("models", "--format", "json", cwd=cwd).out)["large"] == "mine/m"
 

@@ -3,13 +3,12 @@
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from cli_home import Home, finished, home_with, scripted_endpoint
+from cli_home import Home, finished
 from terminal import Terminal
 
 from longboat.cli.activity import LAST_LINES, MAX_LINES
@@ -19,17 +18,6 @@ from longboat.wire.figures import Stats
 from longboat.wire.models import Message, Run, Session
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def call(name: str, /, **arguments: Any) -> CallTool:
@@ -50,7 +38,7 @@ def test_f1_the_live_output_of_a_command_is_bounded_counted_and_ends_with_its_la
     lines = terminal.lines
     own = lines[lines.index("● bash seq 200000") + 1 : lines.index("Done.")]
     assert len(own) == MAX_LINES + 1 + 1 + LAST_LINES
-    assert own[MAX_LINES] == "    … (there is more)"
+    assert own[MAX_LINES] == "    … (more)"
     assert re.fullmatch(r"    … more than [\d,]+ lines, then:", own[MAX_LINES + 1])
     assert own[-1] == "    200000"
 
@@ -92,28 +80,25 @@ def test_a1_a_plan_that_was_not_taken_does_not_look_like_one_that_was(home: Home
     assert "● todos failed" in terminal.lines
     assert "of 1 done" not in terminal.seen
     result = listed(home, cwd, "session", "show", listed(home, cwd, "session", "list")[0]["id"])[2]["parts"][0]
-    assert result["content"].endswith("It is one of: completed, in_progress, pending.")
+    assert result["content"].endswith("Expected one of: completed, in_progress, pending.")
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_a2_a_call_that_waited_for_an_answer_when_the_server_stopped_was_not_run(cwd: Path, how: str) -> None:
+def test_a2_a_call_that_waited_for_an_answer_when_the_server_stopped_was_not_run(own_home: Home, how: str) -> None:
     """Nor those behind it: nobody has to fear effects that they cannot have had."""
-    with scripted_endpoint() as endpoint, home_with(endpoint) as home:
-        endpoint.script("ask", [call("bash", command="touch x"), call("bash", command="touch y")], [Say("Done.")])
-        here = home.workspace("here")
-        process = home.start("run", "--wait-for-answers", "[[ask]]", cwd=here)
-        assert process.stderr is not None
-        assert any("Waiting for an answer" in line for line in process.stderr)
-        if how == "killed":
-            home.kill_server()
-        else:
-            assert home.longboat("stop", "--force", cwd=here).code == 0
-        (session,) = listed(home, here, "session", "list")
-        shown = home.longboat("session", "show", session["id"], cwd=here).out
-        assert (
-            shown.count("[failed: This call was not run: the server stopped while somebody was still being asked") == 2
-        )
-        finished(process)
+    own_home.endpoint.script(how, [call("bash", command="touch x"), call("bash", command="touch y")], [Say("Done.")])
+    here = own_home.workspace("here")
+    process = own_home.start("run", "--wait-for-answers", f"[[{how}]]", cwd=here)
+    assert process.stderr is not None
+    assert any("Waiting for an answer" in line for line in process.stderr)
+    if how == "killed":
+        own_home.kill_server()
+    else:
+        assert own_home.longboat("stop", "--force", cwd=here).code == 0
+    (session,) = listed(own_home, here, "session", "list")
+    shown = own_home.longboat("session", "show", session["id"], cwd=here).out
+    assert shown.count("[failed: This call was not run: the server stopped before anyone approved it") == 2
+    finished(process)
 
 
 # Answers
@@ -125,12 +110,12 @@ def test_a2_a_line_that_is_no_answer_is_told_why_and_a_question_mark_explains(ho
     terminal.until("> ")
     terminal.forget()
     terminal.type("yes")
-    terminal.until("'yes' is not enough: o allows it once, d denies it.")
+    terminal.until("'yes' is ambiguous: type o to allow it once, d to deny it.")
     terminal.until("> ")
     terminal.forget()
     terminal.type("?")
     shown = terminal.until("> ")
-    assert "o, once: this call alone" in shown
+    assert "o, once: allow this call only" in shown
     assert terminal.lines.count("    +x") == 100
     terminal.type("o")
     assert terminal.finish() == 0
@@ -150,10 +135,10 @@ def test_a4_a_session_with_undone_turns_says_so_and_how_to_bring_them_back(home:
     assert sorted(home.longboat("undo", cwd=cwd).lines[1:]) == ["  removed new.txt", "  restored old.txt"]
     (session,) = listed(home, cwd, "session", "list")
     shown = home.longboat("session", "show", session["id"], cwd=cwd).lines
-    assert shown[-1].startswith("[1 turn is undone and not shown: longboat redo -s ")
+    assert shown[-1].startswith("[1 undone turn is not shown. Restore the last one with: longboat redo -s ")
     home.longboat("undo", cwd=cwd)
     shown = home.longboat("session", "show", session["id"], cwd=cwd).lines
-    assert shown[-1].startswith("[2 turns are undone and not shown: ")
+    assert shown[-1].startswith("[2 undone turns are not shown. ")
     home.longboat("redo", cwd=cwd)
     assert sorted(home.longboat("redo", cwd=cwd).lines[1:]) == ["  recreated new.txt", "  restored old.txt"]
     assert "undone" not in home.longboat("session", "show", session["id"], cwd=cwd).out
@@ -190,7 +175,7 @@ def test_a1_the_agent_can_tell_what_it_runs_on_and_no_secret(home: Home, cwd: Pa
         f"Run: {run['run_id']}",
         "Model: mine/m",
         f"Configuration files: {home.path}/config/longboat/longboat.json, {cwd}/longboat.json",
-        "Permissions: this run may do all that no rule denies",
+        "Permissions: anything that no rule denies is allowed",
         "Allow rules: bash(make *)",
         "Deny rules: bash(rm *)",
         "Sandbox for bash: off",
@@ -220,7 +205,7 @@ def test_f1_the_completion_of_each_shell_is_printed(home: Home, cwd: Path, shell
 def test_fish_is_told_the_whole_help_of_a_candidate(home: Home, cwd: Path) -> None:
     """A candidate comes as `plain,NAME<tab>HELP`, and the help has commas of its own."""
     given = {"_LONGBOAT_COMPLETE": "fish_complete", "COMP_WORDS": "longboat runs", "COMP_CWORD": "runs"}
-    assert home.longboat(cwd=cwd, **given).out == "plain,runs\tList runs: what is active, queued and over.\n"
+    assert home.longboat(cwd=cwd, **given).out == "plain,runs\tList active, queued and finished runs.\n"
     assert 'string split --max 1 "," $completion' in home.longboat("completion", "fish", cwd=cwd).out
 
 
@@ -245,10 +230,9 @@ def test_f1_commands_options_ids_and_models_are_completed(home: Home, cwd: Path)
     assert completed(home, cwd, "run", "-m", "mine/") == ["mine/m"]
 
 
-def test_f1_completion_starts_no_server_and_says_nothing_where_none_runs(cwd: Path) -> None:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as home:
-        assert completed(home, cwd, "session", "show", "0") == []
-        assert not home.socket.exists()
+def test_f1_completion_starts_no_server_and_says_nothing_where_none_runs(own_home: Home, cwd: Path) -> None:
+    assert completed(own_home, cwd, "session", "show", "0") == []
+    assert not own_home.socket.exists()
 
 
 def test_f1_what_programs_are_given_has_the_shapes_of_the_protocol(home: Home, cwd: Path) -> None:

@@ -1,26 +1,14 @@
 """Runs and sessions by the beginning of their ids, and sessions by new titles."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import Home, home_with, scripted_endpoint
+from cli_home import Home
 
 from longboat.testing import Gate, Pause, Say
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def sessions(home: Home, cwd: Path) -> dict[str, str]:
@@ -53,17 +41,17 @@ def test_a_beginning_that_several_have_is_refused_with_all_that_have_it(home: Ho
     done = home.longboat("cancel", "job-", cwd=cwd)
     assert (done.code, done.out) == (1, "")
     assert done.err.splitlines() == [
-        "longboat: 3 runs begin with 'job-': give more of the id.",
+        "longboat: 3 runs start with 'job-': type more of the id.",
         "  job-1b",
         "  job-2",
         "  job-1",
     ]
     assert home.longboat("watch", "job-1", cwd=cwd).out == "echo: job-1\n", "a whole id is meant as such"
     assert home.longboat("watch", "job-9", cwd=cwd).err.startswith("longboat: No run 'job-9' in this directory")
-    assert "'job' is too short for the id of a run: give at least 4 char" in home.longboat("watch", "job", cwd=cwd).err
+    assert "'job' is too short for a run id: type at least 4 char" in home.longboat("watch", "job", cwd=cwd).err
     both = sessions(home, cwd)
     common = next(iter(both))[:4]
-    assert "3 sessions begin with" in home.longboat("session", "show", common, cwd=cwd).err
+    assert "3 sessions start with" in home.longboat("session", "show", common, cwd=cwd).err
 
 
 def test_an_id_that_is_empty_is_no_beginning_of_everything(home: Home, cwd: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from cli_home import PATIENCE_S, Home, home_with, scripted_endpoint
+from cli_home import PATIENCE_S, Home
 from terminal import Terminal
 
 from longboat.testing import Say
@@ -19,17 +19,6 @@ from longboat.testing import Say
 pytestmark = pytest.mark.acceptance
 
 SERVERS = Path(__file__).parents[1] / "integration"
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def configure(home: Home, cwd: Path, mcp: dict[str, Any]) -> None:
@@ -69,7 +58,7 @@ def test_a_prompt_of_a_server_is_listed_and_used(home: Home, cwd: Path) -> None:
     assert (done.code, done.out) == (0, "Fine.\n"), done.err
     lines = home.longboat("mcp", cwd=cwd).lines
     assert [line.split() for line in lines[-3:]] == [
-        ["PROMPT", "WHAT", "FOR"],
+        ["PROMPT", "DESCRIPTION"],
         ["/test:review", "path", "[tone]", "Review", "a", "file."],
         ["/test:dawdle"],
     ]
@@ -91,7 +80,7 @@ def test_a_login_in_two_commands(home: Home, cwd: Path) -> None:
         done = home.longboat("mcp", "login", "g", address, cwd=cwd)
         assert (done.code, done.out) == (0, "g is ready\n"), done.err
         again = home.longboat("mcp", "login", "g", address, cwd=cwd)
-        assert (again.code, "begins a login" in again.err) == (1, True), again.err
+        assert (again.code, "to start a login" in again.err) == (1, True), again.err
         code = address.split("code=")[1].split("&")[0]
         assert code not in home.log + done.err + again.err
         assert home.longboat("mcp", "login", "nobody", cwd=cwd).code == 1

@@ -3,15 +3,14 @@
 import json
 import os
 import pty
+import shlex
 import shutil
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import Endpoint, Home, Process, finished, home_with, scripted_endpoint, wait_for_line
+from cli_home import LONGBOAT, Home, Process, finished, wait_for_line
 
 from longboat.testing import Gate, Pause, Refuse, Say
 
@@ -20,33 +19,9 @@ pytestmark = pytest.mark.acceptance
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with scripted_endpoint() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    with home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def own_home(endpoint: Endpoint) -> Iterator[Home]:
-    """For tests that stop the server."""
-    with home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
-
-
 def shell(home: Home, script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A bash script in which `longboat` is the command."""
-    start = f'longboat() {{ "{sys.executable}" -m longboat "$@"; }}\n'
+    start = f'longboat() {{ {shlex.join(LONGBOAT)} "$@"; }}\n'
     command = ["bash", "-c", start + script]
     return subprocess.run(command, cwd=cwd, env=home.environ, capture_output=True, text=True, timeout=60, check=False)
 
@@ -116,7 +91,7 @@ def test_a_directory_that_is_gone_is_told_in_one_line(home: Home, cwd: Path, com
     done = shell(home, f"mkdir gone && cd gone && rmdir ../gone && longboat {command} </dev/null", cwd)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line.startswith("longboat: The current directory does not exist any more")
+    assert line.startswith("longboat: The current directory no longer exists")
 
 
 # Terminals
@@ -145,7 +120,7 @@ def test_r4_what_ctrl_c_says_is_not_glued_to_the_answer(home: Home, cwd: Path) -
     assert process.wait(30) == 130
     lines = (seen.decode() + read_all(terminal)).splitlines()
     assert "half an ans" in lines
-    assert "Canceling … (Ctrl-C again leaves at once)" in lines
+    assert "Canceling … (press Ctrl-C again to exit now)" in lines
 
 
 # Words
@@ -157,7 +132,7 @@ def test_how_a_run_ended_is_told_in_plain_words(home: Home, cwd: Path) -> None:
     home.longboat("run", "--run-id", "bad", "[[refused]]", cwd=cwd)
     states = {line.split()[0]: line.split()[1] for line in home.longboat("runs", cwd=cwd).lines[1:]}
     assert states == {"good": "done", "bad": "failed"}
-    assert home.longboat("cancel", "good", cwd=cwd).out == "good was over before: done\n"
+    assert home.longboat("cancel", "good", cwd=cwd).out == "good had already ended: done\n"
     newest = json.loads(home.longboat("session", "list", "--limit", "1", "--format", "json", cwd=cwd).out)["id"]
     assert "[failed] The API key was refused: " in home.longboat("session", "show", newest, cwd=cwd).out
 
@@ -183,7 +158,7 @@ def test_b5_stop_force_says_what_it_waits_for(own_home: Home) -> None:
     cwd = hold(own_home, "drained")
     done = own_home.longboat("stop", "--force", cwd=cwd)
     assert (done.code, done.out) == (0, "The server has stopped.\n")
-    assert f"Waiting for what runs in {cwd}: up to 1 s, then it is interrupted." in done.err
+    assert f"Waiting up to 1 s for runs in {cwd} to end, then interrupting them." in done.err
 
 
 def test_b5_ctrl_c_in_stop_force_skips_the_drain(own_home: Home) -> None:
@@ -192,7 +167,7 @@ def test_b5_ctrl_c_in_stop_force_skips_the_drain(own_home: Home) -> None:
     stopping = own_home.start("stop", "--force", cwd=cwd)
     assert stopping.stderr is not None
     assert "up to 600 s" in stopping.stderr.readline()
-    assert "Ctrl-C interrupts it now" in stopping.stderr.readline()
+    assert "Press Ctrl-C to interrupt them now" in stopping.stderr.readline()
     stopping.send_signal(signal.SIGINT)
     done = finished(stopping)
     assert (done.code, done.out) == (0, "The server has stopped.\n")
@@ -203,7 +178,7 @@ def test_b5_ctrl_c_in_serve_says_what_it_waits_for_and_a_second_one_hurries(own_
     server = own_home.serve()
     hold(own_home, "waited")
     server.send_signal(signal.SIGINT)
-    wait_for_line(server, "Stopping: waiting up to 600 s for 1 run to end. (Ctrl-C again interrupts now.)")
+    wait_for_line(server, "Stopping: waiting up to 600 s for 1 run to end. (Press Ctrl-C to interrupt now.)")
     server.send_signal(signal.SIGINT)
     assert finished(server).code == 0
 
@@ -225,7 +200,7 @@ def checkout(own_home: Home) -> Path:
     shutil.copy(ROOT / "Makefile", path)
     command = path / ".venv" / "bin" / "longboat"
     command.parent.mkdir(parents=True)
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m longboat "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(LONGBOAT)} "$@"\n')
     command.chmod(0o755)
     return path
 

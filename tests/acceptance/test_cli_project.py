@@ -4,28 +4,16 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import Home, finished, home_with, scripted_endpoint, wait_for_line
+from cli_home import Home, finished, wait_for_line
 from terminal import Terminal
 
 from longboat.testing import CallTool, Say
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
 
 
 def newest_run(home: Home, cwd: Path) -> dict[str, Any]:
@@ -71,11 +59,11 @@ def test_a4_a_file_that_somebody_changed_keeps_everything_as_it_is(home: Home, c
 
 
 def test_a4_nothing_to_undo_or_redo_is_said(home: Home, cwd: Path) -> None:
-    assert "There is no session here yet." in home.longboat("undo", cwd=cwd).err
+    assert "There is no session in this directory yet." in home.longboat("undo", cwd=cwd).err
     home.longboat("run", "hi", cwd=cwd)
     done = home.longboat("redo", cwd=cwd)
     assert (done.code, "no turn to redo" in done.err) == (1, True)
-    assert "It had changed no files." in home.longboat("undo", cwd=cwd).out
+    assert "No files were changed." in home.longboat("undo", cwd=cwd).out
     done = home.longboat("undo", cwd=cwd)
     assert (done.code, "no turn to undo" in done.err) == (1, True)
 
@@ -172,7 +160,7 @@ def test_commands_run_in_the_environment_of_the_shell_that_prompts(home: Home, c
 
 
 def test_mcp_servers_are_listed(home: Home, cwd: Path) -> None:
-    assert home.longboat("mcp", cwd=cwd).out == "No MCP servers: longboat.json names none.\n"
+    assert home.longboat("mcp", cwd=cwd).out == "No MCP servers are configured in longboat.json.\n"
     assert home.longboat("mcp", "--format", "json", cwd=cwd).out == ""
 
 

@@ -4,37 +4,19 @@ import base64
 import json
 import os
 import pty
+import shlex
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import Endpoint, Home, finished, home_with, scripted_endpoint, wait_for_line
+from cli_home import LONGBOAT, Home, finished, wait_for_line
 
 from longboat.testing import Gate, Hang, Pause, Say
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with scripted_endpoint() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    with home_with(endpoint) as found:
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name.translate(str.maketrans("[]/ ", "____")))
 
 
 def listed(home: Home, cwd: Path, *command: str) -> list[dict[str, Any]]:
@@ -99,10 +81,10 @@ def test_attached_files_go_to_the_model_as_text_or_as_what_they_are(home: Home, 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"\x7fELF\x02\x01\x01\x00", "it is no text (ELF program or library)"),
-        (b"PK\x03\x04", "it is no text (ZIP archive"),
-        (b"x" * 20_000 + b"\0", "it is no text (binary file)"),
-        (b"\xff\xfb\x90\x01", "it is no text (binary file)"),
+        (b"\x7fELF\x02\x01\x01\x00", "it is not text (ELF program or library)"),
+        (b"PK\x03\x04", "it is not text (ZIP archive"),
+        (b"x" * 20_000 + b"\0", "it is not text (binary file)"),
+        (b"\xff\xfb\x90\x01", "it is not text (binary file)"),
         (b"\x89PNG\r\n\x1a\n", "it is damaged"),
         (b"\x89PNG\r\n\x1a\n" + bytes(6_000_000), "more than 5 MB"),
     ],
@@ -114,8 +96,8 @@ def test_a_file_that_no_model_could_be_shown_is_refused_before_anything_is_sent(
     (cwd / "blob").write_bytes(content)
     done = home.longboat("run", "-a", "blob", "hi", cwd=cwd)
     assert (done.code, done.out) == (2, "")
-    assert f"blob cannot be attached: {why}" in done.err
-    assert "What can: text, pictures (PNG, JPEG, GIF, WebP; 5 MB each) and PDFs, 10 MB together." in done.err
+    assert f"Cannot attach blob: {why}" in done.err
+    assert "Supported: text, images (PNG, JPEG, GIF, WebP; 5 MB each) and PDFs, 10 MB in total." in done.err
     assert listed(home, cwd, "session", "list") == []
 
 
@@ -135,7 +117,7 @@ def test_a_known_run_id_with_another_prompt_is_refused_and_leaves_no_session_beh
     home.longboat("run", "--run-id", "taken", "one", cwd=cwd)
     done = home.longboat("run", "--run-id", "taken", "another", cwd=cwd)
     assert done.code == 1
-    assert "choose another run_id" in done.err
+    assert "Choose another run_id" in done.err
     assert len(listed(home, cwd, "session", "list")) == 1
 
 
@@ -187,12 +169,12 @@ def test_a_file_is_not_read_without_a_dash_and_that_is_said(home: Home, cwd: Pat
     with open(cwd / "notes") as notes:
         done = finished(home.start("run", "What is this?", cwd=cwd, stdin=notes))
     assert (done.code, done.out) == (0, "echo: What is this?\n")
-    assert 'unless the prompt ends with "-"' in done.err
+    assert 'end the prompt with "-" to read it' in done.err
 
 
 def test_a_loop_over_a_file_keeps_its_list(home: Home, cwd: Path) -> None:
     (cwd / "list").write_text("a.py\nb.py\nc.py\n")
-    loop = f'while read f; do {sys.executable} -m longboat run "Review $f"; done < list'
+    loop = f'while read f; do {shlex.join(LONGBOAT)} run "Review $f"; done < list'
     command = ["sh", "-c", loop]
     done = subprocess.run(command, cwd=cwd, env=home.environ, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("echo: Review a.py\necho: Review b.py\necho: Review c.py\n", "")
@@ -227,7 +209,7 @@ def test_f1_a_pipe_that_stays_open_and_silent_does_not_hold_a_prompt_up(home: Ho
         done = finished(home.start("run", "hi", cwd=cwd, stdin=silent))
     assert (done.code, done.out) == (0, "echo: hi\n")
     waiting, gone_on = done.err.splitlines()
-    assert "`</dev/null`" in waiting
+    assert "redirect from /dev/null" in waiting
     assert 'end the prompt with "-"' in gone_on
 
 
@@ -272,47 +254,45 @@ def test_ctrl_c_in_watch_leaves_the_run_alone(home: Home, cwd: Path) -> None:
     assert home.longboat("watch", run_id, cwd=cwd).out == "xy\n"
 
 
-def test_r3_an_outage_is_told_and_a_prompt_that_is_given_up_is_said_to_be_kept(endpoint: Endpoint) -> None:
-    with home_with(endpoint) as home:
-        cwd = home.workspace("w")
-        endpoint.script("doomed", [Say("x"), Hang()])
-        home.serve()
-        command = ("run", "--format", "json", "--give-up-after", "0.5", "--run-id", "doomed", "[[doomed]]")
-        process = home.start(*command, cwd=cwd)
-        wait_for_line(process, '"message_delta"')
-        watching = home.start("watch", "--format", "json", "doomed", cwd=cwd)
-        wait_for_line(watching, '"message"')
-        home.kill_server()
-        done = finished(process)
-        lost, gave_up, kept = done.err.splitlines()
-        assert (done.code, lost) == (1, "The connection is lost: trying again …")
-        assert gave_up.startswith("longboat: Gave up after 0.5 s")
-        assert "longboat watch doomed" in kept
-        home.serve()
-        waited = finished(watching)
-        assert waited.code == 1
-        assert waited.err.splitlines()[:2] == ["The connection is lost: trying again …", "The connection is back."]
-        assert home.longboat("watch", "doomed", cwd=cwd).err == waited.err.partition("back.\n")[2]
+def test_r3_an_outage_is_told_and_a_prompt_that_is_given_up_is_said_to_be_kept(own_home: Home) -> None:
+    cwd = own_home.workspace("w")
+    own_home.endpoint.script("doomed", [Say("x"), Hang()])
+    own_home.serve()
+    command = ("run", "--format", "json", "--give-up-after", "0.5", "--run-id", "doomed", "[[doomed]]")
+    process = own_home.start(*command, cwd=cwd)
+    wait_for_line(process, '"message_delta"')
+    watching = own_home.start("watch", "--format", "json", "doomed", cwd=cwd)
+    wait_for_line(watching, '"message"')
+    own_home.kill_server()
+    done = finished(process)
+    lost, gave_up, kept = done.err.splitlines()
+    assert (done.code, lost) == (1, "Connection lost. Reconnecting …")
+    assert gave_up.startswith("longboat: Gave up after 0.5 s")
+    assert "longboat watch doomed" in kept
+    own_home.serve()
+    waited = finished(watching)
+    assert waited.code == 1
+    assert waited.err.splitlines()[:2] == ["Connection lost. Reconnecting …", "Reconnected."]
+    assert own_home.longboat("watch", "doomed", cwd=cwd).err == waited.err.partition("Reconnected.\n")[2]
 
 
-def test_r4_ctrl_c_while_the_server_is_away_cancels_the_run_when_it_is_back(endpoint: Endpoint) -> None:
-    with home_with(endpoint) as home:
-        cwd = home.workspace("w")
-        file = home.path / "config" / "longboat" / "longboat.json"
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"on_restart": "resume"}))
-        endpoint.script("away", [Say("x"), Hang()], [Say("y"), Hang()])
-        home.serve()
-        process = home.start("run", "--format", "json", "--run-id", "away", "[[away]]", cwd=cwd)
-        wait_for_line(process, '"message_delta"')
-        home.kill_server()
-        assert process.stderr is not None
-        assert "The connection is lost" in process.stderr.readline()
-        process.send_signal(signal.SIGINT)
-        assert "Canceling" in process.stderr.readline()
-        home.serve()
-        assert finished(process).code == 130
-        (run,) = listed(home, cwd, "runs")
-        assert (run["state"], run["outcome"]) == ("finished", "canceled")
+def test_r4_ctrl_c_while_the_server_is_away_cancels_the_run_when_it_is_back(own_home: Home) -> None:
+    cwd = own_home.workspace("w")
+    file = own_home.path / "config" / "longboat" / "longboat.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"on_restart": "resume"}))
+    own_home.endpoint.script("away", [Say("x"), Hang()], [Say("y"), Hang()])
+    own_home.serve()
+    process = own_home.start("run", "--format", "json", "--run-id", "away", "[[away]]", cwd=cwd)
+    wait_for_line(process, '"message_delta"')
+    own_home.kill_server()
+    assert process.stderr is not None
+    assert "Connection lost." in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert "Canceling" in process.stderr.readline()
+    own_home.serve()
+    assert finished(process).code == 130
+    (run,) = listed(own_home, cwd, "runs")
+    assert (run["state"], run["outcome"]) == ("finished", "canceled")
 
 
 @pytest.mark.parametrize("detached", [[], ["--detach"]])

@@ -5,14 +5,13 @@ import os
 import re
 import threading
 import urllib.request
-from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import Endpoint, Home, Process, finished, home_with, scripted_endpoint
+from cli_home import Home, Process, finished
 from terminal import Terminal
 
 from longboat.testing import Gate, Pause, Say
@@ -22,16 +21,9 @@ pytestmark = pytest.mark.acceptance
 KEY = {"FLEET_KEY": "k"}
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with scripted_endpoint() as found:
-        yield found
-
-
 @pytest.fixture
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    with home_with(endpoint) as found:
-        yield found
+def home(own_home: Home) -> Home:
+    return own_home
 
 
 @pytest.fixture
@@ -65,11 +57,11 @@ def test_a_key_that_only_the_shell_has_does_not_make_the_server_ready(home: Home
     configure(home, fleet=provider(home, api_key="$FLEET_KEY"))
     serve(home)
     shown = home.longboat("models", cwd=cwd, **KEY).out
-    assert "The running server: Prompts go to fleet/m" not in shown
-    assert "With this shell's environment it would be fleet/m." in shown
+    assert "The running server uses fleet/m" not in shown
+    assert "This shell's environment would give fleet/m." in shown
     assert "started without FLEET_KEY" in shown
     told = home.longboat("doctor", cwd=cwd, **KEY).out
-    assert "models here     prompts: fleet/m" in told
+    assert "models (shell)   prompts: fleet/m" in told
     assert "started without FLEET_KEY" in told
 
 
@@ -77,16 +69,16 @@ def test_a_key_that_only_the_server_has_is_enough(home: Home, cwd: Path) -> None
     configure(home, fleet=provider(home, api_key="$FLEET_KEY"))
     serve(home, **KEY)
     shown = home.longboat("models", cwd=cwd).out
-    assert "The running server: Prompts go to fleet/m." in shown
+    assert "The running server uses fleet/m." in shown
     assert json.loads(home.longboat("models", "--format", "json", cwd=cwd).out)["server"]["model"] == "m"
     doctor = home.longboat("doctor", cwd=cwd)
-    assert (doctor.code, "models server   prompts: fleet/m" in doctor.out) == (0, True), doctor
+    assert (doctor.code, "models (server)  prompts: fleet/m" in doctor.out) == (0, True), doctor
 
 
 def test_without_a_server_it_is_said_that_the_shell_alone_was_looked_at(home: Home, cwd: Path) -> None:
     shown = home.longboat("models", cwd=cwd).out
-    assert "Prompts go to mine/m; titles are written by mine/m." in shown
-    assert "No server runs. This is what one that is started from this shell would do." in shown
+    assert "Model for prompts: mine/m; for titles: mine/m." in shown
+    assert "No server is running. This is what a server started from this shell would use." in shown
     assert json.loads(home.longboat("models", "--format", "json", cwd=cwd).out)["server"] is None
 
 
@@ -132,7 +124,7 @@ def test_whoever_asks_with_a_key_of_another_shell_is_told_so_at_a_terminal(home:
     for arguments in (["hi"], ["-m", "fleet/m", "hi"]):
         terminal = Terminal(home, "run", *arguments, cwd=cwd)
         assert terminal.finish() == 0
-        assert terminal.seen.count("fleet is asked with the server's FLEET_KEY, which this shell does not have.") == 1
+        assert terminal.seen.count("Using the server's FLEET_KEY for fleet; this shell does not set it.") == 1
     assert home.longboat("run", "hi", cwd=cwd).err == "", "a script is not told"
     here = Terminal(home, "run", "hi", cwd=cwd, environ=KEY)
     assert here.finish() == 0
@@ -147,9 +139,9 @@ def test_a_configured_provider_that_is_passed_over_is_told_of(home: Home, cwd: P
     configure(home, broken=provider(home, **{lack: None}), spare=provider(home))
     done = home.longboat("run", "hi", cwd=cwd)
     assert (done.code, done.out) == (0, "echo: hi\n")
-    assert "broken of longboat.json is not ready: spare/m answers." in done.err
+    assert "broken (longboat.json) is not ready; using spare/m." in done.err
     shown = home.longboat("models", cwd=cwd).out
-    assert f"broken of longboat.json is passed over: {'Give' if lack == 'base_url' else 'List'}" in shown
+    assert f"broken (longboat.json) is skipped: {'Give' if lack == 'base_url' else 'List'}" in shown
     assert f"providers.broken.{lack} in longboat.json" in shown
     assert f"providers.broken.{lack} in longboat.json" in home.longboat("doctor", cwd=cwd).out
     assert "broken" not in home.longboat("run", "-m", "spare/m", "hi", cwd=cwd).err
@@ -191,7 +183,7 @@ def test_serve_on_all_addresses_names_those_that_others_can_use_and_shows_the_to
         with urllib.request.urlopen(f"{url}/v1/health", timeout=10) as answer:
             assert answer.status == 200, url
     if others := named - {home.discovery().url}:  # a machine without a network has none
-        assert re.search(r"  others longboat attach (\S+)", banner)[1] in others  # type: ignore[index]
+        assert re.search(r"  remote longboat attach (\S+)", banner)[1] in others  # type: ignore[index]
     home.longboat("stop", cwd=cwd)
     assert terminal.finish() == 0
 
@@ -200,7 +192,7 @@ def test_attach_says_at_once_that_nobody_answers_and_asks_for_no_token(home: Hom
     terminal = Terminal(home, "attach", "http://127.0.0.1:9", cwd=cwd)
     assert terminal.finish() == 1
     assert terminal.lines[0].startswith("longboat: No answer from the Longboat server at http://127.0.0.1:9: ")
-    assert "is the address right?" in terminal.lines[1]
+    assert "Check the address" in terminal.lines[1]
     assert "Token" not in terminal.seen
 
 
@@ -227,8 +219,8 @@ def test_attach_and_status_give_up_on_an_answer_without_an_end(home: Home, cwd: 
         status = home.longboat("status", cwd=cwd, LONGBOAT_URL=url)
         host.shutdown()
     for told in ("\n".join(terminal.lines), status.err):
-        assert f"The answer from {url} does not come to an end" in told
-        assert "is the address that of a Longboat server?" in " ".join(told.split())
+        assert f"The response from {url} does not end" in told
+        assert "Is this the address of a Longboat server?" in " ".join(told.split())
     assert status.code == 1
 
 
@@ -241,17 +233,17 @@ def test_attach_tells_of_a_wrong_token_in_the_words_of_the_other_commands(
     elsewhere = {"LONGBOAT_RUNTIME_DIR": str(home.path / "elsewhere"), "LONGBOAT_TOKEN": "wrong"}
     terminal = Terminal(home, "attach", url, *path, cwd=cwd, environ=elsewhere)
     assert terminal.finish() == 1
-    assert terminal.lines[0] == f"longboat: The Longboat server at {url} refuses the token that it was sent."
+    assert terminal.lines[0] == f"longboat: The Longboat server at {url} rejects the token."
     assert "Authorization" not in terminal.seen
     asked = Terminal(home, "attach", url, *path, cwd=cwd, environ=elsewhere | {"LONGBOAT_TOKEN": ""})
     asked.until("Token: ")
     asked.type("guess")
     assert asked.finish() == 1
-    assert "refuses the token" in asked.seen
+    assert "rejects the token." in asked.seen
     assert "guess" not in asked.seen
 
 
-@pytest.mark.parametrize(("token", "told"), [("", "wants a token."), ("wrong", "refuses the token that it was sent.")])
+@pytest.mark.parametrize(("token", "told"), [("", "requires a token."), ("wrong", "rejects the token.")])
 def test_no_token_and_a_wrong_one_are_told_apart(home: Home, cwd: Path, token: str, told: str) -> None:
     serve(home, "--port", "0")
     url = home.discovery().url or ""

@@ -1,10 +1,9 @@
 """The terminal app and the server in the background behind it (R3, B5)."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import Home, home_with, scripted_endpoint
+from cli_home import Home
 from tmux import pane
 
 from parts import how, missing
@@ -13,9 +12,8 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.skipif(missing("tmux"), reason
 
 
 @pytest.fixture
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
+def home(own_home: Home) -> Home:
+    return own_home
 
 
 @pytest.fixture
@@ -26,7 +24,7 @@ def cwd(home: Home) -> Path:
 def test_r3_the_app_starts_a_server_again_that_was_killed(home: Home, cwd: Path) -> None:
     """Whoever has one terminal, with the app in it, has no other to start it from."""
     with pane(home, cwd=cwd) as shown:
-        shown.until("Ask for something")
+        shown.until("Type a prompt")
         shown.say("before")
         shown.until("echo: before")
         before = home.discovery().pid
@@ -38,7 +36,7 @@ def test_r3_the_app_starts_a_server_again_that_was_killed(home: Home, cwd: Path)
 
 def test_b5_the_app_says_that_the_server_was_stopped_and_goes_on_when_there_is_one(home: Home, cwd: Path) -> None:
     with pane(home, cwd=cwd) as shown:
-        shown.until("Ask for something")
+        shown.until("Type a prompt")
         shown.say("before")
         shown.until("echo: before", "Idle")
         assert home.longboat("stop", cwd=cwd).code == 0
@@ -61,15 +59,15 @@ def test_attach_offers_the_directory_one_is_in_and_takes_a_number_a_path_or_an_i
     home.longboat("run", "from the first", cwd=other)
     home.longboat("run", "from here", cwd=cwd)
     with pane(home, "attach", url, "-c", cwd=cwd) as shown:
-        listed = shown.until("Which directory")
+        listed = shown.until("Directory [")
         here = next(line.split()[0] for line in listed.splitlines() if line.endswith(str(cwd)))
-        assert f"Which directory [{here}]:" in listed
+        assert f"Directory [{here}]:" in listed
         shown.say("nonsense")
-        shown.until("'nonsense' is none of them: give a number from 1 to 2, a path or an id")
+        shown.until("'nonsense' is not in the list: enter a number from 1 to 2")
         shown.press("Enter")
         shown.until("echo: from here")
     with pane(home, "attach", url, "-c", cwd=cwd) as shown:
-        shown.until("Which directory")
+        shown.until("Directory [")
         shown.say(str(other))
         shown.until("echo: from the first")
 

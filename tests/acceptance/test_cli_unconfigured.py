@@ -4,48 +4,35 @@ The runtime of the local model is one that ends at once: what is asked of it fai
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import Endpoint, Home, home_with, scripted_endpoint
+from cli_home import Home
 
 from longboat.models import weights
 
 pytestmark = pytest.mark.acceptance
 
-SAID = "No provider is configured: the small local model answers, which talks but is no coder."
+SAID = "No provider is configured. Using the small local model. It can chat but cannot code."
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with scripted_endpoint() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def home(endpoint: Endpoint) -> Iterator[Home]:
-    with home_with(endpoint) as found:
-        configure(found)
-        library = found.path / "library"
-        library.mkdir()
-        (library / "xllamacpp.py").write_text("raise SystemExit('this one only pretends')")
-        found.environ["PYTHONPATH"] = str(library)
-        stub = weights.path_of(found.path / "data")
-        stub.parent.mkdir(parents=True)
-        with open(stub, "wb") as file:
-            file.truncate(weights.SMOLLM2.size)
-        yield found
+def home(new_home: Home) -> Home:
+    configure(new_home)
+    library = new_home.path / "library"
+    library.mkdir()
+    (library / "xllamacpp.py").write_text("raise SystemExit('this one only pretends')")
+    new_home.environ["PYTHONPATH"] = str(library)
+    stub = weights.path_of(new_home.path / "data")
+    stub.parent.mkdir(parents=True)
+    with open(stub, "wb") as file:
+        file.truncate(weights.SMOLLM2.size)
+    return new_home
 
 
 def configure(home: Home, **config: object) -> None:
     file = home.path / "config" / "longboat" / "longboat.json"
     file.write_text(json.dumps({"models": {"detect": False}, "titles": False, **config}))
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name.translate(str.maketrans("[]/ ", "____")))
 
 
 def test_a6_run_says_once_on_stderr_that_nothing_is_configured_and_what_to_do(home: Home, cwd: Path) -> None:
@@ -56,13 +43,13 @@ def test_a6_run_says_once_on_stderr_that_nothing_is_configured_and_what_to_do(ho
     shown = home.longboat("run", "--format", "json", "hi", cwd=cwd)
     assert SAID in shown.err
     assert all(event["type"] for event in shown.events), "its output is events and nothing else"
-    assert "no coder" not in shown.out
+    assert "cannot code" not in shown.out
 
 
 def test_a6_whoever_chose_the_local_model_is_not_told(home: Home, cwd: Path) -> None:
-    assert "no coder" not in home.longboat("run", "-m", "local/smollm2-135m", "hi", cwd=cwd).err
+    assert "cannot code" not in home.longboat("run", "-m", "local/smollm2-135m", "hi", cwd=cwd).err
     (cwd / "longboat.json").write_text('{"models": {"large": "local/smollm2-135m"}}')
-    assert "no coder" not in home.longboat("run", "hi", cwd=cwd).err
+    assert "cannot code" not in home.longboat("run", "hi", cwd=cwd).err
     for command in ("models", "doctor"):
         assert "No provider is configured" not in home.longboat(command, cwd=cwd).out
 
@@ -73,12 +60,12 @@ def test_a6_models_and_doctor_say_it(home: Home, cwd: Path) -> None:
     shown = json.loads(home.longboat("models", "--format", "json", cwd=cwd).out)
     assert shown["advice"].startswith(SAID)
     explained = " ".join(home.longboat("models", "--help", cwd=cwd).out.split())
-    assert "set the key of a provider as the table names it" in explained
+    assert "To add a provider, set its key as shown in the table" in explained
 
 
 def test_a6_where_providers_are_there_but_none_is_ready_that_is_said_instead(home: Home, cwd: Path) -> None:
     (cwd / "longboat.json").write_text('{"providers": {"groq": {"type": "groq"}}}')
     done = home.longboat("run", "hi", cwd=cwd)
-    (told,) = [line for line in done.err.splitlines() if "local model answers" in line]
-    assert told.startswith("No provider in longboat.json is ready: ")
-    assert "groq of longboat.json is passed over: Set GROQ_API_KEY." in home.longboat("models", cwd=cwd).out
+    (told,) = [line for line in done.err.splitlines() if "small local model" in line]
+    assert told.startswith("No provider in longboat.json is ready. ")
+    assert "groq (longboat.json) is skipped: Set GROQ_API_KEY." in home.longboat("models", cwd=cwd).out

@@ -2,12 +2,11 @@
 
 import html
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
-from cli_home import Home, home_with, scripted_endpoint
+from cli_home import Home
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -18,9 +17,8 @@ LINK = re.compile(r"http://127\.0\.0\.1:\d+/login\?token=\S+")
 
 
 @pytest.fixture
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
+def home(own_home: Home) -> Home:
+    return own_home
 
 
 def test_the_link_logs_a_browser_in_and_leads_to_the_page(home: Home) -> None:

@@ -4,12 +4,11 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
 import pytest
-from cli_home import Endpoint, Home, Process, finished, home_with, scripted_endpoint, wait_for_line
+from cli_home import Endpoint, Home, Process, finished, home_with, wait_for_line
 
 from longboat.testing.script import HttpItem
 
@@ -33,10 +32,9 @@ ENDLESS = [program for program in PROGRAMS if "client.events(" in program]
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        found.serve()
-        yield found
+def home(new_home: Home) -> Home:
+    new_home.serve()
+    return new_home
 
 
 def start(home: Home, cwd: Path, program: str) -> Process:

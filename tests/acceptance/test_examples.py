@@ -3,11 +3,10 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import Home, Process, finished, home_with, scripted_endpoint, wait_for_line
+from cli_home import Home, Process, finished, wait_for_line
 
 from longboat.testing import Hang, Say
 
@@ -17,15 +16,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        found.serve()
-        yield found
-
-
-@pytest.fixture
-def cwd(home: Home, request: pytest.FixtureRequest) -> Path:
-    return home.workspace(request.node.name)
+def home(new_home: Home) -> Home:
+    new_home.serve()
+    return new_home
 
 
 def example(home: Home, cwd: Path, name: str, *arguments: str) -> Process:

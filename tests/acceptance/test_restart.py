@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from processes import BOTH_DOORS, ConnectionLimits, Site, ended, open_site
+from processes import BOTH_DOORS, Door, Site, ended, open_site
 from sessions import SessionClient, check_request
 
 from longboat.client import Client
@@ -69,7 +69,7 @@ async def test_b6_a_run_that_takes_the_server_down_each_time_is_resumed_three_ti
 
 
 def _sdk(site: Site) -> Client:
-    if site.door is ConnectionLimits.TCP:
+    if site.door is Door.TCP:
         found = site.discovery()
         return Client(url=found.url, token=found.token)
     return Client(socket=site.socket)

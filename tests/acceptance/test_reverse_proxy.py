@@ -10,7 +10,6 @@ import os
 import pty
 import socket
 import ssl
-import sys
 import termios
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -21,7 +20,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from cli_home import PATIENCE_S
+from cli_home import LONGBOAT, PATIENCE_S
 from processes import Site, ended, open_site
 from sessions import SessionClient
 
@@ -288,7 +287,7 @@ async def test_longboat_attach_shows_a_session_live_through_the_proxy_and_takes_
         termios.tcsetwinsize(inner, (40, 120))
         command = ["attach", proxy.url, "--cwd", str(directory), "-s", far.session_id]
         attached = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "longboat", *command),
+            *(*LONGBOAT, *command),
             env=site.environ | trusting(proxy) | {"TERM": "xterm-256color"},
             stdin=inner,
             stdout=inner,

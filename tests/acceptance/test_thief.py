@@ -67,5 +67,5 @@ async def test_the_servers_own_token_is_sent_to_nobody_even_by_a_trusted_file() 
         directory = _clone(site, headers={"x-leak": "$LONGBOAT_TOKEN"})
         assert (await ended(await site.longboat("trust", "--yes", cwd=directory))).code == 0
         error = await _error_of(await site.session(directory), "r1")
-        assert "LONGBOAT_TOKEN is Longboat's own" in error
+        assert "LONGBOAT_TOKEN is reserved for Longboat" in error
         assert len(site.model.requests) == 0

@@ -1,22 +1,19 @@
 """ctrl+o in a real terminal: it is lent to the editor, and comes back whatever the editor does (F2)."""
 
-from collections.abc import Iterator
-
 import pytest
-from cli_home import Home, home_with, scripted_endpoint
+from cli_home import Home
 from tmux import pane
 
 from parts import how, missing
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.skipif(missing("tmux"), reason=how("tmux"))]
 
-READY = "Ask for something"
+READY = "Type a prompt"
 
 
 @pytest.fixture
-def home() -> Iterator[Home]:
-    with scripted_endpoint() as endpoint, home_with(endpoint) as found:
-        yield found
+def home(own_home: Home) -> Home:
+    return own_home
 
 
 def use(home: Home, name: str, does: str) -> None:
@@ -50,7 +47,7 @@ def test_the_editor_has_the_terminal_and_the_app_has_it_again(home: Home) -> Non
     [
         ("exit 3", "The editor failed (3)"),
         ('printf "worse" > "$1"; kill -9 $$', "The editor failed (-9)"),
-        (None, "The editor cannot be used"),
+        (None, "Cannot start the editor"),
     ],
 )
 def test_the_terminal_comes_back_from_an_editor_that_fails(home: Home, does: str | None, told: str) -> None:

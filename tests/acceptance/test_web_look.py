@@ -146,7 +146,7 @@ async def test_a6_where_nothing_is_configured_the_page_says_what_the_local_model
         told = tab.page.locator("#main .problem")
         await expect(told).to_contain_text("Using local/smollm2-135m")
         await expect(told).to_contain_text("No provider is configured")
-        await expect(told).to_contain_text("talks but is no coder")
+        await expect(told).to_contain_text("can chat but cannot code")
         await expect(told).to_contain_text("ANTHROPIC_API_KEY")
         await tab.page.route("**/models", answered({"items": [], "large": "mine/m", "small": None, "problem": None}))
         await tab.button("Check again").click()

@@ -174,7 +174,7 @@ async def test_f3_a_failed_run_is_told_once_in_the_transcript_and_in_the_pause(c
 
 async def ends(session: SessionClient) -> SessionClient:
     finishes = [
-        {"reason": "error", "title": "Longboat failed", "detail": "ValueError: the server's log has the details."},
+        {"reason": "error", "title": "Longboat failed", "detail": "ValueError. See the server's log for details."},
         {"reason": "error", "title": "", "detail": "Nobody knows."},
         {"reason": "error", "title": "", "detail": ""},
         {"reason": "error", "title": "<b>The model</b>", "detail": ""},
@@ -195,7 +195,7 @@ async def test_f3_every_end_is_one_sentence(chromium: Browser, site: Site) -> No
     async with open_tab(chromium, site, session) as anna:
         await expect(anna.transcript.locator(".finish:visible")).to_have_text(
             [
-                "Longboat failed: ValueError: the server's log has the details.",
+                "Longboat failed: ValueError. See the server's log for details.",
                 "Failed: Nobody knows.",
                 "Failed",
                 "<b>The model</b>",

@@ -1,6 +1,5 @@
 """The page keeps still: what is read stays in its place, and what stands is not made again (F3, F6)."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -94,13 +93,11 @@ async def test_f3_blocks_that_stand_are_left_alone_while_words_come_and_are_aske
         await expect(first.locator("strong")).to_have_text("first")
         await first.evaluate("(node) => { node.known = true }")
         tab.page.on("request", lambda request: asked.append(request) if "/v1/render" in request.url else None)
-        start = asyncio.get_running_loop().time()
         gate.open()
         await expect(tab.transcript.locator(".prose .blocks em")).to_have_count(120)
         await tab.idle()
-        took_s = asyncio.get_running_loop().time() - start
         assert await first.evaluate("(node) => node.known"), "it is the node that was there"
-        assert len(asked) <= 3 + took_s * 10, f"{len(asked)} requests in {took_s:.1f} s"
+        assert len(asked) < len(many), "several blocks in one request"
 
 
 async def test_f3_a_block_that_is_long_grows_at_its_end_alone(chromium: Browser, site: Site) -> None:

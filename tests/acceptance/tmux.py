@@ -2,14 +2,13 @@
 
 import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from cli_home import PATIENCE_S, Home
+from cli_home import LONGBOAT, PATIENCE_S, Home
 
 from secrecy import hear
 
@@ -76,7 +75,7 @@ def pane(home: Home, *arguments: str, cwd: Path, size: tuple[int, int] = (80, 24
     # As some shells, and pytest's workers, have it in the environment: the size is the terminal's all the same.
     elsewhere = {"COLUMNS": "33", "LINES": "7"}
     found = Pane(socket, home.environ | elsewhere | {"LOGNAME": user, "TERM": "xterm-256color", "LANG": "C.UTF-8"})
-    command = shlex.join([sys.executable, "-m", "longboat", *arguments])
+    command = shlex.join([*LONGBOAT, *arguments])
     width, height = map(str, size)
     found.tmux(
         *("new-session", "-d", "-x", width, "-y", height, "-c", str(cwd), f"{command}; echo ended $?; exec cat"),

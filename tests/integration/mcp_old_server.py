@@ -69,4 +69,4 @@ if deaf:
 for line in sys.stdin:
     heard(json.loads(line))
 while deaf:
-    time.sleep(60)
+    time.sleep(600)

@@ -104,9 +104,18 @@ async def looked_for(condition: Callable[[], object], *, bound_s: float = 60) ->
             await asyncio.sleep(0.01)
 
 
+def is_stopped(pid: int) -> bool:
+    """By SIGSTOP."""
+    return _state(pid) == "T"
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def is_alive(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return _state(pid) not in "ZX"
     except OSError:
         return False
 

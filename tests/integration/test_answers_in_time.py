@@ -150,6 +150,6 @@ async def test_cleaning_a_directory_offers_nothing_about_longboat_json_b1(tmp_pa
         await scene.start("clean", ask=True)
         ask = await scene.asked()
         assert "longboat.json" not in f"{ask.why}{ask.grant}{ask.wide}"
-        assert ask.why == "No rule allows rm -rf './*'."
+        assert ask.why == "Running rm -rf './*' needs your approval."
         await scene.answer(ask, DENY)
         await scene.boat.completed("r1")

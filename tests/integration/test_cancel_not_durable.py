@@ -37,7 +37,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def cancel_refused(boat: Boat, cancel: Cancel = CANCELS["session"]) -> None:
-    with pytest.raises(CancelNotDurable, match="is stopped, but the cancel could not be saved") as refused:
+    with pytest.raises(CancelNotDurable, match="was stopped, but the cancel could not be saved") as refused:
         await cancel(boat.workspace, boat.session_id)
     assert refused.value.code == "cancel_not_durable"
 

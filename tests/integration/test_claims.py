@@ -26,13 +26,20 @@ TINY = 0.01
 
 @asynccontextmanager
 async def harbour(
-    directory: Path, model: Model | None = None, *, hold_s: float = LONG, grace_s: float = LONG, **settings: Any
+    directory: Path,
+    model: Model | None = None,
+    *,
+    hold_s: float = LONG,
+    grace_s: float = LONG,
+    stop: asyncio.Event | None = None,
+    **settings: Any,
 ) -> AsyncIterator[App]:
     """A server with one directory `project` to open and nobody attached."""
     (directory / "project").mkdir(exist_ok=True)
     (directory / "project" / "longboat.json").write_text('{"titles": false}')
     timing = {"create_hold_s": hold_s, "detach_grace_s": grace_s, **settings}
-    async with open_app(settings_in(directory, **timing), models=OneModel(model or ScriptedModel.echo())) as app:
+    models = OneModel(model or ScriptedModel.echo())
+    async with open_app(settings_in(directory, **timing), models=models, stop=stop) as app:
         yield app
 
 
@@ -276,9 +283,11 @@ async def test_a_canceled_run_lets_the_workspace_close(tmp_path: Path) -> None:
 
 
 async def test_a_background_server_ends_itself_when_no_workspace_was_ever_opened(tmp_path: Path) -> None:
+    stop = asyncio.Event()
     with suppress(ServerLeaving):  # on a busy machine the clock is quicker than the start, which then begins nothing
-        async with harbour(tmp_path, idle_exit_s=TINY) as app:
-            await app.stop_requested.wait()
+        async with harbour(tmp_path, stop=stop, idle_exit_s=TINY):
+            await stop.wait()
+    assert stop.is_set()
 
 
 async def test_the_idle_clock_stands_while_a_workspace_is_open(tmp_path: Path) -> None:

@@ -155,6 +155,6 @@ async def test_the_terminal_app_shows_who_answers_since_the_change(tmp_path: Pat
         file.write_text('{"models": {"large": "box/three"}}')
         await deck.until(lambda: deck.screen.split()[-1] == "three")
         file.write_text("{ oh")
-        await deck.until(lambda: "No model can answer" in deck.screen and deck.screen.split()[-1] == "Idle")
+        await deck.until(lambda: "No model available" in deck.screen and deck.screen.split()[-1] == "Idle")
         file.write_text('{"models": {"large": "box/one"}}')
         await deck.until(lambda: deck.screen.split()[-1] == "one")

@@ -411,7 +411,7 @@ async def test_the_markdown_shows_prompts_answers_calls_and_diffs_and_no_fence_b
             "## Changed files",
         ]
         assert "Done **well**." in lines
-        assert "<details><summary>Call of write</summary>" in lines
+        assert "<details><summary>Call: write</summary>" in lines
         assert page.count("<details>") == page.count("</details>") == 2
         start = lines.index("````diff")
         assert lines[start + 1 : start + 6] == ["--- /dev/null", "+++ b/a.md", "@@ -0,0 +1,2 @@", "+```", "+<b>"]

@@ -82,7 +82,7 @@ async def test_definitions_references_and_symbols_are_found_across_files(context
 
     used = await context.use(ReferencesTool(servers), path="shapes.py", symbol="area", line=8)
     assert used.content.splitlines() == [
-        "3 lines in 2 files, the definition included:",
+        "3 lines in 2 files, including the definition:",
         'report.py:4: print("😀 total", f"{total(squares)} 😀", squares[0].area())',
         "shapes.py:8: def area(self) -> int:",
         "shapes.py:13: return sum(square.area() for square in squares)",

@@ -191,7 +191,7 @@ class TestAServerThatDies:
         asking = ask(stage)
         await puppet.expect("textDocument/definition")
         puppet.die()
-        with pytest.raises(ToolError, match=r"puppet ended before it answered \(signal 9\)\. Try again\."):
+        with pytest.raises(ToolError, match=r"puppet exited before it answered \(signal 9\)\. Try again\."):
             await asking
         await ready(stage)
         started = [ServerState.STARTING, ServerState.READY]
@@ -205,7 +205,7 @@ class TestAServerThatDies:
                 await stage.wait_state(ServerState.CRASHED, ServerState.FAILED)
             assert stage.states.count(ServerState.STARTING) == 3
             assert stage.states[-1] is ServerState.FAILED
-            with pytest.raises(ToolError, match=r"puppet does not work \(signal 9\)\. It is not tried again for now"):
+            with pytest.raises(ToolError, match=r"puppet does not work \(signal 9\)\. It will not be retried for now"):
                 await ask(stage)
             assert await stage.servers.diagnostics_after(project / "a.pup", "x\n") == ""
             assert not stage.has_entrance
@@ -226,17 +226,15 @@ class TestAServerThatDies:
 
     async def test_a_restart_waits_longer_each_time(self, project: Path) -> None:
         async with open_stage(project, replace(QUICK, backoff_s=0.2)) as stage:
-            loop, waits = asyncio.get_running_loop(), []
-            for _ in range(3):
+            for least_s in (0.1, 0.2, 0.4):  # half of each, as the crash was a while ago
                 puppet = await ready(stage)
                 puppet.die()
                 await stage.wait_state(ServerState.CRASHED, ServerState.FAILED)
-                crashed_at = loop.time()
+                earlier = asyncio.ensure_future(asyncio.sleep(least_s))
                 asking = ask(stage)
                 await stage.wait_state(ServerState.STARTING)
-                waits.append(loop.time() - crashed_at)
+                assert earlier.done()
                 asking.cancel()
-            assert [wait >= least for wait, least in zip(waits, (0.19, 0.39, 0.79), strict=True)] == [True] * 3
 
     async def test_one_that_dies_at_its_start_says_why(self, project: Path) -> None:
         dying = ["-c", "import sys; print('error: no licence', file=sys.stderr); sys.exit(3)"]
@@ -247,7 +245,7 @@ class TestAServerThatDies:
 
     async def test_a_command_that_is_not_there_fails_at_once(self, project: Path) -> None:
         async with open_stage(project, command="no-such-server", args=[]) as stage:
-            with pytest.raises(ToolError, match="the command 'no-such-server' is not there or cannot be run"):
+            with pytest.raises(ToolError, match="the command 'no-such-server' does not exist or cannot be run"):
                 await ask(stage)
             assert stage.states == [ServerState.STARTING, ServerState.FAILED]
 
@@ -288,7 +286,7 @@ class TestAServerThatHangs:
             for _ in range(2):
                 with pytest.raises(ToolError, match="no answer"):
                     await ask(stage)
-            assert (await stage.wait_state(ServerState.CRASHED)).detail == "it left 3 questions unanswered"
+            assert (await stage.wait_state(ServerState.CRASHED)).detail == "it left 3 requests unanswered"
 
     async def test_a_greeting_without_an_answer_ends_it(self, project: Path) -> None:
         async with open_stage(project, replace(QUICK, start_s=0.5)) as stage:
@@ -339,10 +337,10 @@ class TestAServerThatTalksNonsense:
     @pytest.mark.parametrize(
         ("nonsense", "why"),
         [
-            (b"garbage\n" * 10_000, "it writes something else than messages to its standard output"),
+            (b"garbage\n" * 10_000, "it writes something other than messages to its standard output"),
             (b"Content-Length: 99999999999\r\n\r\n", "it announced a message of 99,999,999,999 bytes"),
-            (b"Content-Length: 3\r\n\r\n}{}", "it sent a message that is no JSON-RPC"),
-            (b"Content-Length: 2\r\n\r\n[]", "it sent a message that is no JSON-RPC"),
+            (b"Content-Length: 3\r\n\r\n}{}", "it sent a message that is not JSON-RPC"),
+            (b"Content-Length: 2\r\n\r\n[]", "it sent a message that is not JSON-RPC"),
         ],
     )
     async def test_it_is_ended_and_the_call_is_told(self, stage: Stage, nonsense: bytes, why: str) -> None:
@@ -351,7 +349,7 @@ class TestAServerThatTalksNonsense:
         await puppet.greet(**CAPABLE)
         await puppet.expect("textDocument/definition")
         puppet.write(nonsense)
-        with pytest.raises(ToolError, match=f"puppet ended before it answered \\({why}"):
+        with pytest.raises(ToolError, match=f"puppet exited before it answered \\({why}"):
             await asking
         assert stage.changes[-1].detail.startswith(why)
 
@@ -360,7 +358,7 @@ class TestAServerThatTalksNonsense:
         puppet = await stage.entrance()
         await puppet.greet(**CAPABLE)
         puppet.answer(await puppet.expect("textDocument/definition"), {"uri": 7})
-        with pytest.raises(ToolError, match="its answer to textDocument/definition makes no sense"):
+        with pytest.raises(ToolError, match="its answer to textDocument/definition is invalid"):
             await asking
         assert stage.states[-1] is ServerState.READY
 

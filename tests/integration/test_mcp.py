@@ -4,12 +4,11 @@ import asyncio
 import json
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import uvloop
-from mcp_scene import Scene, is_alive, looked_for, old, opened, pid_in, stdio
+from mcp_scene import Scene, is_alive, is_stopped, looked_for, old, opened, pid_in, stdio
 
 from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
@@ -54,7 +53,7 @@ async def test_a_person_sees_the_call_and_its_arguments_before_it_is_made(tmp_pa
 async def test_results_are_text_and_bounded(tmp_path: Path) -> None:
     async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
         assert await scene.use("mcp__t__picture") == (
-            "before\n[image, image/png, 8 bytes: cannot be shown as text]\nafter"
+            "before\n[image, image/png, 8 bytes; cannot be shown as text]\nafter"
         )
         assert await scene.use("mcp__t__structured") == 'two things\n{\n  "things": [\n    1,\n    2\n  ]\n}'
         much = await scene.use("mcp__t__much", count=1_000_000)
@@ -96,11 +95,10 @@ async def test_a_server_that_does_not_read_holds_up_no_cancel(tmp_path: Path) ->
         os.kill(pid_in(tmp_path), 19)  # SIGSTOP: it takes nothing from its input any more
         calls = [asyncio.create_task(scene.use("mcp__t__echo", text="x" * 100_000)) for _ in range(10)]
         await looked_for(lambda: len(scene.context.needs) == 10)
-        began = time.monotonic()
         for call in calls:
             call.cancel()
         await asyncio.wait(calls)
-        assert time.monotonic() - began < 1
+        assert is_stopped(pid_in(tmp_path)), "the calls ended before the server read anything"
     assert not is_alive(pid_in(tmp_path))
 
 
@@ -132,7 +130,7 @@ async def test_a_server_of_before_2026_is_spoken_to_in_its_own_way(tmp_path: Pat
 
 async def test_a_server_that_dies_is_started_again_and_the_next_call_waits_for_it(tmp_path: Path) -> None:
     async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
-        with pytest.raises(ToolError, match="ended during the call: nobody knows how far it came"):
+        with pytest.raises(ToolError, match="exited during the call, which may have been partly done"):
             await scene.use("mcp__t__die")
         assert "mcp__t__echo" in scene.names()
         assert await scene.use("mcp__t__echo", text="back") == "back"
@@ -151,7 +149,7 @@ async def test_a_server_that_keeps_dying_is_left_alone_until_somebody_asks(tmp_p
     async with opened(tmp_path, section, patience=patience) as scene:
         await scene.until(lambda _: scene.phases("t").count(Phase.FAILED) == 3)
         (state,) = scene.servers.states()
-        assert state.reason == "it ended before it was ready; it wrote: no license"
+        assert state.reason == "it exited before it was ready; it wrote: no license"
         await scene.servers.wait_connected()
         assert (tmp_path / "starts").read_text() == "xxx"
         assert (await scene.servers.begin_login("t")).phase is Phase.FAILED
@@ -168,22 +166,19 @@ async def test_a_server_that_fails_or_hangs_never_blocks_a_prompt(tmp_path: Path
         "good": stdio(tmp_path),
     }
     scene = Scene(tmp_path, section, wait_s=0.2)
-    began = time.monotonic()
     await scene.servers.wait_connected()
-    assert time.monotonic() - began < 3
     await scene.until(lambda state: state.name == "good" and state.phase is Phase.READY)
-    began = time.monotonic()
-    await scene.servers.wait_connected()
-    assert time.monotonic() - began < 0.1
+    again = asyncio.ensure_future(scene.servers.wait_connected())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert again.done(), "only the first turn waits"
     assert await scene.use("mcp__good__echo", text="hi") == "hi"
     states = {state.name: state for state in scene.servers.states()}
     assert states["silent"].phase is Phase.CONNECTING
-    assert states["missing"].reason == "mcp.missing.command: 'no-such-program' is not a program that can be found here"
-    assert "NOT_SET_ANYWHERE is not set" in states["unset"].reason
+    assert states["missing"].reason == "mcp.missing.command: the program 'no-such-program' was not found"
+    assert "NOT_SET_ANYWHERE, which is not set" in states["unset"].reason
     assert states["wrong"].reason == "mcp.wrong: Object contains unknown field `colour`"
-    began = time.monotonic()
     await scene.servers.aclose()
-    assert time.monotonic() - began < 5
 
 
 async def test_prompts_and_resources_are_listed_and_read(tmp_path: Path) -> None:
@@ -257,7 +252,7 @@ async def test_closing_ends_every_process_and_touches_no_other_workspace(tmp_pat
 async def test_what_a_dead_server_left_running_is_ended(tmp_path: Path) -> None:
     async with opened(tmp_path, {"t": stdio(tmp_path)}) as scene:
         grandchild = int(await scene.use("mcp__t__child"))
-        with pytest.raises(ToolError, match="ended during the call"):
+        with pytest.raises(ToolError, match="exited during the call"):
             await scene.use("mcp__t__die")
         await scene.use("mcp__t__echo", text="back")
         assert not is_alive(grandchild)
@@ -271,11 +266,9 @@ def test_a_server_that_will_not_end_is_killed_on_uvloop_too(tmp_path: Path) -> N
             assert "mcp__t__hang" in scene.names()
             call = asyncio.create_task(scene.use("mcp__t__hang"))
             await looked_for((tmp_path / "hanging").exists)
-            began = time.monotonic()
             await scene.servers.aclose()
-            assert time.monotonic() - began < 5
             assert not is_alive(pid_in(tmp_path))
-            with pytest.raises(ToolError, match="ended during the call"):
+            with pytest.raises(ToolError, match="exited during the call"):
                 await call
 
     uvloop.run(life())

@@ -20,7 +20,7 @@ SILENT = {"command": "sleep", "args": ["600"]}
 
 
 @pytest.fixture
-def notes(tmp_path: Path) -> Path:
+def notes(tmp_path: Path, awaited_servers: None) -> Path:
     directory = tmp_path / "notes"
     directory.mkdir()
     return directory
@@ -76,18 +76,18 @@ async def test_a_command_in_a_file_wins_over_a_prompt_of_the_same_name(tmp_path:
     [
         (
             "/test:review",
-            "The MCP prompt cannot be used: Missing: path. It is called like this: /test:review path [tone]",
+            "The MCP prompt cannot be used: Missing: path. Usage: /test:review path [tone]",
         ),
         (
             "/test:nothing",
-            "The MCP prompt cannot be used: The MCP server test has no prompt 'nothing'. Those it has: review, dawdle.",
+            "The MCP prompt cannot be used: The MCP server test has no prompt 'nothing'. Its prompts: review, dawdle.",
         ),
         (
             "/gone:review",
-            "The MCP prompt cannot be used: The MCP server gone cannot be used: mcp.gone.command: '/nowhere/at/all' is "
-            "not a program that can be found here.",
+            "The MCP prompt cannot be used: The MCP server gone cannot be used: mcp.gone.command: the program "
+            "'/nowhere/at/all' was not found.",
         ),
-        ("/off:review", "The MCP prompt cannot be used: The MCP server off cannot be used: it is switched off."),
+        ("/off:review", "The MCP prompt cannot be used: The MCP server off cannot be used: it is disabled."),
     ],
 )
 async def test_one_that_cannot_be_had_ends_the_run_with_the_reason(
@@ -116,7 +116,7 @@ async def test_a_call_of_a_server_that_nobody_configured_is_sent_as_it_stands_an
         await scene.turn("/nobody:review a.py")
         assert last_prompt(scene.model.requests[0]) == "/nobody:review a.py"
         notices = [event.message for event in scene.watcher.of("agent_event") if event.type == "notice"]
-        assert notices == ["/nobody:review was sent as it stands: no MCP server 'nobody' is asked for it."]
+        assert notices == ["/nobody:review was sent as plain text: there is no MCP server 'nobody'."]
         await scene.check()
 
 

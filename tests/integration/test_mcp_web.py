@@ -79,7 +79,7 @@ async def _echoed(scene: Scene) -> str:
     try:
         return await scene.use("mcp__w__echo", text="after")
     except ToolError as error:
-        assert "ended during the call" in str(error)  # noqa: PT017
+        assert "exited during the call" in str(error)  # noqa: PT017
     return await scene.use("mcp__w__echo", text="after")
 
 
@@ -114,7 +114,7 @@ async def test_a_wrong_address_and_a_refusal_say_what_to_do_and_no_secret(
             assert [state.reason for state in scene.servers.states()] == [
                 "it answered with HTTP 404: check mcp.path.url",
                 "it answered with HTTP 404: check mcp.sse.url",
-                "it answered with HTTP 401: put what it asks for, such as Authorization, into mcp.key.headers",
+                "it answered with HTTP 401: add the headers it needs, such as Authorization, to mcp.key.headers",
             ]
             assert "sk-123456789" not in repr(scene.states)
     assert "it answered with HTTP 404" in caplog.text

@@ -70,8 +70,8 @@ async def test_a_try_that_failed_before_a_word_withdraws_nothing(tmp_path: Path)
         await boat.submit("go", "r1")
         assert (await boat.completed("r1")).text == "third time lucky"
         first, second = retries(boat)
-        assert "try 2 of 3" in first.message
-        assert "try 3 of 3" in second.message
+        assert "(2 of 3)" in first.message
+        assert "(3 of 3)" in second.message
         assert "The provider is busy" in first.message
         assert first.detail == BUSY.message
         await check_ends(boat)
@@ -132,7 +132,7 @@ async def test_a_wait_the_provider_asks_for_is_kept_within_the_limit(tmp_path: P
     async with launch(tmp_path, model, config=config) as boat:
         await boat.submit("go", "r1")
         await gate.reached()
-        assert [event.message for event in retries(boat)] == ["Rate limited; try 2 of 2 in 0.1 s."]
+        assert [event.message for event in retries(boat)] == ["Rate limited. Retrying in 0.1 s (2 of 2)."]
         gate.open()
         assert (await boat.completed("r1")).text == "soon enough"
         await check_ends(boat)

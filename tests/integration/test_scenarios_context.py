@@ -86,9 +86,9 @@ async def test_a_hook_that_fails_is_told_to_people_and_holds_up_nothing(tmp_path
         assert (await scene.turn("look")).text == "ok"
         scene.fine()
         notices = [e.message for e in scene.watcher.of("agent_event") if e.type is AgentEventType.NOTICE]
-        assert [part in text for part, text in zip(("exit code 7", "no reply", "0.1 s"), notices, strict=True)] == [
-            True
-        ] * 3
+        assert [
+            part in text for part, text in zip(("exit code 7", "invalid reply", "0.1 s"), notices, strict=True)
+        ] == [True] * 3
         await scene.check()
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from boat import Boat, watch
 from mcp_scene import looked_for, stdio
 from scenario import PLAIN, Scene, all_gone, call, is_alive, make_repository, open_scenario
@@ -64,6 +65,7 @@ async def neighbour(scene: Scene, directory: Path, config: dict[str, Any]) -> As
         yield Scene(Boat(scene.boat.app, workspace, session_id, watcher), scene.model, other)
 
 
+@pytest.mark.usefixtures("awaited_servers")
 async def test_two_workspaces_share_no_job_no_server_no_grant_and_no_event(tmp_path: Path) -> None:
     """B7: what one grants, starts or closes, the other never notices."""
 
@@ -148,6 +150,7 @@ def scene_results(messages: Iterable[Message]) -> list[ToolResultPart]:
     return [part for message in messages for part in message.parts if isinstance(part, ToolResultPart)]
 
 
+@pytest.mark.usefixtures("awaited_servers")
 async def test_a_configuration_that_changes_between_turns_is_heeded_by_the_next(tmp_path: Path) -> None:
     """A server that is taken out of the file ends, a new rule holds, and what is running is not disturbed."""
     notes = tmp_path / "notes"

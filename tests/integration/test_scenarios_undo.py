@@ -143,7 +143,7 @@ async def test_after_an_undo_an_edit_needs_a_fresh_look_at_the_file(tmp_path: Pa
         await scene.workspace.undo_turn(scene.boat.session_id)
         await scene.turn("three", "r2")
         last = scene.results()[-1]
-        assert (last.is_error, "view it again" in last.content) == (True, True)
+        assert (last.is_error, "View it again" in last.content) == (True, True)
         assert scene.read("a.txt") == "one\n"
 
 
@@ -191,7 +191,7 @@ async def test_undo_refuses_where_a_person_changed_a_file_between_two_edits_of_t
     async with open_scenario(tmp_path, steps, files=FILES) as scene:
         await scene.turn("edit twice")
         scene.fine()
-        with pytest.raises(UndoConflict, match=r"midst of the turn.*: a\.txt\."):
+        with pytest.raises(UndoConflict, match=r"during the turn.*: a\.txt\."):
             await scene.workspace.undo_turn(scene.boat.session_id)
         assert (scene.read("a.txt"), scene.read("b.txt")) == ("three\nby hand\n", "two\n")
         assert len(await scene.boat.messages()) == 8

@@ -64,7 +64,7 @@ def test_pieces_and_other_spellings_of_every_secret_are_found(name: str, secret:
 
 
 def test_a_test_that_lets_a_secret_out_fails_and_says_which_and_where(tmp_path: Path) -> None:
-    for name in ("conftest.py", "secrecy.py"):
+    for name in ("conftest.py", "environment.py", "secrecy.py"):
         shutil.copy(Path(__file__).parents[1] / name, tmp_path)
     program = "import secrecy\ndef test_it():\n    secrecy.hear(secrecy.SECRETS['MCP header'], 'some place')\n"
     (tmp_path / "test_leak.py").write_text(program)

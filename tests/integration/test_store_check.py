@@ -74,12 +74,12 @@ TERMINAL = "entry_id = (SELECT min(entry_id) FROM events WHERE run_seq IS NOT NU
         ),
         ("UPDATE events SET frames = x'00' WHERE entry_id = 3", "log", "are damaged"),
         ("DELETE FROM events WHERE entry_id = 4", "log", "numbers are missing or used twice"),
-        ("UPDATE events SET epoch = 99 WHERE entry_id = 2", "log", "of an older start"),
+        ("UPDATE events SET epoch = 99 WHERE entry_id = 2", "log", "from an earlier server start"),
         (
             "INSERT INTO questions (question_id, workspace_id, session_id, run_id, state, body)"
             " SELECT 'q', workspace_id, session_id, 'r1', 'pending', '{}' FROM sessions",
             "ask",
-            "q of session .* still waits, though its run is over",
+            "q of session .* is still waiting, but its run has ended",
         ),
     ],
 )
@@ -223,7 +223,7 @@ def test_doctor_tells_of_the_database(file: Path, monkeypatch: pytest.MonkeyPatc
     verdict, detail = finding(deep=False)
     assert verdict is Verdict.OK, "only reading every row finds it"
     assert detail.startswith(f"{file}, ")
-    assert detail.endswith(": the file is intact; its rows were not read (--deep reads them)"), "no more than is known"
+    assert detail.endswith(": the file is intact; use --deep to check its rows too"), "no more than is known"
     verdict, detail = finding(deep=True)
     assert verdict is Verdict.WRONG
     assert "message 1" in detail

@@ -231,7 +231,9 @@ async def test_a_start_that_waits_for_a_lock_can_be_stopped(tmp_path: Path, monk
 async def test_a_second_server_on_the_same_data_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     async with open_app(settings) as app:
-        with pytest.raises(DataDirError, match=rf"Another server .pid {os.getpid()}. uses .*longboat stop") as refused:
+        with pytest.raises(
+            DataDirError, match=rf"Another server .pid {os.getpid()}. is using .*longboat stop"
+        ) as refused:
             async with open_app(settings):
                 pass
         assert refused.value.code == "data_dir_in_use"
@@ -246,7 +248,7 @@ async def test_a_data_directory_of_a_newer_version_is_refused(tmp_path: Path) ->
     newer = sqlite3.connect(settings.data_dir / STORE_NAME)
     newer.execute("PRAGMA user_version = 999")
     newer.close()
-    with pytest.raises(DataDirError, match="upgrade Longboat, or choose another directory with --data-dir") as refused:
+    with pytest.raises(DataDirError, match="Upgrade Longboat, or choose another directory with --data-dir") as refused:
         async with open_app(settings):
             pass
     assert refused.value.code == "data_dir_newer"

@@ -190,7 +190,7 @@ async def test_a_required_sandbox_that_is_not_there_refuses_and_says_what_to_do(
             if mode == "required":
                 assert result.is_error
                 assert "bubblewrap (`bwrap`) is not installed" in result.content
-                assert "install bubblewrap, or set the sandbox to `auto` or `off`" in result.content
+                assert "install bubblewrap, or to set the sandbox to `auto` or `off`" in result.content
             assert (scene.path / "made").exists() is (mode == "auto")
             await scene.check()
 

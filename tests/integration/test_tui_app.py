@@ -51,16 +51,16 @@ async def test_a6_where_nothing_is_configured_an_empty_session_says_so(
         if chosen is not None:
             assert not deck.app.query_one(Notices).display
             return
-        await deck.until(lambda: "is no coder" in deck.screen)
+        await deck.until(lambda: "cannot code" in deck.screen)
         assert "No provider is configured" in deck.screen
         assert "ANTHROPIC_API_KEY" in deck.screen
         await deck.say("/model anthropic/claude-sonnet-5-5")
-        await deck.until(lambda: "is no coder" not in deck.screen)
+        await deck.until(lambda: "cannot code" not in deck.screen)
         deck.app.model = None
         deck.app.open_session(None)
-        await deck.until(lambda: "is no coder" in deck.screen)
+        await deck.until(lambda: "cannot code" in deck.screen)
         await deck.say("! true", key="enter")
-        await deck.until(lambda: deck.app.desk.session_id is not None and "is no coder" not in deck.screen)
+        await deck.until(lambda: deck.app.desk.session_id is not None and "cannot code" not in deck.screen)
 
 
 async def test_thoughts_are_folded_and_open_at_a_click(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ async def test_an_interrupted_run_is_told_once(tmp_path: Path) -> None:
         session_id = deck.app.desk.session_id
     async with port.serving(), aboard(port, session_id=session_id) as deck:
         await deck.until(lambda: deck.notes)
-        assert deck.notes == ["✗ The server stopped in the middle of this. Prompt again to go on."]
+        assert deck.notes == ["✗ The server stopped during this turn. Send another prompt to continue."]
 
 
 async def test_an_interrupted_run_is_told_once_to_who_looks_elsewhere(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ async def test_an_interrupted_run_is_told_once_to_who_looks_elsewhere(tmp_path: 
         await deck.say("!true")
         await deck.until(lambda: deck.idle)
         deck.app.app_focus = False
-        why = "The server stopped while this run was active. Send the prompt again to go on."
+        why = "The server stopped while this run was active. Send the prompt again to continue."
         session_id = deck.app.desk.session_id or ""
         told = f"Interrupted: {why}"
         end = RunComplete(run_id="r9", session_id=session_id, outcome=Outcome.INTERRUPTED, error=told)
@@ -349,7 +349,10 @@ async def test_leaving_while_a_run_is_active_says_that_it_goes_on(tmp_path: Path
             told = deck.app.farewell("longboat -s {session_id}")
             session_id = deck.app.desk.session_id
             run = deck.app.desk.unfinished[0]
-        assert told.splitlines() == ["“long work” goes on without you.", f"Come back with: longboat -s {session_id}"]
+        assert told.splitlines() == [
+            "“long work” will continue without you.",
+            f"Continue with: longboat -s {session_id}",
+        ]
         gate.open()
         async with Client(socket=port.socket) as client:
             workspace = (await client.join(port.project)).id

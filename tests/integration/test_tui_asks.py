@@ -93,7 +93,7 @@ async def test_what_is_put_off_comes_back_with_a_key(tmp_path: Path) -> None:
         await asked(deck)
         await deck.pilot.press("escape")
         await deck.until(lambda: len(deck.app.screen_stack) == 1)
-        assert "waiting for your word" in deck.screen
+        assert "needed (ctrl+g)" in deck.screen
         await deck.pilot.press("ctrl+g")
         await asked(deck)
         await deck.pilot.press("o")

@@ -11,9 +11,9 @@ from textual.timer import Timer
 from tui_deck import aboard, harbour
 
 from longboat.testing import Gate, Pause, Say, ScriptedModel
-from longboat.tui import fit
-from longboat.tui.interrupting import SECOND_S
-from longboat.tui.leaving import WARNED_S
+from longboat.tui import textual_fixes
+from longboat.tui.app_exit import WARNED_S
+from longboat.tui.stopping import SECOND_S
 
 
 @pytest.fixture
@@ -118,6 +118,6 @@ async def test_what_is_as_large_as_the_terminal_is_not_laid_out_again(
     async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port, size=size) as deck:
         told: list[object] = []
         monkeypatch.setattr(deck.app.screen, "post_message", told.append)
-        fit._mend(deck.app)
+        textual_fixes.fit_screens(deck.app)
         assert told == []
         monkeypatch.undo()

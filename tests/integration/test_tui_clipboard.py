@@ -109,13 +109,13 @@ async def test_a_second_program_is_asked_where_the_first_has_none(tmp_path: Path
 @pytest.mark.parametrize(
     ("does", "words"),
     [
-        ("exit 1", "There is no picture on this machine's clipboard."),
-        ("echo words", "There is no picture on this machine's clipboard."),
+        ("exit 1", "There is no image on this machine's clipboard."),
+        ("echo words", "There is no image on this machine's clipboard."),
         (
             f"printf '\\211PNG\\r\\n\\032\\n'; head -c {LARGEST} /dev/zero",
-            "The picture on the clipboard is larger than 5 MB.",
+            "The image on the clipboard is larger than 5 MB.",
         ),
-        ("cat /dev/zero", "The picture on the clipboard is larger than 5 MB."),
+        ("cat /dev/zero", "The image on the clipboard is larger than 5 MB."),
     ],
 )
 async def test_what_is_no_picture_or_too_large_is_told(
@@ -158,7 +158,7 @@ async def test_a_program_that_hangs_is_ended(tmp_path: Path, bin: Path, monkeypa
     async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
         await deck.pilot.press("ctrl+v")
         await deck.until(lambda: told(deck))
-        assert told(deck)[0].startswith("This machine's clipboard did not answer.")
+        assert told(deck)[0].startswith("Reading this machine's clipboard timed out.")
     group = int((bin / "pid").read_text())
     assert [each for each in psutil.process_iter() if each.status() != "zombie" and is_of(each, group)] == []
 
@@ -178,7 +178,7 @@ async def test_a_prompt_that_is_sent_meanwhile_waits_for_its_picture(tmp_path: P
     async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
         await deck.type("look")
         await deck.pilot.press("ctrl+v", "enter")
-        await deck.until(lambda: "… sent when the clipboard has answered" in deck.screen)
+        await deck.until(lambda: "… will be sent when the clipboard has been read" in deck.screen)
         await asyncio.to_thread(fifo.write_text, "")  # the program stands there, or will
         await deck.until(lambda: deck.idle and deck.answers == ["seen"])
         assert deck.app.composer.attachments == []
@@ -200,7 +200,7 @@ async def test_a_prompt_that_waits_for_its_picture_goes_where_it_was_sent_and_ta
         await deck.type("second")
         await deck.pilot.press("ctrl+v", "enter", *"third", "enter", "ctrl+n", *"typed on")
         await asyncio.to_thread(fifo.write_text, "")
-        await deck.until(lambda: "the clipboard has answered" not in deck.screen and not deck.app.sender.waiting)
+        await deck.until(lambda: "the clipboard has been read" not in deck.screen and not deck.app.sender.waiting)
         assert deck.app.composer.input.text == "typed on"
         assert deck.app.composer.attachments == []
         deck.app.open_session(session_id)

@@ -12,8 +12,8 @@ from longboat.testing import Say, ScriptedModel
 from longboat.tui.dialogs.help import HelpScreen
 from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.sessions import SessionList
-from longboat.tui.keeping import Keeping
 from longboat.tui.panels.queue import QueuePanel
+from longboat.tui.saved_state import SavedState
 from longboat.tui.status import Header, StatusBar
 from longboat.wire.models import FilePart
 from longboat.wire.requests import Approve
@@ -122,7 +122,7 @@ async def test_enter_runs_a_highlighted_command_and_completes_one_that_takes_mor
         await deck.type("/")
         await offered(deck, "/attach")
         await deck.pilot.press("down", "down", "enter")
-        await deck.until(lambda: "There is no answer yet" in deck.screen)
+        await deck.until(lambda: "No answer to copy yet" in deck.screen)
 
 
 async def test_enter_runs_nothing_that_was_not_surely_meant(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ async def test_enter_never_takes_what_was_offered_for_something_else(tmp_path: P
         await offered(deck, "/redo")
         for key, character in (("n", "n"), ("a", "a"), ("enter", "\r")):
             deck.app.post_message(events.Key(key, character))
-        await deck.until(lambda: "There is no command /rena" in deck.screen)
+        await deck.until(lambda: "Unknown command /rena" in deck.screen)
         assert deck.app.composer.input.text == "/rena"
 
 
@@ -197,7 +197,7 @@ async def test_what_is_attached_stays_when_a_command_is_given(tmp_path: Path) ->
         await deck.say(f"/attach {tmp_path}/one.txt")
         await deck.say(f"/attach {tmp_path}/two.txt")
         await deck.say(f"/attach {tmp_path}/none.txt")
-        await deck.until(lambda: any("none.txt is no file" in each.message for each in deck.app._notifications))
+        await deck.until(lambda: any("none.txt is not a file" in each.message for each in deck.app._notifications))
         await deck.say("/effort high")
         await deck.say("!true")
         await deck.until(lambda: deck.idle and deck.app.desk.session_id)
@@ -282,7 +282,7 @@ async def test_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.Mon
     async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port, size=(120, 30)) as deck:
         app = deck.app
         await deck.say("/undo")
-        await deck.until(lambda: "no session yet" in deck.screen)
+        await deck.until(lambda: "No session yet" in deck.screen)
         await deck.say("hello")
         await deck.until(lambda: deck.idle and deck.answers == ["echo: hello"])
         await deck.say("/rename A [b]new[/b] title")
@@ -290,7 +290,7 @@ async def test_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.Mon
         await deck.say("/effort high")
         await deck.say("/model some/model")
         await deck.say("/yolo")
-        await deck.until(lambda: "model high · approves all" in deck.screen)
+        await deck.until(lambda: "model high · auto-approve" in deck.screen)
         await deck.say("/theme light")
         await deck.until(lambda: app.theme == "textual-light")
         await deck.say("/export out.md")
@@ -316,7 +316,7 @@ async def test_the_model_effort_and_approval_go_along_with_a_prompt(tmp_path: Pa
 async def test_an_unknown_command_is_not_sent_and_a_path_is(tmp_path: Path) -> None:
     async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port) as deck:
         await deck.say("/undoo it")
-        await deck.until(lambda: "There is no command /undoo" in deck.screen)
+        await deck.until(lambda: "Unknown command /undoo" in deck.screen)
         assert deck.app.composer.input.text == "/undoo it"
         await deck.say("/usr/bin is a path")
         await deck.until(lambda: deck.answers == ["echo: /usr/bin is a path"])
@@ -332,7 +332,7 @@ async def test_summarize_is_a_run_of_its_own(tmp_path: Path) -> None:
 
 
 async def test_the_next_process_knows_the_theme_and_the_prompts_of_this_one(tmp_path: Path) -> None:
-    keeping = Keeping(tmp_path / "state")
+    keeping = SavedState(tmp_path / "state")
     async with harbour(tmp_path, ScriptedModel.echo()).serving() as port:
         async with aboard(port, keeping=keeping) as deck:
             await deck.say("said before")
@@ -355,7 +355,7 @@ async def test_the_next_process_knows_the_theme_and_the_prompts_of_this_one(tmp_
 
 
 async def test_a_theme_that_there_is_no_more_is_the_one_that_fits_the_terminal(tmp_path: Path) -> None:
-    keeping = Keeping(tmp_path / "state")
+    keeping = SavedState(tmp_path / "state")
     keeping.keep_theme("of-another-version")
     async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port, keeping=keeping) as deck:
         assert deck.app.theme == "textual-dark"

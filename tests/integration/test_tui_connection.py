@@ -10,7 +10,7 @@ from tui_deck import aboard, harbour
 from longboat.client import Client
 from longboat.testing import Gate, Hang, Pause, Say, ScriptedModel
 from longboat.tui.app import LongboatApp
-from longboat.tui.sending import Progress
+from longboat.tui.prompt_outbox import Progress
 from longboat.tui.status import StatusBar
 from longboat.tui.tail import OutgoingView
 
@@ -30,7 +30,7 @@ async def test_what_is_typed_while_the_server_is_away_is_sent_once_and_in_order(
         await deck.say("one")
         await deck.say("two", key="ctrl+q")
         await deck.until(lambda: len(deck.app.query(OutgoingView)) == 2)
-        assert "waits for the server" in deck.screen
+        assert "waiting for the server" in deck.screen
         await server.enter_async_context(port.serving())
         await deck.until(lambda: deck.idle and len(deck.answers) == 3)
         assert deck.prompts == ["before", "one", "two"]

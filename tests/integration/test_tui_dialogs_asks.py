@@ -69,7 +69,7 @@ async def test_a_permission_shows_the_tool_the_command_why_and_the_rules_it_woul
         assert "bash(git push *)" not in shown
         await pilot.press("w")
         assert "bash(git push *)" in picture(app)
-        assert "would allow (wider):" in picture(app)
+        assert "will allow (wider):" in picture(app)
 
 
 async def test_what_can_only_be_allowed_once_offers_nothing_more() -> None:
@@ -79,7 +79,7 @@ async def test_what_can_only_be_allowed_once_offers_nothing_more() -> None:
         await pilot.press("s", "a", "w")
         await pilot.pause()
         assert app.results == []
-        assert "only once" in picture(app)
+        assert "only be allowed once" in picture(app)
         assert app.screen.query_one(OptionList).option_count == 2
         await pilot.press("o")
         await pilot.pause()
@@ -109,10 +109,10 @@ async def test_a_long_command_never_pushes_the_answers_off_the_screen(size: tupl
     async with app.run_test(size=size) as pilot:
         await app.open(pilot, PermissionDialog(a_permission(detail="echo and more; " * 200 + "THE END"), grace_s=0))
         assert "Allow once" in picture(app)
-        assert "Deny, and say why" in picture(app)
+        assert "Deny (optionally with a reason)" in picture(app)
         await pilot.press(*["pagedown"] * 25)
         await pilot.pause()
-        assert "would allow" in picture(app)
+        assert "will allow" in picture(app)
         await pilot.press("d")
         await pilot.pause()
         assert app.screen.query_one("#reason").region.bottom <= size[1]
@@ -123,9 +123,9 @@ async def test_a_long_command_never_pushes_the_answers_off_the_screen(size: tupl
     [
         ("bob", PermissionAnswer.ONCE, "bob allowed it once"),
         ("bob", PermissionAnswer.SESSION, "bob allowed it for this session"),
-        ("bob", PermissionAnswer.ALWAYS, "bob allowed it for ever"),
+        ("bob", PermissionAnswer.ALWAYS, "bob always allowed it"),
         ("bob", PermissionAnswer.DENY, "bob denied it"),
-        (None, None, "No answer is needed any more"),
+        (None, None, "No longer needs an answer"),
     ],
 )
 async def test_what_somebody_else_answered_closes_the_permission_and_says_who(
@@ -262,7 +262,7 @@ async def test_an_empty_answer_is_not_sent(multiple: bool) -> None:
         await pilot.press("9", "t", " ", "enter")
         await pilot.pause()
         assert app.results == []
-        assert "Mark what applies" in picture(app) if multiple else "Write an answer" in picture(app)
+        assert "Mark one or more choices" in picture(app) if multiple else "Type an answer, or" in picture(app)
         await pilot.press("escape")
         await pilot.pause()
         assert app.results == [None]
@@ -305,7 +305,7 @@ async def test_words_that_come_before_their_field_has_the_focus_choose_nothing()
         await app.open(pilot, QuestionDialog(a_question(), grace_s=0))
         for key in ("t", "M", "y", "enter"):
             app.post_message(events.Key(key, key if len(key) == 1 else "\r"))
-        while "write your answer again" not in picture(app):
+        while "type your answer again" not in picture(app):
             await pilot.pause()
         assert app.results == []
         await pilot.press("M", "y", "enter")
@@ -345,7 +345,7 @@ async def test_a_long_question_with_many_choices_keeps_its_field_on_the_screen()
 
 @pytest.mark.parametrize(
     ("answer", "said"),
-    [(("yes", "and no"), "bob answered “yes, and no”: Which"), (None, "No answer is needed any more: Which")],
+    [(("yes", "and no"), "bob answered “yes, and no”: Which"), (None, "No longer needs an answer: Which")],
 )
 async def test_what_somebody_else_answered_closes_the_question(answer: tuple[str, ...] | None, said: str) -> None:
     """F6."""

@@ -49,7 +49,7 @@ async def test_sessions_are_listed_newest_first_with_what_they_cost_and_which_is
         lines = [line.strip(" │▊▎") for line in picture(app).splitlines() if "Session number" in line]
         assert lines == [
             "12 h            Session number 0",
-            "12 h     $0.25  Session number 1 (here)",
+            "12 h     $0.25  Session number 1 (current)",
             "●    12 h     $0.50  Session number 2 busy",
             "12 h     $0.75  Session number 3",
         ]
@@ -176,7 +176,7 @@ async def test_no_session_found_cannot_be_opened() -> None:
         await app.settled(pilot)
         await pilot.press("enter", "ctrl+r", "ctrl+f", "delete", "down", "enter")
         await pilot.pause()
-        assert "No session of that name." in picture(app)
+        assert "No matching session." in picture(app)
         assert app.results == []
 
 
@@ -237,7 +237,7 @@ async def test_a_model_that_is_not_ready_says_why_and_is_not_taken() -> None:
         assert app.results == []
         await pilot.press("x", "enter")
         await pilot.pause()
-        assert "No model of that name." in picture(app)
+        assert "No matching model." in picture(app)
         assert app.results == []
 
 
@@ -303,7 +303,7 @@ async def test_one_line_is_renamed_and_nothing_is_no_title() -> None:
     async with app.run_test() as pilot:
         await app.open(pilot, TextDialog("The new title:", text="Old"))
         await pilot.press("ctrl+u", "enter")
-        assert "It must not be empty." in picture(app)
+        assert "The text cannot be empty." in picture(app)
         await pilot.press(*" New ", "enter")
         await pilot.pause()
         assert app.results == [Written(text="New")]
@@ -346,17 +346,17 @@ async def test_the_help_is_searched_scrolled_and_closed(key: str) -> None:
     app = Stage()
     async with app.run_test() as pilot:
         await app.open(pilot, HelpScreen((*DIALOG_HELP, section)))
-        assert "allow once" in picture(app)
+        assert "Allow once" in picture(app)
         assert "/ship" not in picture(app)
         await pilot.press(*["pagedown"] * 6)
         assert "/ship" in picture(app)
         await pilot.press(*["pageup"] * 6, "down", "up")
-        assert "allow once" in picture(app)
+        assert "Allow once" in picture(app)
         await pilot.press(*"SENDS")
         assert "/ship" in picture(app)
-        assert "allow once" not in picture(app)
+        assert "Allow once" not in picture(app)
         await pilot.press("z")
-        assert "Nothing of that name." in picture(app)
+        assert "Nothing found." in picture(app)
         await pilot.press(key)
         await pilot.pause()
         assert app.results == [None]

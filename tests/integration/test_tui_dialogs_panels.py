@@ -27,7 +27,7 @@ async def test_the_queue_shows_what_waits_in_order_and_is_gone_when_nothing_does
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
         assert shown(app) == [
-            "Waiting 3  (tab here, e edit, t steer/queue, del delete)",
+            "Waiting 3  tab select, e edit, t steer/queue, del delete",
             "steer Prompt number 1  ada",
             "queue Prompt number 2  ada",
             "queue Prompt number 3  ada",
@@ -102,7 +102,7 @@ async def test_who_is_here_begins_with_oneself() -> None:
     async with app.run_test(size=(60, 20)) as pilot:
         panel.show([ClientInfo(client_id=name, attached_at=WHEN) for name in ("bob", "ada", "web:1")], "ada")
         await pilot.pause()
-        assert shown(app) == ["Here 3", "● ada (you)", "● bob", "● web:1"]
+        assert shown(app) == ["Connected (3)", "● ada (you)", "● bob", "● web:1"]
 
 
 def a_job(name: str, state: JobState = JobState.RUNNING, exit_code: int | None = None, by: str | None = None) -> Job:
@@ -117,7 +117,7 @@ async def test_a_running_job_is_killed_after_a_question_and_a_finished_one_is_no
         panel.show([a_job("a", JobState.FINISHED, 2), a_job("b"), a_job("c", JobState.KILLED, by="bob")])
         await pilot.pause()
         assert shown(app) == [
-            "Jobs 1/3  (k kill)",
+            "Jobs 1/3  k kill",
             "● make b  1 min",
             "✓ make a  1 min finished, exit 2",
             "✗ make c  1 min killed by bob",
@@ -177,7 +177,7 @@ def test_huge_differences_are_bounded_and_say_so() -> None:
     lines = MAX_ROWS + 500
     rows = read_rows(f"@@ -0,0 +1,{lines} @@\n" + "+x\n" * lines)
     assert len(rows.rows) == MAX_ROWS + 1
-    assert rows.rows[-1].text == "… 501 more lines are not shown"
+    assert rows.rows[-1].text == "… 501 more lines not shown"
     long = read_rows("@@ -0,0 +1 @@\n+" + "y" * 5_000_000)
     assert len(long.rows[1].text) == MAX_COLUMNS + 1
 
@@ -185,7 +185,7 @@ def test_huge_differences_are_bounded_and_say_so() -> None:
 @pytest.mark.parametrize(
     ("diff", "said"),
     [
-        ("", "No difference to show: empty, or no text."),
+        ("", "No changes to show."),
         ("diff --git a/x b/x\nBinary files a/x and b/x differ\n", "Binary files a/x and b/x differ"),
         ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "new mode 100755"),
         ("@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n", "No newline at end of file"),
@@ -255,7 +255,7 @@ async def test_the_key_for_split_says_when_there_is_no_room() -> None:
     async with app.run_test(size=(60, 20)) as pilot:
         view.focus()
         await pilot.press("s")
-        assert [note.message for note in app._notifications] == ["Side by side takes 100 columns."]
+        assert [note.message for note in app._notifications] == ["Side by side needs 100 columns."]
         await pilot.resize_terminal(120, 20)
         await pilot.press("s")
         await pilot.pause()
@@ -304,7 +304,7 @@ async def test_changes_are_gone_through_file_by_file(key: str) -> None:
         await pilot.press("n")
         await pilot.pause()
         assert "2/2 logo.png created" in picture(app)
-        assert "No difference to show" in picture(app)
+        assert "No changes to show" in picture(app)
         await pilot.press("tab", "s")
         await pilot.pause()
         assert "1/2 src/boat.py" in picture(app)
@@ -319,4 +319,4 @@ async def test_no_changes_are_said() -> None:
     async with app.run_test() as pilot:
         await app.open(pilot, DiffDialog(DiffPage(items=(), complete=True)))
         await pilot.press("n")
-        assert "Nothing was changed." in picture(app)
+        assert "No files changed." in picture(app)

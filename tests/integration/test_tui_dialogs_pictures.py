@@ -81,8 +81,8 @@ DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
         few_sessions, rename=nothing, delete=nothing, current="ses_0200", clock=lambda: NOON
     ),
     "models": lambda: ModelPicker(some_models(), current="openai/gpt-large", effort="low"),
-    "confirm": lambda: ConfirmDialog("Delete the session “Paint” and all that was said in it?", yes="Delete"),
-    "text": lambda: TextDialog("The waiting prompt:", text="Paint the boat\nin blue", lines=True),
+    "confirm": lambda: ConfirmDialog("Delete the session “Paint” and all its messages?", yes="Delete"),
+    "text": lambda: TextDialog("Edit the waiting prompt:", text="Paint the boat\nin blue", lines=True),
     "line": lambda: TextDialog("Its new name:", text="Paint"),
     "export": lambda: ExportDialog("Paint", path="paint.md"),
     "help": lambda: HelpScreen(DIALOG_HELP),

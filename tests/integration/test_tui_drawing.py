@@ -7,7 +7,7 @@ from textual.widgets import Static
 from tui_stage import picture
 from tui_terminal import in_terminal
 
-from longboat.tui.canvas import on_canvas
+from longboat.tui.textual_fixes import on_canvas
 
 
 class Page(App[None]):

@@ -92,8 +92,8 @@ async def test_what_another_session_waits_for_is_told_and_found(tmp_path: Path) 
         other = await ann.create_session(workspace.id, "of ann")
         await ann.submit(workspace.id, Submit(session_id=other.id, prompt="go"))
         bar = deck.app.query_one(StatusBar)
-        await deck.until(lambda: "1 waits in another session (ctrl+s)" in str(bar.render()))
+        await deck.until(lambda: "answer needed in another session (ctrl+s)" in str(bar.render()))
         await deck.pilot.press("ctrl+s")
         await deck.until(lambda: isinstance(deck.app.screen, SessionList) and "of ann" in deck.screen)
         row = next(line.text for line in deck.lines if "of ann" in line.text)
-        assert "waits for an answer" in row
+        assert "needs an answer" in row

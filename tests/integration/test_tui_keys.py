@@ -18,9 +18,9 @@ import longboat.tui
 from longboat.client import Client
 from longboat.testing import Gate, Pause, Say, ScriptedModel
 from longboat.tui.app import LongboatApp
+from longboat.tui.command_actions import KEYS
 from longboat.tui.commands import COMMANDS
 from longboat.tui.composer import PromptInput
-from longboat.tui.deeds import KEYS
 from longboat.tui.dialogs.confirm import ConfirmDialog, TextDialog
 from longboat.tui.dialogs.diffs import DiffDialog
 from longboat.tui.dialogs.export import ExportDialog
@@ -42,11 +42,11 @@ WHERE: dict[str, tuple[type[DOMNode], ...]] = {
     "Sessions": (SessionList,),
     "Models": (ModelPicker,),
     "Export": (ExportDialog, OneOf),
-    "Texts": (TextDialog,),
-    "Yes or no": (ConfirmDialog,),
+    "Text fields": (TextDialog,),
+    "Confirmations": (ConfirmDialog,),
     "Queue": (QueuePanel,),
     "Jobs": (JobsPanel,),
-    "Differences": (DiffDialog, DiffView),
+    "Changes": (DiffDialog, DiffView),
 }
 """Whose keys each part of the help tells."""
 CALLED = {"esc": "escape", "del": "delete", "PgUp": "pageup", "PgDn": "pagedown"} | dict(
@@ -134,7 +134,7 @@ async def test_the_help_keeps_its_columns_at_every_width(size: tuple[int, int]) 
         ]
         begin = next(index for index, row in enumerate(rows) if row.strip() == "Keys") + 1
         shown = [row for row in rows[begin : begin + 12] if row.strip()]
-        assert any(row.startswith("  ctrl+q alt+enter  queue: runs after") for row in shown), picture(app)
+        assert any(row.startswith("  ctrl+q alt+enter  Queue: run after") for row in shown), picture(app)
         for row in shown:
             assert row.startswith("  "), row
             assert row[2 + COLUMN : 4 + COLUMN] == "  ", f"not in its column: {row!r}"
@@ -256,9 +256,9 @@ async def test_ctrl_o_brings_back_what_the_editor_wrote(
 @pytest.mark.parametrize(
     ("does", "told"),
     [
-        ('printf "worse" > "$2"; exit 3', "The editor failed (3). Your prompt is as it was."),
-        ('rm "$2"', "The editor left no text (No such file or directory). Your prompt is as it was."),
-        ("kill -INT $$", "The editor failed (-2). Your prompt is as it was."),
+        ('printf "worse" > "$2"; exit 3', "The editor failed (3). Your prompt is unchanged."),
+        ('rm "$2"', "Cannot read the edited text (No such file or directory). Your prompt is unchanged."),
+        ("kill -INT $$", "The editor failed (-2). Your prompt is unchanged."),
     ],
 )
 async def test_an_editor_that_fails_takes_nothing_away(
@@ -279,7 +279,7 @@ async def test_where_there_is_no_room_for_its_file_the_editor_is_not_opened(
     async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
         assert await written(deck, "half a thought") == "half a thought"
         (told,) = [each.message for each in deck.app._notifications]
-        assert told.startswith("There is no room for a file (No such file or directory).")
+        assert told.startswith("Cannot create a temporary file (No such file or directory).")
 
 
 @pytest.mark.usefixtures("lent")
@@ -289,7 +289,7 @@ async def test_an_editor_that_is_none_is_told(tmp_path: Path, monkeypatch: pytes
     async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
         assert await written(deck, "half a thought") == "half a thought"
         (told,) = [each.message for each in deck.app._notifications]
-        assert told.startswith("The editor cannot be used: ")
+        assert told.startswith("Cannot start the editor: ")
         assert named.split(maxsplit=1)[0] in told
 
 
@@ -297,5 +297,5 @@ async def test_a_terminal_that_cannot_be_lent_is_told(tmp_path: Path) -> None:
     async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
         assert await written(deck, "half a thought") == "half a thought"
         assert [each.message for each in deck.app._notifications] == [
-            "The editor cannot be used: this terminal cannot be lent."
+            "Cannot start the editor: the app cannot be suspended in this terminal."
         ]

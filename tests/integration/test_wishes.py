@@ -63,7 +63,7 @@ async def test_a_model_that_never_fits_ends_the_run_in_an_error(tmp_path: Path) 
         await boat.submit("How many?", "r1", schema=SCHEMA)
         complete = await boat.completed("r1")
         assert complete.outcome is Outcome.ERROR
-        assert complete.error.startswith("The answer does not fit its schema: 3 tries")
+        assert complete.error.startswith("The answer does not match its schema: Tried 3 times")
         assert len(model.requests) == 3
         await boat.submit("Never mind.", "r2")
         assert (await boat.completed("r2")).text == "no"
@@ -83,7 +83,7 @@ async def test_the_effort_reaches_the_model_or_a_notice_says_why_not(tmp_path: P
         await boat.submit("go", "r1", effort="high")
         assert (await boat.completed("r1")).outcome is Outcome.END_TURN
         notices = [event.message for event in boat.watcher.of("agent_event") if event.type == "notice"]
-    assert notices == ["scripted/scripted has no reasoning effort to set: high is ignored."]
+    assert notices == ["scripted/scripted has no reasoning effort setting; high is ignored."]
     assert plain.requests[0].effort is None
 
 

@@ -116,7 +116,7 @@ def forbidden() -> Iterator[Path]:
 async def test_a_directory_that_may_not_be_read_is_refused(tmp_path: Path, forbidden: Path) -> None:
     async with open_quiet(tmp_path) as app:
         for path in (forbidden, forbidden / "inner"):
-            with unprivileged(), pytest.raises(BadInput, match="cannot be read: check its permissions") as refused:
+            with unprivileged(), pytest.raises(BadInput, match=r"cannot be read\. Check its permissions") as refused:
                 await app.join(str(path), None)
             assert refused.value.code == "path_unreadable"
         assert (await app.workspaces()).items == ()
@@ -129,9 +129,9 @@ async def test_a_run_in_a_directory_that_vanished_ends_with_a_readable_error(tmp
         await boat.submit("hello", "r1")
         complete = await boat.completed("r1")
         assert complete.outcome is Outcome.ERROR
-        assert complete.error == f"The directory is gone: {tmp_path / 'project'} does not exist any more."
+        assert complete.error == f"The directory no longer exists: {tmp_path / 'project'} no longer exists."
         info = await boat.workspace.agent()
-        assert (info.ready, "does not exist any more" in (info.problem or "")) == (False, True)
+        assert (info.ready, "no longer exists" in (info.problem or "")) == (False, True)
         assert not (await boat.workspace.describe()).ready
         (tmp_path / "project").mkdir()
         await boat.submit("hello again", "r2")

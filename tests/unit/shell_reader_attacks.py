@@ -34,6 +34,9 @@ SETTINGS_FOR_NOTHING = (
     *(f"env {settings} {shell} -c ''" for settings in _SETTINGS_THAT_RUN for shell in ("bash", "sh")),
     *(f"{before} BASH_ENV=./x bash -c ''" for before in ("env", "env -i", "env -u A", "timeout 5 env", "nohup env")),
     "BASH_ENV=./x timeout 5 bash -c ''",
+    "env - -0 ls",  # `-` ends the options of GNU env: a program called -0 runs.
+    "env - - bash -c true",
+    "git show | env -i - -- ls",
     "sh -c 'tail 10<a'",  # To dash, a descriptor has one digit, and 10 is a file.
     "dash -c 'cat {fd}<a'",
     "sh -c 'function cat { :; }'",

@@ -72,14 +72,14 @@ def test_a_file_that_is_changed_between_two_looks_is_left_alone(
     monkeypatch.setattr("longboat.config.rules.review", lambda *_, **__: stale)
     other = json.dumps({"permissions": {"allow": ["bash"]}})
     project.file.write_text(other)
-    with pytest.raises(ConfigInvalid, match="is being changed just now"):
+    with pytest.raises(ConfigInvalid, match="is being changed right now"):
         project.allow("view")
     assert project.file.read_text() == other
 
 
 @pytest.mark.parametrize("rule", ["bash(echo \ud800)", "bash(a\x1bb)", "bash(= a\u202eb)"])
 def test_a_rule_that_no_file_can_hold_is_refused(project: Project, rule: str) -> None:
-    with pytest.raises(ConfigInvalid, match="add it by hand"):
+    with pytest.raises(ConfigInvalid, match="Add it by hand"):
         project.allow(rule)
     assert not project.file.exists()
 

@@ -45,7 +45,7 @@ async def test_what_is_wrong_is_told_to_the_model_and_at_last_to_the_person(said
     form = AnswerSchema(SCHEMA)
     for _ in range(MAX_REPAIRS):
         assert told in (await form.complaint(said) or "")
-    with pytest.raises(ModelError, match="3 tries") as caught:
+    with pytest.raises(ModelError, match="Tried 3 times") as caught:
         await form.complaint(said)
     assert (caught.value.code, told in caught.value.message, form.answer) == ("schema_mismatch", True, None)
 

@@ -84,10 +84,10 @@ def test_a_long_diff_is_cut(seen: Any) -> None:
 
 
 def test_an_error_is_told_below_the_line(seen: Any) -> None:
-    failed = over("c", "a.py has changed since it was read: view it again.\nmore", is_error=True)
+    failed = over("c", "a.py has changed since it was read. View it again.\nmore", is_error=True)
     assert seen(calls(call("c", "edit", path="a.py")), results(running("c")), results(failed)) == [
         "● edit a.py",
-        "  └ a.py has changed since it was read: view it again.",
+        "  └ a.py has changed since it was read. View it again.",
     ]
 
 
@@ -127,7 +127,7 @@ def test_endless_output_is_bounded_and_cannot_move_the_cursor(seen: Any) -> None
     events = [calls(call("c", "bash", command="yes")), results(running("c")), output(0, 0, "\x1b[2Jy\n" * 1_000)]
     lines = seen(*events)
     assert len(lines) == 1 + MAX_LINES + 1
-    assert (lines[1], lines[-1]) == ("    ␛[2Jy", "    … (there is more)")
+    assert (lines[1], lines[-1]) == ("    ␛[2Jy", "    … (more)")
 
 
 def test_a_change_of_a_file_that_no_call_named_is_told_by_itself(seen: Any) -> None:
@@ -155,7 +155,7 @@ def test_an_output_that_was_too_long_ends_with_a_count_and_its_last_lines(seen: 
     lines = seen(*begin, results(over("c", f"{text}[exit code 0 after 1 s]")))
     more = 1_000 - MAX_LINES - LAST_LINES
     assert lines[1 + MAX_LINES :] == [
-        "    … (there is more)",
+        "    … (more)",
         f"    … {more:,} more lines, then:",
         *(f"    {number}" for number in range(1_000 - LAST_LINES, 1_000)),
     ]
@@ -177,4 +177,4 @@ def test_a_line_is_cut_by_columns_and_not_by_characters(seen: Any, monkeypatch: 
 
 def test_a_plan_that_was_refused_does_not_tell_of_itself(seen: Any) -> None:
     plan = calls(call("c", "todos", items=[{"text": "a", "state": "done"}]))
-    assert seen(plan, results(over("c", "Bad input for todos.", is_error=True)))[0] == "● todos failed"
+    assert seen(plan, results(over("c", "Invalid input for todos.", is_error=True)))[0] == "● todos failed"

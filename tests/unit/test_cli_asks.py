@@ -90,7 +90,7 @@ def test_a2_a_line_is_an_answer_or_none(line: str, word: Word | None) -> None:
 @pytest.mark.parametrize("line", ["s", "always", "sw"])
 def test_a2_what_cannot_be_granted_is_no_answer(line: str) -> None:
     assert word_of(permission(grant=(), wide=()), line) is None
-    assert choices_of(permission(grant=(), wide=())) == "  [o]nce  [d]eny, with a reason if you like  [?] help"
+    assert choices_of(permission(grant=(), wide=())) == "  [o]nce  [d]eny (reason optional)  [?] help"
 
 
 def test_a2_where_only_the_wide_form_is_offered_only_that_is_an_answer() -> None:
@@ -154,20 +154,21 @@ def test_a_choice_may_be_a_number_itself_and_without_choices_any_number_is_an_an
 
 def test_a_slip_is_told_what_can_be_said() -> None:
     told = describe_misreading(question("red", "blue"), "9")
-    assert told == "'9' is none of them. The choices are 1 to 2; anything but a number is taken as your own words."
+    assert told == "'9' is not a choice. The choices are 1 to 2; anything but a number is taken as your own answer."
     assert "The only choice is 1;" in describe_misreading(question("red"), "9")
 
 
 def test_the_command_that_answers_says_only_what_this_ask_takes() -> None:
     assert how_to_answer(permission()) == (
-        "answer: longboat permissions answer p once   (or session, always, deny --reason TEXT; --wide: the wide form)"
+        "answer: longboat permissions answer p once   "
+        "(or session, always, deny --reason TEXT; --wide for the wide form)"
     )
     only_once = permission(grant=(), wide=())
     assert how_to_answer(only_once) == "answer: longboat permissions answer p once   (or deny --reason TEXT)"
     assert how_to_answer(question("red"), " --cwd /x") == (
-        "answer: longboat questions answer q --cwd /x 1   (or another number, or your own words)"
+        "answer: longboat questions answer q --cwd /x 1   (or another number, or your own answer)"
     )
-    assert how_to_answer(question("red", "blue", multiple=True)).endswith("words; several: 1 3)")
+    assert how_to_answer(question("red", "blue", multiple=True)).endswith("answer; several: 1 3)")
     assert how_to_answer(question()) == 'answer: longboat questions answer q "…"'
 
 
@@ -175,8 +176,8 @@ def test_a2_a_permission_shows_what_why_and_what_would_be_allowed() -> None:
     assert lines(permission()) == [
         "? Run make",
         "    why: no rule allows it",
-        "    session, always: would allow bash(make)",
-        "    the wide form:   would allow bash(make *)",
+        "    session, always: will allow bash(make)",
+        "    wide form:       will allow bash(make *)",
     ]
 
 
@@ -199,21 +200,21 @@ def test_a2_the_parts_of_a_command_stand_below_the_reason_with_a_mark_at_those_t
         "      ✓ npm test: allowed by bash(npm test *)",
         "      ? make␛[2J: no rule allows it",
         "      … and 3 more",
-        "    session, always: would allow bash(make)",
+        "    session, always: will allow bash(make)",
     ]
     assert not any("✓" in line or "make: " in line for line in lines(permission(parts=(made,))))
 
 
 def test_a2_a_rule_of_several_lines_stands_on_one_and_forges_no_other() -> None:
-    forged = permission(grant=("bash(= $X\n    the wide form:   would allow bash(ls))",), wide=())
+    forged = permission(grant=("bash(= $X\n    wide form:       will allow bash(ls))",), wide=())
 
-    assert lines(forged)[-1] == "    session, always: would allow bash(= $X the wide form: would allow bash(ls))"
+    assert lines(forged)[-1] == "    session, always: will allow bash(= $X wide form: will allow bash(ls))"
 
 
 def test_a2_a_long_one_says_that_there_is_more_and_can_be_seen_whole() -> None:
     long = permission(title="Edit a.py", detail="\n".join(f"+{number}" for number in range(MAX_LINES + 5)))
-    assert "    … there is more: 5 lines" in lines(long)
-    assert "[?] all of it" in choices_of(long)
+    assert "    … 5 more lines" in lines(long)
+    assert "[?] show all" in choices_of(long)
     assert f"    +{MAX_LINES + 4}" in lines(long, whole=True)
     assert "[?] help" in choices_of(permission())
 
@@ -221,9 +222,9 @@ def test_a2_a_long_one_says_that_there_is_more_and_can_be_seen_whole() -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("", "Nothing was typed."),
-        ("yes", "'yes' is not enough: o allows it once, d denies it."),
-        ("\x1b[2Jfoo bar", "'␛[2Jfoo bar' was not understood: type one of the letters, then Enter. ? explains them."),
+        ("", "Please type an answer."),
+        ("yes", "'yes' is ambiguous: type o to allow it once, d to deny it."),
+        ("\x1b[2Jfoo bar", "'␛[2Jfoo bar' is not an answer: type one of the letters, then Enter. ? explains them."),
     ],
 )
 def test_a2_a_line_that_is_no_answer_is_told_why(line: str, told: str) -> None:
@@ -232,9 +233,7 @@ def test_a2_a_line_that_is_no_answer_is_told_why(line: str, told: str) -> None:
 
 def test_a2_an_answer_that_is_not_offered_is_told_why() -> None:
     only_once = permission(grant=(), wide=())
-    assert describe_misreading(only_once, "a").startswith(
-        "'a' cannot be answered here: this call can be allowed only once."
-    )
+    assert describe_misreading(only_once, "a").startswith("'a' is not available: this call can only be allowed once.")
     assert "no wide form" in describe_misreading(permission(wide=()), "sw")
 
 

@@ -61,14 +61,14 @@ def test_a_server_that_is_named_and_does_not_say_where_its_data_is_is_mentioned(
     monkeypatch.setenv("LONGBOAT_URL", "http://127.0.0.1:8")
     chosen = choose_data_dir(None)
     assert chosen.path == tmp_path / "home" / ".local" / "share" / "longboat"
-    assert chosen.note.startswith("LONGBOAT_URL names a server that does not say where its data is. Looking at ")
+    assert chosen.note.startswith("The server in LONGBOAT_URL does not publish its data directory. Using ")
 
 
 def test_a_server_on_a_socket_of_its_own_says_where_its_data_is(
     running: Discovery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LONGBOAT_SOCKET", str(tmp_path / "other.sock"))
-    assert choose_data_dir(None).note.startswith("LONGBOAT_SOCKET names a server that does not say")
+    assert choose_data_dir(None).note.startswith("The server in LONGBOAT_SOCKET does not publish")
     other = msgspec.structs.replace(running, data_dir=str(tmp_path / "others"))
     (tmp_path / "other.sock.json").write_bytes(msgspec.json.encode(other))
     assert choose_data_dir(None) == DataDir(tmp_path / "others")

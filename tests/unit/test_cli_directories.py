@@ -18,5 +18,5 @@ def test_a_directory_is_named_by_its_number_its_path_or_its_id(given: str) -> No
 def test_what_names_none_is_refused_in_plain_words(given: str) -> None:
     with pytest.raises(click.UsageError) as refused:
         _meant(given, KNOWN)
-    assert "is none of them: give a number from 1 to 2, a path or an id." in refused.value.message
+    assert "is not in the list: enter a number from 1 to 2, a path or an id." in refused.value.message
     assert "\x1b" not in refused.value.message

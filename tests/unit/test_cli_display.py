@@ -104,7 +104,7 @@ def test_t7_a_withdrawn_text_is_begun_again_on_a_new_line(capsys: pytest.Capture
     assert live(message(EMPTY), delta(0, "wrong"), message(EMPTY), delta(0, "right"), complete("right")) == (
         "wrong\nright\n"
     )
-    assert "begun again" in capsys.readouterr().err
+    assert "starts over" in capsys.readouterr().err
 
 
 def test_a_text_known_only_from_the_terminal_event_is_shown_then() -> None:
@@ -140,7 +140,7 @@ def test_notices_go_to_stderr_each_once(capsys: pytest.CaptureFixture[str]) -> N
     ):
         display.show(event)
     assert capsys.readouterr().err.splitlines() == [
-        "queued: 2 before it",
+        "queued: 2 prompts ahead",
         "queued: runs next",
         "Loading the local model.",
         "Trying again in 1 s.",

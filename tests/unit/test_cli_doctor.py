@@ -21,7 +21,7 @@ def test_a_disk_that_is_nearly_full_is_said_to_be_so_with_what_to_do(
     monkeypatch.setattr(doctor, "LOW_DISK", 1 << 62)
     found = data(tmp_path, monkeypatch)
     assert found.verdict is Verdict.WRONG
-    assert found.detail.endswith("GB free: too little. Make room, or set LONGBOAT_DATA_DIR to another place.")
+    assert found.detail.endswith("GB free: too little. Free some space, or set LONGBOAT_DATA_DIR to another directory.")
 
 
 def wall_told(directory: Path) -> Finding:
@@ -33,7 +33,10 @@ def test_what_holds_commands_that_run_unasked_is_named(tmp_path: Path, monkeypat
     monkeypatch.setattr("longboat.tools.sandbox.landlock.version", lambda: 1)
     monkeypatch.setattr("longboat.tools.sandbox.seccomp.read_only", lambda *, signals: b"a filter")
     told = wall_told(tmp_path)
-    assert (told.verdict, told.detail) == (Verdict.OK, "commands that run unasked are read-only, enforced by Landlock")
+    assert (told.verdict, told.detail) == (
+        Verdict.OK,
+        "commands that run without asking are read-only, enforced by Landlock",
+    )
     monkeypatch.setattr("longboat.tools.sandbox.landlock.version", lambda: 0)
     monkeypatch.setattr(wall, "bubblewrap_lacks", lambda _: "bubblewrap (`bwrap`) is not installed")
     told = wall_told(tmp_path)

@@ -9,6 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from cases import for_each
 from longboat.cli.main import COMMANDS, HINTS, cli
 from longboat.errors import LongboatError
 
@@ -32,7 +33,7 @@ def test_short_commands_need_neither_httpx2_nor_an_event_loop(command: str) -> N
     assert not modules_after(command, *(["x"] if command == "cancel" else [])) & {"httpx2", "asyncio", "litestar"}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_the_table_agrees_with_the_command_and_its_help_has_an_example(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
@@ -71,7 +72,7 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     [
         ("rum", "No such command 'rum'. Did you mean run?"),
         ("sesion", "Did you mean session?"),
-        ("hi there", 'to send a prompt, longboat run "hi there"'),
+        ("hi there", 'To send a prompt: longboat run "hi there"'),
     ],
 )
 def test_a_command_that_is_none_is_told_what_it_may_have_been(given: str, told: str) -> None:
@@ -105,4 +106,4 @@ def test_models_pull_keeps_weights_that_are_here(tmp_path: Path) -> None:
     with weights.open("wb") as file:
         file.truncate(SMOLLM2.size)
     result = CliRunner().invoke(cli, ["models", "pull", "--data-dir", str(tmp_path)])
-    assert (result.exit_code, result.output) == (0, f"The local model is here: {weights}\n")
+    assert (result.exit_code, result.output) == (0, f"Local model: {weights}\n")

@@ -124,7 +124,7 @@ def test_xdg_config_home_moves_the_users_file(tmp_path: Path) -> None:
 def test_a_project_may_not_hold_the_server_section(files: Files) -> None:
     files.project.write_text('{\n  "titles": true,\n  "server": {"drain_s": 1}\n}')
     assert files.complaint() == (
-        f"{files.project}:3: server: only the user's own file may hold this section: move it to {files.user}"
+        f"{files.project}:3: server: this section is only allowed in your own file; move it to {files.user}"
     )
 
 
@@ -163,18 +163,18 @@ def test_a_project_may_not_hold_the_server_section(files: Files) -> None:
         ("[]", "1: expected an object: { … }"),
         ("", "1: not valid JSON: Expecting value (column 1)"),
         ('{\n"titles": true\n"mcp": {}}', "3: not valid JSON: Expecting ',' delimiter (column 1)"),
-        ('{\n\n/* open "titles": true}', "3: the comment that starts here is never closed with */"),
-        ('{"mcp": {"NaN": "NaN",\n"x": NaN}}', "2: not valid JSON: NaN is not a number here"),
+        ('{\n\n/* open "titles": true}', "3: this comment is not closed with */"),
+        ('{"mcp": {"NaN": "NaN",\n"x": NaN}}', "2: not valid JSON: NaN is not allowed as a number"),
         ('{"mcp": [,]}', "1: not valid JSON: Expecting value (column 10)"),
         (
             '{"models": {\n"large": "\\ud800/x"}}',
-            r"2: \ud800 is half of a character, and the other half is not beside it",
+            r"2: \ud800 is half of a surrogate pair; the other half is missing",
         ),
         (
             '{"hooks": {"a": "\\ud83d\\ude00",\n"\\udC00": 1}}',
-            r"2: \udc00 is half of a character, and the other half is not beside it",
+            r"2: \udc00 is half of a surrogate pair; the other half is missing",
         ),
-        ('{"mcp": {"a": 1.5,\n"b": -1e999}}', "2: not valid JSON: -1e999 is too large a number"),
+        ('{"mcp": {"a": 1.5,\n"b": -1e999}}', "2: not valid JSON: the number -1e999 is too large"),
         ('{"retry": {"base_s": 1,\n"max_s": 1e308}}', "2: retry.max_s: expected `float` <= 3600.0"),
         ('{"retry": {"base_s": ' + "9" * 400 + "}}", "1: retry.base_s: number out of range"),
         (
@@ -241,7 +241,7 @@ def test_references_are_left_alone_until_they_are_expanded(files: Files) -> None
     files.user.write_text('{"providers": {"p": {"type": "openai", "api_key": "$NOT_SET_ANYWHERE"}}}')
     api_key = files.load().providers["p"].api_key
     assert api_key == "$NOT_SET_ANYWHERE"
-    with pytest.raises(ConfigInvalid, match="environment variable NOT_SET_ANYWHERE is not set"):
+    with pytest.raises(ConfigInvalid, match="environment variable NOT_SET_ANYWHERE, which is not set"):
         expand(api_key, {})
 
 
@@ -263,7 +263,7 @@ def test_references_expand_to_the_environment(value: str, expanded: str) -> None
 @pytest.mark.parametrize("value", ["$LONGBOAT_TOKEN", "${LONGBOAT_TOKEN}", "Bearer $LONGBOAT_TOKEN"])
 def test_longboats_own_variables_are_never_put_into_a_value(value: str) -> None:
     """ADR 0014: not even the user's own file has them expanded."""
-    with pytest.raises(ConfigInvalid, match="LONGBOAT_TOKEN is Longboat's own") as caught:
+    with pytest.raises(ConfigInvalid, match="LONGBOAT_TOKEN is reserved for Longboat") as caught:
         expand(value, {"LONGBOAT_TOKEN": "the-servers-own"})
     assert "the-servers-own" not in caught.value.message
 

@@ -48,7 +48,7 @@ def test_a_skill_has_a_name_a_description_and_a_body(project: Project) -> None:
     assert skill == Skill(
         name="pdf", description="Fill in forms. Use for PDF files.", path=path, body="# How\n\nRun it."
     )
-    assert skill.text == f"Skill pdf. Its files lie in {path.parent}.\n\n# How\n\nRun it."
+    assert skill.text == f"Skill pdf. Its files are in {path.parent}.\n\n# How\n\nRun it."
 
 
 def test_skills_come_from_all_their_places_and_the_projects_win(project: Project) -> None:
@@ -89,17 +89,21 @@ def test_a_projects_skill_that_links_to_the_users_files_is_refused(project: Proj
     context = project.library.load()
     assert context.skills == ()
     assert context.problems == (
-        f"{path}: leads out of {project.directory} and is not read: put a copy there instead of a link.",
+        f"{path}: is a link out of {project.directory} and is not read. Use a copy instead of a link.",
     )
 
 
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("# No head", 1, "the skill has no description: say in its head what it is for and when to use it."),
-        ("---\nname: x\n---\n", 1, "the skill has no description: say in its head what it is for and when to use it."),
-        ("---\nname: x\n", 1, "the head that begins here is never closed with a line of ---."),
-        ("---\n- a\n---\n", 2, "expected lines of `key: value` between the --- lines."),
+        ("# No head", 1, "the skill has no description. Say in the front matter what it is for and when to use it."),
+        (
+            "---\nname: x\n---\n",
+            1,
+            "the skill has no description. Say in the front matter what it is for and when to use it.",
+        ),
+        ("---\nname: x\n", 1, "the front matter that begins here is not closed with a --- line."),
+        ("---\n- a\n---\n", 2, "expected `key: value` lines between the --- lines."),
         ("---\nname: x\ndescription:\n  - a\n---\n", 3, "description: expected `str | null`, got `array`."),
         (
             "---\nname: x\n\tdescription: y\n---\n",
@@ -107,7 +111,11 @@ def test_a_projects_skill_that_links_to_the_users_files_is_refused(project: Proj
             "not valid YAML: found character '\\t' that cannot start any token.",
         ),
         ("---\n" + "[" * 9_000 + "\n---\n", 2, "not valid YAML between the --- lines."),
-        ("---\nname: " + "x" * 20_000 + "\n---\n", 1, "the head has more than 16000 characters: move text below it."),
+        (
+            "---\nname: " + "x" * 20_000 + "\n---\n",
+            1,
+            "the front matter has more than 16000 characters. Move text below it.",
+        ),
     ],
 )
 def test_a_bad_head_is_told_by_file_and_line_and_the_rest_stays(
@@ -143,7 +151,7 @@ def test_a_folder_with_too_many_skills_is_bounded_and_said(project: Project) -> 
         project.write(f".agents/skills/s{number:03}/SKILL.md", "---\ndescription: d\n---\n")
     folder = project.directory / ".agents" / "skills"
     assert list(project.skills()) == [f"s{number:03}" for number in range(200)]
-    assert project.problems() == (f"{folder}: holds more than 200 entries: the rest is left out.",)
+    assert project.problems() == (f"{folder}: has more than 200 entries; the rest is ignored.",)
 
 
 def test_a_command_has_a_head_and_a_template(project: Project) -> None:
@@ -213,11 +221,11 @@ def test_arguments_go_to_their_places(project: Project, template: str, arguments
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("---\ndescription: x\n---\n\n", 1, "the command is empty: write its prompt below the head."),
+        ("---\ndescription: x\n---\n\n", 1, "the command is empty. Write its prompt below the front matter."),
         (
             "---\nmodel: sonnet\n---\nx",
             2,
-            "model: 'sonnet' is no model: expected provider/model, large, small or inherit.",
+            "model: 'sonnet' is not a model. Expected provider/model, large, small or inherit.",
         ),
     ],
 )
@@ -272,12 +280,16 @@ def test_pages_without_a_head_in_a_directory_named_agents_are_none_of_ours(proje
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("---\nname: x\n---\nx", 1, "the agent has no description: say in its head what it is for and when to use it."),
-        ("---\ndescription: x\n---\n", 1, "the agent has no prompt: write it below the head."),
+        (
+            "---\nname: x\n---\nx",
+            1,
+            "the agent has no description. Say in the front matter what it is for and when to use it.",
+        ),
+        ("---\ndescription: x\n---\n", 1, "the agent has no prompt. Write it below the front matter."),
         (
             "---\ndescription: x\nname: a b\n---\nx",
             3,
-            "name: 'a b' is no name: use at most 64 letters, digits, _ and -.",
+            "name: 'a b' is not a valid name. Use at most 64 letters, digits, _ and -.",
         ),
         ("---\ndescription: x\nread_only: maybe\n---\nx", 3, "read_only: expected `bool`, got `str`."),
     ],

@@ -108,7 +108,7 @@ async def test_a_reply_can_deny_and_a_denial_always_has_a_reason(bench: Bench) -
     assert await bench.ask(bench.says(decision="deny", reason="no")) == Verdict(decision="deny", reason="no")
     for command in (bench.says(decision="deny"), "exit 2"):
         verdict = await bench.ask(bench.says(decision="allow", reason="sure"), command)
-        assert verdict == Verdict(decision="deny", reason="A hook denied it and gave no reason.")
+        assert verdict == Verdict(decision="deny", reason="A hook denied this without giving a reason.")
 
 
 async def test_a_reply_can_allow_and_add_context(bench: Bench) -> None:
@@ -133,12 +133,12 @@ async def test_leave_given_for_one_input_does_not_hold_for_another(bench: Bench)
     ("command", "problem"),
     [
         ("echo oops >&2; exit 1", "failed with exit code 1: oops"),
-        ("exit 3", "failed with exit code 3: it said nothing"),
-        ("kill -9 $$", "failed with exit code -9: it said nothing"),
-        ("echo hello", "printed what is no reply: JSON is malformed: invalid character (byte 0)."),
-        ('echo \'{"decison": "deny"}\'', "printed what is no reply: Object contains unknown field `decison`."),
-        ("echo '{\"input\": []}'", "printed what is no reply: Expected `object | null`, got `array`"),
-        ("printf '\"\\377\"'", "printed what is no reply: "),
+        ("exit 3", "failed with exit code 3: no output"),
+        ("kill -9 $$", "failed with exit code -9: no output"),
+        ("echo hello", "printed an invalid reply: JSON is malformed: invalid character (byte 0)."),
+        ('echo \'{"decison": "deny"}\'', "printed an invalid reply: Object contains unknown field `decison`."),
+        ("echo '{\"input\": []}'", "printed an invalid reply: Expected `object | null`, got `array`"),
+        ("printf '\"\\377\"'", "printed an invalid reply: "),
         ("yes", "printed more than 256 KB."),
         ("yes >&2", "printed more than 256 KB."),
     ],
@@ -160,7 +160,7 @@ async def test_a_hook_in_a_directory_that_is_gone_is_reported(bench: Bench, tmp_
 async def test_a_hook_that_takes_too_long_is_ended_with_its_children_and_reported(bench: Bench) -> None:
     verdict = await bench.ask("trap '' TERM; sleep 600 & echo $! > child; wait", timeout_s=1.0)
     assert verdict.problems == (
-        "Hook \"trap '' TERM; sleep 600 & echo $! > child; wait\" took longer than 1 s and was ended.",
+        "Hook \"trap '' TERM; sleep 600 & echo $! > child; wait\" took longer than 1 s and was killed.",
     )
     await _until_dead(int((bench.directory / "child").read_text()))
 
@@ -284,7 +284,7 @@ def test_the_section_of_the_config_is_read() -> None:
         ({"before_tool": [{}]}, "hooks.before_tool[0]: object missing required field `command`"),
         (
             {"before_tool": [{"command": "x", "matcher": ".*"}]},
-            "hooks.before_tool[0].matcher: expected names of tools, with * and ? for parts and | between several",
+            "hooks.before_tool[0].matcher: expected tool names, with * and ? as wildcards and | between several",
         ),
         (
             {"after_tool": [{"command": "x", "timeout_s": 0}]},

@@ -58,10 +58,10 @@ dev = ["pytest"]
         "- `docs/`: 1 file\n- `src/`: 2 files, mostly Python\n- `src/boat/`: 2 files, mostly Python\n"
         "- `tests/`: 1 file, mostly Python\n\n"
         "## Also\n\n- Read `CONTRIBUTING.md` before larger changes.\n"
-        "- CI is defined in `.github/workflows`: what it runs must pass.\n\n"
+        "- CI is defined in `.github/workflows`; its checks must pass.\n\n"
         "## Rules\n\n"
-        "<!-- What an agent cannot see from the files: decisions, names to use and to avoid, what must not be\n"
-        "touched, how to tell that a change is done. Delete what is wrong above; keep this file short. -->\n"
+        "<!-- What an agent cannot see from the files: decisions, names to use and to avoid, what not to\n"
+        "touch, how to tell that a change is done. Delete what is wrong above; keep this file short. -->\n"
     )
 
 

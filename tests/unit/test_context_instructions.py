@@ -165,9 +165,9 @@ def test_an_import_from_outside_is_refused(tree: Tree) -> None:
     context = tree.library.load()
     assert [item.path for item in context.instructions] == [path]
     assert context.problems == (
-        f"{path}:1: @{secret} lies outside of {tree.repository} and is not read.",
-        f"{path}:2: @link.md lies outside of {tree.repository} and is not read.",
-        f"{path}:3: @../../../home/secret.md lies outside of {tree.repository} and is not read.",
+        f"{path}:1: @{secret} is outside {tree.repository} and is not read.",
+        f"{path}:2: @link.md is outside {tree.repository} and is not read.",
+        f"{path}:3: @../../../home/secret.md is outside {tree.repository} and is not read.",
     )
 
 
@@ -179,7 +179,7 @@ def test_a_link_out_of_the_repository_is_not_read(tree: Tree) -> None:
     context = tree.library.load()
     assert context.instructions == ()
     assert context.problems == (
-        f"{path}: leads out of {tree.repository} and is not read: put a copy there instead of a link.",
+        f"{path}: is a link out of {tree.repository} and is not read. Use a copy instead of a link.",
     )
 
 
@@ -202,22 +202,22 @@ def test_long_instructions_are_cut_furthest_out_first_with_a_note(tree: Tree) ->
         Instruction(path=inner, text="i" * 50_000),
     )
     assert context.problems == (
-        f"{outer}: was cut: all instructions together are longer than {instructions.MAX_CHARS} characters.",
+        f"{outer}: was cut off: all instructions together exceed {instructions.MAX_CHARS} characters.",
     )
 
 
 def test_bad_files_are_told_by_file_and_line_and_never_raise(tree: Tree) -> None:
     path = tree.workspace / "AGENTS.md"
     for content, expected in (
-        (b"one\ntwo\xff", f"{path}:2: expected a text in UTF-8."),
-        (b"one\n\ntwo\0", f"{path}:3: expected a text in UTF-8."),
-        (b"x" * (2**20 + 1), f"{path}: is larger than 1 MB and is not read: make it shorter."),
+        (b"one\ntwo\xff", f"{path}:2: expected UTF-8 text."),
+        (b"one\n\ntwo\0", f"{path}:3: expected UTF-8 text."),
+        (b"x" * (2**20 + 1), f"{path}: is larger than 1 MB and is not read. Make it shorter."),
     ):
         path.write_bytes(content)
         assert tree.problems() == (expected,)
     path.unlink()
     path.mkdir()
-    assert tree.problems() == (f"{path}: is no regular file.",)
+    assert tree.problems() == (f"{path}: is not a regular file.",)
     path.rmdir()
     path.symlink_to("AGENTS.md")
     assert tree.problems() == (f"{path}: cannot be read: Too many levels of symbolic links.",)
@@ -226,7 +226,7 @@ def test_bad_files_are_told_by_file_and_line_and_never_raise(tree: Tree) -> None
 def test_a_pipe_in_place_of_a_file_does_not_block(tree: Tree) -> None:
     path = tree.workspace / "AGENTS.md"
     os.mkfifo(path)
-    assert tree.problems() == (f"{path}: is no regular file.",)
+    assert tree.problems() == (f"{path}: is not a regular file.",)
 
 
 def test_windows_line_ends_and_a_byte_order_mark_are_no_part_of_the_text(tree: Tree) -> None:

@@ -68,9 +68,9 @@ def test_a_prompt_has_its_parts_in_order_the_changing_ones_last() -> None:
     assert f"<instructions{rest}" == (
         '<instructions file="AGENTS.md">\nUse tabs.\n</instructions>\n\n'
         '<instructions file="/u.md">\nx\n</instructions>\n\n'
-        "Skills: guides for particular tasks. When a task fits one, read its file first.\n"
+        "Skills: guides for particular tasks. If one fits the task, read its file first.\n"
         "- pdf: Fill in forms (.agents/skills/x/SKILL.md)\n\n"
-        "Sub-agents that you can hand a task to:\n- reviewer: Reviews\n\n"
+        "Sub-agents that you can give a task:\n- reviewer: Reviews\n\n"
         "Directory: /w\nPlatform: Linux x86_64\nDate: 2026-11-15\nGit when this turn began: branch main"
     )
 

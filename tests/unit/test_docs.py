@@ -10,6 +10,7 @@ from types import ModuleType
 import click
 import pytest
 
+from cases import for_each
 from longboat import errors
 from longboat.cli.main import cli
 from longboat.core.state import TRANSITIONS
@@ -88,7 +89,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[-\s]+", "-", title) for title in plain}
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+@for_each("page", sorted(DOCS.rglob("*.md")))
 def test_every_link_to_a_heading_of_a_page_has_it(page: Path) -> None:
     links = re.findall(r"\]\(([\w./-]+\.md)?#([^)]+)\)", page.read_text(encoding="utf-8"))
     assert [(to, name) for to, name in links if name not in anchors(page.parent / to if to else page)] == []

@@ -690,8 +690,8 @@ async def test_a_model_that_sees_no_images_is_told_of_them(wire: Wire):
     assert json.dumps(await body_of(wire, request)).count("iVBORw0KGgo=") == 2
     body = json.dumps(await body_of(wire, request, abilities=Abilities(images=False)))
     assert "iVBORw0KGgo=" not in body
-    assert "The image p.png is attached, but this model sees no images." in body
-    assert "It is not shown: this model sees no images." in body
+    assert "The image p.png is attached, but this model cannot see images." in body
+    assert "It is not shown: this model cannot see images." in body
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "openai"])

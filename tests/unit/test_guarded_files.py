@@ -1,5 +1,7 @@
 """Guarded files (B1): no answer offers a rule for one, no grant matches one, and a rule must name it."""
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import shell_attacks
 import shell_corpus
 from rules import parse_rules, rules_for
 
+from cases import for_each
 from longboat.permissions.guarded_files import GUARDED, is_guarded, mentions_guarded, source_may_be_guarded
 from longboat.permissions.verdict import Allow, Ask, Need, Offer, Verdict, grant_for, judge, parts_of
 from longboat.tools.process.shell_paths import look_up
@@ -121,13 +124,13 @@ def test_other_files_are_not_guarded(path: str) -> None:
     assert not is_guarded(path)
 
 
-@pytest.mark.parametrize("need", EDITS, ids=lambda need: f"{need.tool} {need.argument} {need.paths}")
+@for_each("need", EDITS)
 def test_an_edit_of_a_guarded_file_can_only_be_allowed_once_b1(need: Need) -> None:
     assert isinstance(judged(need), Ask)
     assert offered(need) == Offer()
 
 
-@pytest.mark.parametrize("need", EDITS, ids=lambda need: f"{need.tool} {need.argument} {need.paths}")
+@for_each("need", EDITS)
 def test_no_grant_matches_a_guarded_file_b1(need: Need) -> None:
     """Not even one that names it: nobody is offered such a grant, and one in the store counts for nothing."""
     names = tuple(f"edit({path})" for path in FILES)
@@ -160,21 +163,33 @@ def edits(workspace: Path) -> list[Need]:
     return [*looked_up, command("git config a b"), *edits_in(str(workspace))[::53]]
 
 
-@pytest.mark.parametrize("text", COMMANDS)
+RULES = (rules_for(), rules_for(allow=shell_corpus.ALLOW), rules_for(allow=["bash"]))
+
+
+@pytest.fixture(scope="module")
+def allowed_edits(workspace: Path, edits: list[Need]) -> Callable[[tuple[str, ...]], list[Need]]:
+    """What these rules would allow, granted or configured. Many commands are offered the same ones."""
+
+    @functools.cache
+    def allowed(rules: tuple[str, ...]) -> list[Need]:
+        ways = ({"rules": rules_for(), "grants": parse_rules(rules)}, {"rules": rules_for(allow=rules)})
+        return [edit for edit in edits for way in ways if judge(edit, directory=str(workspace), **way) == Allow()]
+
+    return allowed
+
+
+@for_each("text", COMMANDS)
 def test_no_offer_for_a_command_allows_an_edit_of_a_guarded_file_b1(
-    text: str, workspace: Path, edits: list[Need]
+    text: str, workspace: Path, allowed_edits: Callable[[tuple[str, ...]], list[Need]]
 ) -> None:
-    directory = str(workspace)
     need = look_up(command(text), workspace, workspace)
-    for rules in (rules_for(), rules_for(allow=shell_corpus.ALLOW), rules_for(allow=["bash"])):
-        offer = grant_for(need, rules=rules, directory=directory)
-        granted = (*offer.narrow, *offer.wide)
-        for edit in edits if granted else ():
-            given = {"rules": rules_for(), "grants": parse_rules(granted)}, {"rules": rules_for(allow=granted)}
-            assert all(judge(edit, directory=directory, **each) != Allow() for each in given), (edit, granted)
+    for rules in RULES:
+        offer = grant_for(need, rules=rules, directory=str(workspace))
+        if granted := (*offer.narrow, *offer.wide):
+            assert allowed_edits(granted) == [], granted
 
 
-@pytest.mark.parametrize("need", EDITS, ids=lambda need: f"{need.tool} {need.argument} {need.paths}")
+@for_each("need", EDITS)
 def test_a_rule_that_names_no_guarded_file_matches_none_b1(need: Need) -> None:
     allow = ("edit", "edit(*)", "edit(**)", "edit(.*)", "edit(.*/**)", "edit(*.json)", "edit(sub/**)", "edit(?git/**)")
     assert isinstance(judged(need, allow=(*allow, "download", "rename", "bash(*)")), Ask)
@@ -226,20 +241,20 @@ def test_the_reason_shown_is_the_riskiest_one_b1() -> None:
     """It said that longboat.json decides what may run here, for an `rm` inside build/."""
     cleaning = command("cd build && npm ci && rm -rf ./* && make")
 
-    assert judged(cleaning) == Ask("No rule allows rm -rf './*'.")
+    assert judged(cleaning) == Ask("Running rm -rf './*' needs your approval.")
     assert judged(command("make; cp a longboat.json; cat /etc/x")) == Ask("/etc/x is outside the workspace.")
     assert judged(command("make; cp a longboat.json")) == Ask(
-        "It may change longboat.json, which decides what may run here."
+        "This could change longboat.json, which controls what is allowed to run."
     )
     assert judged(command("make; rm -rf .")) == Ask(
-        "It may change anything in the workspace, also the files that decide what may run here."
+        "This could change anything in the workspace, including the files that control what is allowed to run."
     )
 
 
 def test_the_parts_of_a_command_say_which_of_them_is_about_a_guarded_file() -> None:
     parts, _ = parts_of(command("make && cp a longboat.json"), rules=rules_for(), directory=DIRECTORY)
 
-    assert [part.why for part in parts] == ["no rule allows it", "may change what may run here"]
+    assert [part.why for part in parts] == ["needs approval", "could change what is allowed to run"]
 
 
 @pytest.mark.parametrize("text", ["eval 'rm longboat.json'", "x=longboat.json; rm $x", 'sh -c "$X .git/config"'])

@@ -17,6 +17,7 @@ from longboat.tools.files.write import WriteTool
 from longboat.tools.lsp.client.symbol_location import open_source
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs
+from longboat.tools.search import ripgrep
 from longboat.tools.search.glob import GlobTool
 from longboat.tools.search.grep import GrepTool
 
@@ -35,7 +36,8 @@ CALLS: dict[str, tuple[type[KitTool], str, dict[str, Any]]] = {
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> OpenToolContext:
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenToolContext:
+    monkeypatch.setattr(ripgrep, "TIME_S", 1)  # one of the paths leads to the root, with everything below it
     directory = tmp_path / "work"
     directory.mkdir()
     make_obstacles(directory)

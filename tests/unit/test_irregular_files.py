@@ -23,7 +23,7 @@ from longboat.server.browser_port import _kept_port
 from longboat.server.token import token_for
 from longboat.store.datadir import hold_data_dir
 from longboat.tools.mcp import logins
-from longboat.tui.keeping import AUTO, Keeping
+from longboat.tui.saved_state import AUTO, SavedState
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME
 
 PATIENCE_S = 10
@@ -75,7 +75,7 @@ def test_a_token_that_is_no_file_is_made_anew(tmp_path: Path) -> None:
 def test_what_the_terminal_app_keeps_is_forgotten_where_there_is_no_file(tmp_path: Path, odd: Odd) -> None:
     for name in ("terminal.json", "prompts.jsonl"):
         odd(tmp_path / name)
-    keeping = Keeping(tmp_path)
+    keeping = SavedState(tmp_path)
     assert keeping.theme == AUTO
     keeping.keep_prompt("/a", "hello")
     assert keeping.prompts("/a") == []

@@ -1,15 +1,17 @@
 """JSON with comments: what it spells, where things stand in it, and that no text takes long to read."""
 
 import json
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from benchmarks.texts import JSONC
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longboat.config import jsonc
+from work import check_proportion
 
 GAP = st.sampled_from(["", " ", "\n", "\r\n", "\t", '// a, ] " comment\n', "/* two\nlines, ] */", "/**/", " /*,*/ "])
 VALUE = st.recursive(
@@ -59,7 +61,7 @@ def test_a_comma_trails_after_a_value_only(text: str) -> None:
 
 @pytest.mark.parametrize("number", ["-" + "1" * 5000, "1" * 5000 + "x", "NaN", "NaN5", "-Infinity"])
 def test_what_is_no_number_here_is_told_with_its_line(number: str) -> None:
-    with pytest.raises(jsonc.JsoncError, match=r"too many digits|not a number") as caught:
+    with pytest.raises(jsonc.JsoncError, match=r"too many digits|not allowed as a number") as caught:
         jsonc.parse(f'{{\n"a": "{number}",\n"b": {number}}}')
     assert caught.value.line == 3
 
@@ -76,35 +78,14 @@ def test_lines_are_known_down_to_a_sensible_depth_and_after_it() -> None:
     assert max(map(len, found)) == jsonc.MAX_DEPTH
 
 
-SHAPES: dict[str, Callable[[int], str]] = {
-    "strings": lambda n: '{"a":[' + ",".join(['"a"'] * n) + "]}",
-    "trailing commas": lambda n: "[" + "[1,]," * n + "1]",
-    "commas in a row": lambda n: "[1" + " ," * n + "]",
-    "blanks": lambda n: "[1" + " " * 5 * n + "]",
-    "commas and blanks": lambda n: "[" + "1,     " * n + "]",
-    "comments": lambda n: "/**/\n" * n + "1",
-    "slashes": lambda n: "/ " * n,
-    "an open string of quotes": lambda n: '"' + '\\"' * n,
-    "open strings": lambda n: '"a\n' * n,
-    "keys on lines of their own": lambda n: "{" + ",\n".join(f'"k{key}": 1' for key in range(n)) + "}",
-    "deep and wide": lambda n: "[" * 900 + "1," * n + "1" + "]" * 900,
-    "constants at the end": lambda n: "[" + "1," * n + "NaN]",
-}
+@pytest.mark.parametrize("shape", JSONC)
+def test_no_text_takes_more_steps_than_its_length(shape: str) -> None:
+    """It is read on the event loop."""
 
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_no_text_takes_longer_than_its_length(shape: str) -> None:
-    """Eight times the text in about eight times the time, not in sixty-four times: it is read on the event loop."""
-
-    def seconds(size: int) -> float:
-        text = SHAPES[shape](size)
-        started = time.process_time()
-        try:
+    def read(size: int) -> None:
+        text = JSONC[shape](size)
+        with suppress(jsonc.JsoncError):
             jsonc.parse(text)
             jsonc.lines(text)
-        except jsonc.JsoncError:
-            pass
-        return time.process_time() - started
 
-    short = min(seconds(5_000) for _ in range(3))
-    assert min(seconds(40_000) for _ in range(3)) < 25 * short + 0.01
+    check_proportion(read, 500)

@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from cases import for_each
 from longboat.core.commands import (
     CancelRun,
     CancelSession,
@@ -47,8 +48,8 @@ def test_the_hand_written_table_has_every_state_and_every_happening() -> None:
     assert {len(row) for row in CELLS.values()} == {len(COLUMNS)}
 
 
-@pytest.mark.parametrize("happening", Happening)
-@pytest.mark.parametrize("state", COLUMNS)
+@for_each("happening", Happening)
+@for_each("state", COLUMNS)
 def test_every_cell_leads_where_the_spec_says_or_raises_and_changes_nothing(
     state: RunState, happening: Happening
 ) -> None:
@@ -141,8 +142,8 @@ def spell(run: RunView | None) -> str:
     return f"{run.state}{'!' * run.cancel_requested}{'~' * edited}{'>' * run.sent}"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("situation", SITUATIONS)
+@for_each("command", COMMANDS)
+@for_each("situation", SITUATIONS)
 def test_every_command_does_to_a_run_what_its_state_allows(situation: str, command: str) -> None:
     expected = REACTIONS[command][list(SITUATIONS).index(situation)]
     state = SITUATIONS[situation]

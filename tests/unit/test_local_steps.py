@@ -86,5 +86,5 @@ def test_a_transcript_with_calls_and_images_becomes_plain_talk():
     assert [each.role for each in talk.messages] == [Role.USER] * 3
     assert all(isinstance(part, TextPart) for each in talk.messages for part in each.parts)
     said = "".join(part.text for each in talk.messages for part in each.parts if isinstance(part, TextPart))
-    assert "p.png is attached, but this model sees no images" in said
+    assert "p.png is attached, but this model cannot see images" in said
     assert len(said) < 3000

@@ -28,7 +28,7 @@ def test_a_greeting_before_the_first_message_is_passed_over() -> None:
 
 @pytest.mark.parametrize("chatter", [b"x" * (MAX_HEADER + 1), b"chatter\n" * MAX_HEADER], ids=["a line", "many lines"])
 def test_endless_chatter_is_an_error(chatter: bytes) -> None:
-    with pytest.raises(FramingError, match="something else than messages"):
+    with pytest.raises(FramingError, match="something other than messages"):
         Decoder().decode(chatter)
 
 

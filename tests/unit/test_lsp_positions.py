@@ -100,7 +100,7 @@ def test_a_symbol_elsewhere_is_told_with_its_lines() -> None:
 
 
 def test_a_symbol_that_is_nowhere_is_told() -> None:
-    with pytest.raises(ToolError, match=r"'rea' is nowhere in a\.py"):
+    with pytest.raises(ToolError, match=r"'rea' is not in a\.py"):
         find(SOURCE, "rea", 3, "a.py")
     with pytest.raises(ToolError, match="symbol is empty"):
         find(SOURCE, "  ", 3, "a.py")

@@ -47,9 +47,9 @@ def test_words_go_to_the_arguments_in_order_unless_they_say_where(text: str, arg
 
 
 def test_what_is_missing_or_too_much_is_named() -> None:
-    with pytest.raises(ToolError, match=r"Missing: path\. It is called like this: /gh:review path \[tone\]$"):
+    with pytest.raises(ToolError, match=r"Missing: path\. Usage: /gh:review path \[tone\]$"):
         pair_arguments(REVIEW, "tone=kind")
-    with pytest.raises(ToolError, match=r"no argument left for 'there'\. It is called like this: /gh:say_hello$"):
+    with pytest.raises(ToolError, match=r"Too many arguments: 'there'\. Usage: /gh:say_hello$"):
         pair_arguments(HELLO, "there")
     assert pair_arguments(HELLO, " ") == {}
 

@@ -26,10 +26,10 @@ def test_every_kind_of_content_is_told() -> None:
     )
     assert call_answer(result).text.splitlines() == [
         "one",
-        "[audio, audio/wav, 6 bytes: cannot be shown as text]",
+        "[audio, audio/wav, 6 bytes; cannot be shown as text]",
         "[resource x://link: link (more of it)]",
         "embedded",
-        "[resource x://blob, application/zip, 3 bytes: cannot be shown as text]",
+        "[resource x://blob, application/zip, 3 bytes; cannot be shown as text]",
     ]
 
 
@@ -59,7 +59,7 @@ def test_an_error_and_an_empty_answer_are_told() -> None:
 
 def test_a_long_answer_keeps_its_head_and_its_tail() -> None:
     shown = bounded("a" * HEAD + "b" * 1_000 + "c" * TAIL)
-    assert shown == f"{'a' * HEAD}\n[… 1,000 characters left out: ask for less at a time …]\n{'c' * TAIL}"
+    assert shown == f"{'a' * HEAD}\n[… 1,000 characters left out; request less at a time …]\n{'c' * TAIL}"
     assert bounded("a" * (HEAD + TAIL)) == "a" * (HEAD + TAIL)
 
 

@@ -26,7 +26,7 @@ def test_a_full_entry_is_read() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "complaint"),
     [
-        ("a", {}, "mcp.a: a stdio server needs a command, and a http or sse server a url"),
+        ("a", {}, "mcp.a: a stdio server needs a command; an http or sse server needs a url"),
         ("a", {"type": "sse"}, "mcp.a: a sse server needs a url"),
         ("a", {"type": "carrier pigeon"}, "mcp.a: Invalid enum value 'carrier pigeon' - at `$.type`"),
         ("a", {"command": "x", "cmd": "y"}, "mcp.a: Object contains unknown field `cmd`"),
@@ -61,13 +61,13 @@ def test_variables_are_filled_in_everywhere() -> None:
 
 def test_a_variable_that_is_not_set_is_named_when_we_connect_and_not_before() -> None:
     server = read("a", {"command": "x", "env": {"K": "$MISSING"}})
-    with pytest.raises(ConfigInvalid, match="MISSING is not set"):
+    with pytest.raises(ConfigInvalid, match="MISSING, which is not set"):
         resolve("a", server, {})
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "x", "http://", "http://[", "file:///etc/passwd"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(ConfigInvalid, match=r"mcp.a.url: expected an address"):
+    with pytest.raises(ConfigInvalid, match=r"mcp.a.url: expected a URL"):
         resolved({}, url=url)
 
 

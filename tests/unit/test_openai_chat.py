@@ -203,9 +203,12 @@ async def test_a_server_that_does_not_close_after_done_is_not_waited_for(
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ([Break()], "mine ended the stream in mid-answer, without a finish_reason."),
-        ([Raw("data: [DONE]\n\n"), Break()], "mine ended the stream in mid-answer, without a finish_reason."),
-        ([Break(drop=True)], "mine dropped the connection in mid-answer ("),
+        ([Break()], "mine ended the stream before the answer was complete, without a finish_reason."),
+        (
+            [Raw("data: [DONE]\n\n"), Break()],
+            "mine ended the stream before the answer was complete, without a finish_reason.",
+        ),
+        ([Break(drop=True)], "mine dropped the connection before the answer was complete ("),
         ([Raw("data: {garbage\n\n")], "mine sent a chunk that cannot be read ("),
         ([Raw('data: {"choices": 3}\n\n')], "mine sent a chunk that cannot be read ("),
         (
@@ -339,7 +342,7 @@ async def test_a_refusal_without_a_key_says_that_none_is_set(endpoint: ScriptedE
     model = OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url)
     error = await error_of(model)
     await model.aclose()
-    assert error.message == "mine answered 401: who are you? No key is set: give providers.mine.api_key."
+    assert error.message == "mine answered 401: who are you? No key is set. Set providers.mine.api_key."
 
 
 async def test_an_endless_error_body_is_not_read_to_its_end(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
@@ -471,5 +474,5 @@ async def test_a_model_gets_nothing_that_it_cannot_bear() -> None:
     assert {"tools", "reasoning_effort"} <= set(first)
     assert not {"tools", "reasoning_effort"} & set(second)
     assert second["messages"] == [
-        {"role": "user", "content": "see\n\n[The image p.png is attached, but this model sees no images.]"}
+        {"role": "user", "content": "see\n\n[The image p.png is attached, but this model cannot see images.]"}
     ]

@@ -163,7 +163,7 @@ def test_an_image_that_a_tool_shows_follows_its_result_a6() -> None:
         {
             "role": "user",
             "content": [
-                {"type": "text", "text": "What the tool call c1 shows:"},
+                {"type": "text", "text": "Image from the tool call c1:"},
                 {"type": "image_url", "image_url": {"url": "data:image/png;base64,QQ=="}},
                 {"type": "text", "text": "And?"},
             ],

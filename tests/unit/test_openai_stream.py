@@ -1,11 +1,11 @@
 """The OpenAI chat stream, read from bytes alone: torn pieces, and the many shapes servers give the same thing."""
 
 import json
-import time
 from typing import Any
 
 import msgspec
 import pytest
+from benchmarks.texts import chat_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +23,7 @@ from longboat.models.protocol import (
     ToolCallStart,
 )
 from longboat.wire.models import Usage
+from work import check_proportion
 
 TO = Addressee(provider="mine", model="m", url="http://here/v1", has_key=True)
 
@@ -168,22 +169,17 @@ def test_a_finish_by_tool_calls_without_any_is_the_end_of_the_turn() -> None:
 
 def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longboat.models.openai_stream.MAX_LINE", 100)
-    with pytest.raises(ModelError, match="a line without end"):
+    with pytest.raises(ModelError, match="a line that is too long"):
         read_all(b"data: " + b"x" * 200)
 
 
-def test_a_long_line_in_small_pieces_takes_no_longer_than_its_length() -> None:
-    """Ten times the pieces in about ten times the time, not in a hundred times."""
+def test_a_long_line_in_small_pieces_takes_steps_in_proportion() -> None:
+    """How often its bytes are copied, the benchmark `texts` times."""
 
-    def seconds(pieces: int) -> float:
-        line = [b"data: " + stream_of(delta("stop", content="a"))[6:-3], *[b" " * 100] * pieces, b"}\n\n"]
-        started = time.process_time()
-        assert read_all(*line) == [TextDelta("a"), Finished(StopReason.END_TURN)]
-        return time.process_time() - started
+    def read(pieces: int) -> None:
+        assert read_all(*chat_line(pieces)) == [TextDelta("a"), Finished(StopReason.END_TURN)]
 
-    seconds(100)
-    short = min(seconds(3_000) for _ in range(3))
-    assert min(seconds(30_000) for _ in range(3)) < 40 * short
+    check_proportion(read, 500)
 
 
 # Any bytes at all

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from program_help import UNKNOWN, help_of, installed, options_in, run, takes_no_value
 
+from cases import for_each
 from longboat.permissions.shell.harmless import FIND_BARE, FIND_VALUED, harmless_paths
 from longboat.permissions.shell.option_tables import COREUTILS, DATE, GIT, GREP, LOOKERS, LS, RG, TREE
 from longboat.permissions.shell.options import Options, read_command_line
@@ -70,7 +71,7 @@ def every(kind: str) -> list[tuple[str, str]]:
 # How values are read.
 
 
-@pytest.mark.parametrize(("command", "name"), every("yes"))
+@for_each(("command", "name"), every("yes"))
 def test_the_value_of_an_option_is_no_end_of_options_d3(command: str, name: str) -> None:
     option = dashed(name)
     bundle = f"-{TABLES[command].flags[:1]}{name}" if len(name) == 1 else option
@@ -87,7 +88,7 @@ def test_the_value_of_an_option_is_no_end_of_options_d3(command: str, name: str)
     )
 
 
-@pytest.mark.parametrize(("command", "name"), every("yes"))
+@for_each(("command", "name"), every("yes"))
 def test_an_option_with_its_value_is_known(command: str, name: str) -> None:
     option = dashed(name)
 
@@ -95,7 +96,7 @@ def test_an_option_with_its_value_is_known(command: str, name: str) -> None:
     assert line(command, f"{option}=1" if len(name) > 1 else f"{option}1")
 
 
-@pytest.mark.parametrize(("command", "name"), every("no"))
+@for_each(("command", "name"), every("no"))
 def test_an_option_without_a_value_takes_none_d3(command: str, name: str) -> None:
     option = dashed(name)
 
@@ -105,7 +106,7 @@ def test_an_option_without_a_value_takes_none_d3(command: str, name: str) -> Non
     assert line(command, option, "--") or TABLES[command].max_operands == 0
 
 
-@pytest.mark.parametrize(("command", "name"), every("maybe"))
+@for_each(("command", "name"), every("maybe"))
 def test_an_optional_value_is_never_the_next_word_d3(command: str, name: str) -> None:
     option = dashed(name)
 
@@ -117,7 +118,7 @@ def test_an_optional_value_is_never_the_next_word_d3(command: str, name: str) ->
     assert found.operands == ()
 
 
-@pytest.mark.parametrize("command", TABLES)
+@for_each("command", TABLES)
 def test_a_beginning_of_a_long_option_is_asked_d3(command: str) -> None:
     """Programs take `--outp` for `--output`; what it stands for depends on their version."""
     options = TABLES[command]
@@ -127,7 +128,7 @@ def test_a_beginning_of_a_long_option_is_asked_d3(command: str) -> None:
     assert [each for each in shortened if line(command, f"--{each}") or line(command, f"--{each}=1")] == []
 
 
-@pytest.mark.parametrize("command", TABLES)
+@for_each("command", TABLES)
 def test_a_letter_that_is_not_listed_is_asked_wherever_it_stands_d3(command: str) -> None:
     options = TABLES[command]
     unlisted = set(LETTERS) - set(options.flags + options.valued + options.optional)

@@ -1,16 +1,16 @@
 """What a shell command that is asked is made of, for the person who is asked (A2)."""
 
-import time
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from rules import rules_for
 from shell_corpus import ASKED, DIRECTORY, PIECES
 
+from cases import for_each
 from longboat.permissions.shell.summary import MAX_PARTS, MAX_TEXT
 from longboat.permissions.verdict import Ask, Deny, Need, Rules, grant_for, judge, parts_of
 from longboat.wire.asks import CommandPart, CommandPartKind, Permission
+from work import check_proportion
 
 RULES = rules_for(allow=["bash(npm test *)", "edit(src/**)"], deny=["view(.env)"])
 
@@ -39,7 +39,7 @@ def whole(why: str) -> CommandPart:
             "npm test && curl x.org > /tmp/x; ls",
             (
                 command("npm test", rule="bash(npm test *)"),
-                command("curl x.org", "no rule allows it"),
+                command("curl x.org", "needs approval"),
                 command("ls"),
                 redirection("> /tmp/x", "outside the workspace"),
             ),
@@ -55,7 +55,7 @@ def whole(why: str) -> CommandPart:
         (
             "cat .env > src/a < $Y",
             (
-                command("cat .env", "It names .env, and view(.env) is denied."),
+                command("cat .env", "It names .env, which the deny rule view(.env) may cover."),
                 redirection("> src/a", rule="edit(src/**)"),
                 redirection("< $Y", "only known when it runs"),
             ),
@@ -64,14 +64,14 @@ def whole(why: str) -> CommandPart:
             "PATH=x make 'a b' $C; export PATH=y",
             (
                 command("PATH=x make 'a b' $C", "$C may be outside the workspace."),
-                whole("It sets PATH for what follows."),
+                whole("It sets PATH for the commands that follow."),
             ),
         ),
         ("ls; echo 'a", (command("ls"), whole("This command cannot be checked: a quote is not closed."))),
         (
             "sudo eval x",
             (
-                command("sudo eval x", "no rule allows it"),
+                command("sudo eval x", "needs approval"),
                 whole("This command cannot be checked: “eval” can run anything."),
             ),
         ),
@@ -105,7 +105,7 @@ def test_parts_are_bounded_in_number_and_length_and_the_reasons_come_first() -> 
     assert len(told[0].text) == MAX_TEXT
 
 
-@pytest.mark.parametrize("text", ASKED)
+@for_each("text", ASKED)
 def test_whatever_is_asked_has_a_part_that_is_the_reason_a2(text: str) -> None:
     need = Need(tool="bash", action="run", argument=text)
 
@@ -121,15 +121,16 @@ def test_the_parts_and_the_verdict_agree_a2(text: str) -> None:
     assert any(part.why for part in parts(text)) == isinstance(verdict, Ask)
 
 
-@pytest.mark.parametrize("text", ["eval a; " * 1_300, "cat /etc/x;" * 1_300, "> a " * 1_900, "make a$x;" * 1_300])
-def test_the_parts_of_a_long_command_are_told_in_time(text: str) -> None:
+@pytest.mark.parametrize("piece", ["eval a; ", "cat /etc/x;", "> a ", "make a$x;"])
+def test_the_parts_of_a_long_command_are_told_in_steps_in_proportion(piece: str) -> None:
     rules = rules_for(allow=["bash", "bash(= x)", "bash(cat *)"], deny=["view(.env)", "bash(rm *)"])
-    start = time.process_time()
-    need = Need(tool="bash", action="run", argument=text)
-    grant_for(need, rules=rules, directory=DIRECTORY)
-    parts_of(need, rules=rules, directory=DIRECTORY)
 
-    assert time.process_time() - start < 3
+    def tell(times: int) -> None:
+        need = Need(tool="bash", action="run", argument=piece * times)
+        grant_for(need, rules=rules, directory=DIRECTORY)
+        parts_of(need, rules=rules, directory=DIRECTORY)
+
+    check_proportion(tell, 60)
 
 
 def permission(**fields: object) -> Permission:
@@ -152,12 +153,12 @@ def test_what_the_title_says_is_not_said_twice(title: str, argument: str, detail
 
 
 def test_parts_are_told_where_there_are_several_each_on_one_line() -> None:
-    made, looks = command("make 'a\nb'", "no rule allows it"), command("ls")
+    made, looks = command("make 'a\nb'", "needs approval"), command("ls")
     of_two = permission(title="", argument="", detail="", parts=(made, looks))
 
     assert permission(title="", argument="", detail="", parts=(made,)).shown_parts == ()
     assert [part.told() for part in of_two.shown_parts] == [
-        "? make 'a b': no rule allows it",
+        "? make 'a b': needs approval",
         "✓ ls: needs no approval",
     ]
     assert command("x", rule="bash(x)").told() == "✓ x: allowed by bash(x)"

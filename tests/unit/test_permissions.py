@@ -1,7 +1,6 @@
 """Permissions (A2): the order of the rules, what they match, what is asked, and what an answer would allow."""
 
 import shlex
-import time
 
 import pytest
 import shell_attacks
@@ -11,6 +10,7 @@ from rules import parse_rule, parse_rules, rules_for
 from shell_attacks import COVERED, EVERYDAY, HARMLESS, NEVER, TRICKS, UNCOVERED
 from shell_corpus import ALLOW, ALLOWED, ASKED, DENIED, DENY, DIRECTORY, PIECES
 
+from cases import for_each
 from longboat.permissions.shell.script import Word, parse
 from longboat.permissions.verdict import (
     Allow,
@@ -26,6 +26,7 @@ from longboat.permissions.verdict import (
     judge,
     named_paths,
 )
+from work import check_proportion
 
 CORPUS = rules_for(allow=ALLOW, deny=DENY)
 NONE = rules_for()
@@ -54,17 +55,17 @@ def test_the_corpus_is_large_enough() -> None:
     assert len({*ALLOWED, *DENIED, *ASKED}) > 500
 
 
-@pytest.mark.parametrize("command", ALLOWED)
+@for_each("command", ALLOWED)
 def test_a_command_is_allowed_a2(command: str) -> None:
     assert bash(command) == Allow()
 
 
-@pytest.mark.parametrize("command", DENIED)
+@for_each("command", DENIED)
 def test_a_command_with_a_denied_part_is_denied_a2(command: str) -> None:
     assert isinstance(bash(command), Deny)
 
 
-@pytest.mark.parametrize("command", ASKED)
+@for_each("command", ASKED)
 def test_a_command_is_asked_a2(command: str) -> None:
     assert isinstance(bash(command), Ask)
 
@@ -79,32 +80,32 @@ def attacked(command: str, rules: Rules) -> Verdict:
     return judge(Need(tool="bash", action="run", argument=command), rules=rules, directory=shell_attacks.DIRECTORY)
 
 
-@pytest.mark.parametrize("command", [*EVERYDAY, *HARMLESS])
+@for_each("command", [*EVERYDAY, *HARMLESS])
 def test_an_everyday_command_is_not_asked_a2(command: str) -> None:
     assert attacked(command, NONE) == Allow()
 
 
-@pytest.mark.parametrize("command", TRICKS)
+@for_each("command", TRICKS)
 def test_a_trick_is_asked_without_rules_a2(command: str) -> None:
     assert isinstance(attacked(command, NONE), Ask)
 
 
-@pytest.mark.parametrize("command", COVERED)
+@for_each("command", COVERED)
 def test_a_rule_holds_for_what_it_says_a2(command: str) -> None:
     assert attacked(command, BROAD) == Allow()
 
 
-@pytest.mark.parametrize("command", UNCOVERED)
+@for_each("command", UNCOVERED)
 def test_a_rule_holds_for_no_more_than_it_says_a2(command: str) -> None:
     assert attacked(command, BROAD) != Allow()
 
 
-@pytest.mark.parametrize("command", NEVER)
+@for_each("command", NEVER)
 def test_what_is_or_may_be_denied_is_not_done_even_if_the_whole_of_bash_is_allowed_a2(command: str) -> None:
     assert attacked(command, WHOLE) != Allow()
 
 
-@pytest.mark.parametrize("command", [*TRICKS, *UNCOVERED])
+@for_each("command", [*TRICKS, *UNCOVERED])
 def test_what_is_offered_for_a_trick_is_enough_a2(command: str) -> None:
     """An answer for the session is not asked again (A2)."""
     need = Need(tool="bash", action="run", argument=command)
@@ -165,14 +166,14 @@ def test_a_bare_rule_denies_the_whole_tool() -> None:
 
 
 def test_asking_says_why() -> None:
-    assert bash("make x", NONE) == Ask("No rule allows make x.")
+    assert bash("make x", NONE) == Ask("Running make x needs your approval.")
     assert bash("eval x", NONE) == Ask("This command cannot be checked: “eval” can run anything.")
     assert bash("ls /etc", NONE) == Ask("/etc is outside the workspace.")
     assert bash("PATH=x ls", NONE) == Ask("It sets PATH for ls.")
-    assert bash("echo > a", NONE) == Ask("No rule allows write on a.")
+    assert bash("echo > a", NONE) == Ask("Writing a needs your approval.")
     assert on("view", "/etc/x") == Ask("/etc/x is outside the workspace.")
     assert on("edit", ".git/config", rules_for(allow=["edit"])) == Ask(
-        "It may change .git/config, which decides what may run here."
+        "This could change .git/config, which controls what is allowed to run."
     )
 
 
@@ -291,12 +292,12 @@ def test_a_look_at_a_repository_that_may_run_something_is_asked_unless_a_rule_al
     need = Need(tool="bash", action="run", argument="git status", doubt=".git/config sets core.fsmonitor")
 
     assert judge(need, rules=NONE, directory=DIRECTORY) == Ask(
-        "git status may do more than look: .git/config sets core.fsmonitor."
+        "git status may do more than read: .git/config sets core.fsmonitor."
     )
     assert judge(need, rules=rules_for(allow=["bash(git status *)"]), directory=DIRECTORY) == Allow()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "command",
     [
         *(
@@ -328,7 +329,7 @@ def test_what_may_show_a_file_that_nobody_is_to_view_is_asked_a2(command: str) -
     assert isinstance(bash(command, rules_for(deny=["view(**/key)"])), Ask)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "command",
     [
         *(
@@ -494,32 +495,32 @@ def test_a_star_in_the_name_of_an_mcp_tool() -> None:
     assert isinstance(web("mcp__gitlab__list", "", rules), Ask)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rule", "part"),
     [
-        ("", "it is no tool"),
-        ("Bash(ls)", "it is no tool"),
-        ("bash(ls", "it is no tool"),
-        ("bash ls", "it is no tool"),
-        ("bash()", "it is no tool"),
-        ("*", "it is no tool"),
+        ("", "it is not a tool name"),
+        ("Bash(ls)", "it is not a tool name"),
+        ("bash(ls", "it is not a tool name"),
+        ("bash ls", "it is not a tool name"),
+        ("bash()", "it is not a tool name"),
+        ("*", "it is not a tool name"),
         ("bash( )", "the pattern is empty"),
-        ("mcp__x__*(y)", "a name with * takes no pattern"),
-        ("bash(ls; rm)", "';' has no place"),
-        ("bash(ls | cat)", "'|' has no place"),
-        ("bash(ls\nrm)", "has no place"),
-        ("bash(ls > x)", "'>' has no place"),
-        ("bash(ls $(x))", "'$' has no place"),
-        ('bash(ls "$x")', "has no place"),
-        ("bash(ls 'x)", "has no place"),
+        ("mcp__x__*(y)", "a tool name with * cannot have a pattern"),
+        ("bash(ls; rm)", "';' is not allowed in"),
+        ("bash(ls | cat)", "'|' is not allowed in"),
+        ("bash(ls\nrm)", "is not allowed in"),
+        ("bash(ls > x)", "'>' is not allowed in"),
+        ("bash(ls $(x))", "'$' is not allowed in"),
+        ('bash(ls "$x")', "is not allowed in"),
+        ("bash(ls 'x)", "is not allowed in"),
         ("bash(rm:*)", "write a space and *"),
-        ("bash(A=1)", "it names no command"),
+        ("bash(A=1)", "it does not name a command"),
         ("edit(~/x)", "write the absolute path"),
-        ("edit(../x)", "“..” has no place"),
-        ("fetch(docs.python.org)", "it is no URL"),
-        ("fetch(ftp://x.org/)", "it is no URL"),
-        ("fetch(https://x.org*)", "needs a / behind it"),
-        (7, "it is no tool"),
+        ("edit(../x)", "“..” is not allowed"),
+        ("fetch(docs.python.org)", "it is not a URL"),
+        ("fetch(ftp://x.org/)", "it is not a URL"),
+        ("fetch(https://x.org*)", "needs a / after it"),
+        (7, "it is not a tool name"),
     ],
 )
 def test_a_malformed_rule_is_refused_with_what_is_wrong(rule: str, part: str) -> None:
@@ -538,7 +539,7 @@ def offered(need: Need, rules: Rules = NONE) -> Offer:
     return grant_for(need, rules=rules, directory=DIRECTORY)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("command", "narrow", "wide"),
     [
         ("make all", ["bash(make all)"], ["bash(make all *)"]),
@@ -610,7 +611,7 @@ def test_only_what_no_rule_allows_yet_is_offered() -> None:
     assert offered(Need(tool="bash", action="run", argument="make b; rm x"), rules) == Offer()
 
 
-@pytest.mark.parametrize("command", [*ASKED, *DENIED])
+@for_each("command", [*ASKED, *DENIED])
 def test_what_is_offered_is_enough_and_for_the_opaque_it_is_the_very_text(command: str) -> None:
     need = Need(tool="bash", action="run", argument=command)
     offer = offered(need)
@@ -784,23 +785,24 @@ def test_what_only_seems_to_look_is_asked(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("start", "piece", "times"),
     [
-        "cat " + ("*a" * 30 + " ") * 1_600,
-        "cat " + ("a*/" * 1_000 + "x ") * 30,
-        "cat " + "a," * 49_000,
-        "cat -" + "a" * 99_000,
-        "git log " + "'s*' " * 3_900,
-        "diff " + "a " * 3_900,
+        ("cat ", "*a" * 30 + " ", 50),
+        ("cat ", "a*/" * 1_000 + "x ", 2),
+        ("cat ", "a,", 300),
+        ("cat -", "a", 1_000),
+        ("git log ", "'s*' ", 50),
+        ("diff ", "a ", 30),
     ],
 )
-def test_a_long_command_is_judged_in_time(command: str) -> None:
-    deny = ["view(**/a*b*a/**/secrets/**)", "view(.env)", "edit(mig/**)"]
-    start = time.process_time()
-    bash(command, rules_for(allow=["bash(cat *)"], deny=deny))
-    named_paths(command, directory=DIRECTORY)
+def test_a_long_command_is_judged_in_steps_in_proportion(start: str, piece: str, times: int) -> None:
+    rules = rules_for(allow=["bash(cat *)"], deny=["view(**/a*b*a/**/secrets/**)", "view(.env)", "edit(mig/**)"])
 
-    assert time.process_time() - start < 3
+    def judge_repeated(times: int) -> None:
+        bash(start + piece * times, rules)
+        named_paths(start + piece * times, directory=DIRECTORY)
+
+    check_proportion(judge_repeated, times)
 
 
 def test_a_name_that_ends_with_the_status_is_looked_up_as_a_pattern() -> None:

@@ -4,6 +4,7 @@ import pytest
 import shell_attacks
 from rules import parse_rules, rules_for
 
+from cases import for_each
 from longboat.permissions.shell.harmless import EXACT_FORMS
 from longboat.permissions.verdict import Allow, Ask, Deny, Need, Verdict, grant_for, judge
 
@@ -21,7 +22,7 @@ def is_walled(verdict: Verdict) -> bool:
     return isinstance(verdict, Allow) and verdict.harmless
 
 
-@pytest.mark.parametrize("command", shell_attacks.EVERYDAY)
+@for_each("command", shell_attacks.EVERYDAY)
 def test_a_command_that_no_rule_allows_runs_behind_the_wall(command: str) -> None:
     assert is_walled(bash(command))
 

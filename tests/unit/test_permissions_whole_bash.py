@@ -11,6 +11,7 @@ from shell_attacks import TRICKS, UNCOVERED
 from shell_corpus import ALLOWED, ASKED, DENIED, DIRECTORY, PIECES, WHOLE_ALLOWED, WHOLE_ASKED
 from shell_reader_attacks import HIDDEN_PUSHES, NO_PUSHES
 
+from cases import for_each
 from longboat.permissions.shell.script import parse
 from longboat.permissions.verdict import Allow, Ask, Deny, Need, Offer, Rules, Verdict, grant_for, judge, may_be_denied
 
@@ -30,30 +31,30 @@ def bash(command: str, rules: Rules = WHOLE, *grants: str, paths: tuple[str, ...
     return judge(need(command, paths=paths), rules=rules, grants=parse_rules(grants), directory=DIRECTORY)
 
 
-@pytest.mark.parametrize("command", WHOLE_ASKED)
+@for_each("command", WHOLE_ASKED)
 def test_the_whole_of_bash_covers_no_place_outside_and_nothing_unparsed_a2(command: str) -> None:
     assert isinstance(bash(command), Ask)
     assert isinstance(bash(command, rules_for(allow=["bash(*)"])), Ask)
 
 
-@pytest.mark.parametrize("command", WHOLE_ALLOWED)
+@for_each("command", WHOLE_ALLOWED)
 def test_the_whole_of_bash_covers_what_stays_inside_a2(command: str) -> None:
     assert bash(command) == Allow()
 
 
-@pytest.mark.parametrize("command", HIDDEN_PUSHES)
+@for_each("command", HIDDEN_PUSHES)
 def test_what_may_turn_out_to_be_denied_is_asked_beside_the_whole_of_bash_d14(command: str) -> None:
     assert bash(command, NO_PUSH) != Allow()
     assert may_be_denied(need(command), rules=NO_PUSH, directory=DIRECTORY) or isinstance(bash(command, NO_PUSH), Deny)
 
 
-@pytest.mark.parametrize("command", NO_PUSHES)
+@for_each("command", NO_PUSHES)
 def test_what_cannot_be_denied_is_done_beside_the_whole_of_bash_d14(command: str) -> None:
     assert bash(command, NO_PUSH) == Allow()
 
 
-@pytest.mark.parametrize("command", sorted({*ALLOWED, *ASKED, *DENIED, *TRICKS, *UNCOVERED}))
-@pytest.mark.parametrize("allowed", [(), ("bash",)])
+@for_each("command", sorted({*ALLOWED, *ASKED, *DENIED, *TRICKS, *UNCOVERED}))
+@for_each("allowed", [(), ("bash",)])
 def test_an_answer_for_the_session_ends_the_asking_for_the_same_command_a2(
     command: str, allowed: tuple[str, ...]
 ) -> None:
@@ -207,6 +208,6 @@ def test_no_unparsed_part_and_no_place_outside_is_allowed_by_the_whole_of_bash_a
     assert moves or not any(word.literal and word.text == ".." for word in words)
 
 
-@pytest.mark.parametrize("command", shell_attacks.EVERYDAY)
+@for_each("command", shell_attacks.EVERYDAY)
 def test_an_everyday_command_is_not_asked_where_the_whole_of_bash_is_allowed(command: str) -> None:
     assert judge(need(command), rules=WHOLE, directory=shell_attacks.DIRECTORY) == Allow()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import longboat
+from cases import for_each
 from longboat.errors import DataDirError
 from longboat.store.sqlite.migrations import migrate, migrations
 from longboat.store.sqlite.queries import Query, load_queries, parse_queries
@@ -36,7 +37,7 @@ def schema() -> sqlite3.Connection:
     return connection
 
 
-@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
+@for_each("query", QUERIES.values())
 def test_a_query_parses_and_says_what_it_is_for(query: Query, schema: sqlite3.Connection) -> None:
     params = dict.fromkeys(re.findall(r":(\w+)", query.sql), 1)
     assert schema.execute(f"EXPLAIN {query.sql}", params).fetchall()
@@ -77,7 +78,7 @@ def test_migrating_twice_changes_nothing(schema: sqlite3.Connection) -> None:
 def test_a_store_of_a_newer_version_is_refused_and_left_alone() -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute("PRAGMA user_version = 999")
-    with pytest.raises(DataDirError, match=r"newer Longboat .schema 999; this one knows") as refused:
+    with pytest.raises(DataDirError, match=r"newer Longboat .schema 999; this version supports") as refused:
         migrate(connection, "/data/longboat.db")
     assert refused.value.code == "data_dir_newer"
     assert connection.execute("SELECT * FROM sqlite_schema").fetchall() == []

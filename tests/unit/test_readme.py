@@ -18,7 +18,8 @@ import click
 import msgspec
 import pytest
 
-from conftest import is_hidden
+from cases import for_each
+from environment import is_hidden
 from longboat import errors
 from longboat.cli.main import cli
 from longboat.client import Client
@@ -34,7 +35,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *s
 HAND_WRITTEN = [page for page in PAGES if page.name not in ("protocol.md", "states.md")]
 TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
 
-every_page = pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in HAND_WRITTEN])
+every_page = for_each("page", [str(page.relative_to(ROOT)) for page in HAND_WRITTEN])
 
 
 def fenced(text: str, language: str) -> list[str]:

@@ -103,7 +103,7 @@ def test_what_was_fetched_is_what_is_known_from_then_on(tmp_path: Path, site: Si
     with own_prices():
         assert run(tmp_path, site) == [
             (True, "The price list is up to date."),
-            (True, "mine lists 3 models and tells the window of 2."),
+            (True, "mine lists 3 models; 2 of them with their context window."),
         ]
         assert refreshed_catalogue.listing(tmp_path)["mine"] == {
             "vllm": Listed(context_window=4096),
@@ -122,8 +122,8 @@ def test_without_a_network_everything_stays_and_it_is_said(tmp_path: Path, site:
     refreshed_catalogue.save_listing(tmp_path, {"mine": {"m": Listed(context_window=5)}})
     (prices, mine) = run(tmp_path, site)
     assert prices[0] is mine[0] is False
-    assert "The price list was not fetched: " in prices[1]
-    assert "stays" in prices[1]
+    assert "The price list could not be fetched: " in prices[1]
+    assert "The current one is kept." in prices[1]
     assert "404" in mine[1]
     assert "sesame" not in mine[1]
     assert refreshed_catalogue.listing(tmp_path) == {"mine": {"m": Listed(context_window=5)}}
@@ -152,7 +152,7 @@ def test_the_command_tells_what_came_of_it(tmp_path: Path, site: Site, monkeypat
         monkeypatch.delenv(key, raising=False)
     arguments = ["refresh", "--cwd", str(tmp_path), "--prices-url", f"{site.url}/prices"]
     failed = CliRunner().invoke(models, arguments)
-    assert (failed.exit_code, "Nothing was fetched." in failed.output) == (1, True)
+    assert (failed.exit_code, "Nothing was downloaded;" in failed.output) == (1, True)
     site.pages = {"/prices": PRICES}
     with own_prices():
         done = CliRunner().invoke(models, arguments)

@@ -101,11 +101,11 @@ def test_the_local_model_is_the_last_resort():
 @pytest.mark.usefixtures("local_runtime")
 def test_a6_where_nothing_is_configured_it_is_said_that_the_local_model_is_no_coder_and_what_to_do():
     advice = registry_of().describe().advice or ""
-    assert advice.startswith("No provider is configured: the small local model answers, which talks but is no coder.")
+    assert advice.startswith("No provider is configured. Using the small local model. It can chat but cannot code.")
     assert "ANTHROPIC_API_KEY" in advice
     assert "longboat.json" in advice
     unready = {"providers": {"mine": MINE | {"base_url": None}}}
-    assert (registry_of(unready).describe().advice or "").startswith("No provider in longboat.json is ready:")
+    assert (registry_of(unready).describe().advice or "").startswith("No provider in longboat.json is ready.")
 
 
 @pytest.mark.usefixtures("local_runtime")
@@ -276,7 +276,7 @@ def test_abilities_are_configured_known_or_assumed():
 def test_an_unknown_window_is_assumed_and_hinted_at():
     """A6"""
     hint = registry_of({"providers": {"mine": MINE}}).describe().hint or ""
-    assert "mine/m is not known: 128,000 tokens are assumed" in hint
+    assert "mine/m is unknown; assuming 128,000 tokens" in hint
     known = registry_of({"providers": {"mine": MINE | {"models": [{"id": "m", "context_window": 9}]}}})
     assert known.describe().hint is None
     assert registry_of(environ={"ANTHROPIC_API_KEY": "k"}).describe().hint is None

@@ -4,10 +4,10 @@ import re
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import for_each
 from longboat.server.rendering import ATTRIBUTES, CLASSES, SCHEMES, TAGS, render
 from longboat.wire.requests import RenderItem, RenderKind
 
@@ -215,27 +215,27 @@ def test_the_corpus_is_large() -> None:
     assert len(set(MARKDOWN)) >= 300
 
 
-@pytest.mark.parametrize("payload", MARKDOWN)
+@for_each("payload", MARKDOWN)
 def test_no_markdown_becomes_active(payload: str) -> None:
     """F3: rendered safely on the server."""
     markdown(payload)
 
 
-@pytest.mark.parametrize("payload", HTML)
+@for_each("payload", HTML)
 def test_raw_html_is_shown_as_it_was_written(payload: str) -> None:
     shown = markdown(f"before\n\n```\n{payload}\n```").text
     assert re.sub(r"[\x00\ufffd]", "", payload) in re.sub(r"[\x00\ufffd]", "", shown)
 
 
-@pytest.mark.parametrize("language", ["html", "javascript", "php", "markdown", "python", "diff", 'x"><script>', ""])
-@pytest.mark.parametrize("payload", HTML[:20])
+@for_each("language", ["html", "javascript", "php", "markdown", "python", "diff", 'x"><script>', ""])
+@for_each("payload", HTML[:20])
 def test_no_code_becomes_active(payload: str, language: str) -> None:
     item = RenderItem(kind=RenderKind.CODE, text=payload, language=language)
     assert {tag for tag, _ in check(render(item)).tags} <= {"pre", "code", "span"}
 
 
-@pytest.mark.parametrize("path", ["x.html", "x.js", "../../etc/x.py", "<script>.py", "x.unknown", ""])
-@pytest.mark.parametrize("payload", HTML)
+@for_each("path", ["x.html", "x.js", "../../etc/x.py", "<script>.py", "x.unknown", ""])
+@for_each("payload", HTML)
 def test_no_diff_becomes_active(payload: str, path: str) -> None:
     text = f"--- a/{payload}\n+++ b/{payload}\n@@ -1,2 +1,2 @@ {payload}\n {payload}\n-{payload}\n+{payload}\n{payload}"
     seen = check(render(RenderItem(kind=RenderKind.DIFF, text=text, path=path)))

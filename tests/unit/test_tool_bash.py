@@ -5,7 +5,6 @@ import fcntl
 import os
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -137,7 +136,7 @@ async def test_a_program_that_writes_without_end_is_bounded_and_leaves_the_loop_
         turns += 1
     result = await running
     assert result.is_error
-    assert "[ended by its time limit after " in result.content
+    assert "[killed by its time limit after " in result.content
     assert turns > 20
     assert len("".join(context.outputs)) < 100_000
 
@@ -181,7 +180,7 @@ async def test_a_time_limit_ends_the_command_and_what_it_printed_is_kept(
 ) -> None:
     command = "trap '' TERM; echo begun; exec sleep 60"  # no shell is left to tell of what was killed
     result = await context.use(bash, command=command, timeout_s=4)
-    assert result.content.startswith("begun\n[ended by its time limit after ")
+    assert result.content.startswith("begun\n[killed by its time limit after ")
     assert result.is_error
 
 
@@ -199,17 +198,16 @@ while :; do sleep 0.1; done
 FAMILY = ("child", "orphan", "session", "daemon", "stopped", "shell")
 
 
-async def test_a_canceled_command_is_gone_within_a_second_with_all_that_it_started(
-    bash: BashTool, context: OpenToolContext
-) -> None:
-    """A1: even if they ignore TERM, were forked twice, are stopped, or made a session of their own."""
+async def test_a_canceled_command_is_gone_with_all_that_it_started(bash: BashTool, context: OpenToolContext) -> None:
+    """A1: even if they ignore TERM, were forked twice, are stopped, or made a session of their own.
+
+    The benchmark `cancel` has the time that it takes.
+    """
     running = asyncio.create_task(context.use(bash, command=STUBBORN))
     await until(lambda: written(context.directory, *FAMILY))
-    began = time.monotonic()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert time.monotonic() - began < 1.0
     assert [pid for pid in pids(context.directory, *FAMILY) if process_tree.is_alive(pid)] == []
 
 
@@ -309,7 +307,7 @@ async def test_processes_that_a_command_leaves_behind_become_a_job(
     result = await context.use(bash, command="sleep 1000 >/dev/null 2>&1 & echo $! > left; echo started")
     (job,) = jobs.list()
     assert "started\n[exit code 0 after " in result.content
-    assert f"it left processes running, which are {job.job_id} now" in result.content
+    assert f"processes it left running are now {job.job_id}" in result.content
     await jobs.end(job)
     assert not process_tree.is_alive(*pids(context.directory, "left"))
 
@@ -336,7 +334,7 @@ async def test_with_no_room_for_another_job_a_long_command_is_waited_for(
     (context.directory / "go").touch()
     assert (await running).content.startswith("done\n[exit code 0 ")
     left = await context.use(bash, command="sleep 1000 & echo $! > left")
-    assert "which were ended" in left.content
+    assert "were killed because too many jobs" in left.content
     assert not process_tree.is_alive(*pids(context.directory, "left"))
     await jobs.aclose()
 

@@ -83,7 +83,7 @@ async def test_modes_and_limits(tree: Path, engine: Engine, arguments: dict[str,
         (r"needle\(y\)$", False, "src/b.py\n2:needle(y)"),
         ("needle(y)", True, "src/b.py\n2:needle(y)"),
         ("^x$", False, "src/b.py\n1:x"),
-        ("nothing like it", False, "No match. Hidden and ignored files are left out unless all is set."),
+        ("nothing like it", False, "No match. Set all to include hidden and ignored files."),
     ],
 )
 async def test_patterns_are_regular_expressions_unless_literal(
@@ -115,7 +115,7 @@ async def test_a_flood_of_matches_ends_the_search(tmp_path: Path, engine: Engine
     grow(tmp_path, {"a.txt": "needle\n" * 200_000})
     found = await grep(tmp_path, engine, "needle")
     assert len(found) < MAX_SHOWN + 1_000
-    assert "The search was ended early: more than 5,000 results" in found
+    assert "The search stopped early: more than 5,000 results" in found
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -147,14 +147,14 @@ async def test_a_name_that_is_no_utf8_can_be_shown(tmp_path: Path, engine: Engin
     ("arguments", "said"),
     [
         ({"pattern": ""}, "pattern is empty"),
-        ({"pattern": "a\nb"}, "within one line"),
-        ({"pattern": "a\0b"}, "within one line"),
+        ({"pattern": "a\nb"}, "never spans lines"),
+        ({"pattern": "a\0b"}, "never spans lines"),
         ({"pattern": "\ud800"}, "surrogate"),
         ({"pattern": "(unclosed"}, "The search failed: regex parse error"),
         ({"pattern": "x", "path": "nowhere"}, "nowhere does not exist"),
-        ({"pattern": "x", "path": "src/binary"}, r"src/binary is no text \(binary file\)"),
+        ({"pattern": "x", "path": "src/binary"}, r"src/binary is not a text file \(binary file\)"),
         ({"pattern": "x", "include": ""}, "glob pattern is empty"),
-        ({"pattern": "x", "mode": "lines"}, "Bad input for grep"),
+        ({"pattern": "x", "mode": "lines"}, "Invalid input for grep"),
     ],
 )
 async def test_what_cannot_be_searched_is_told(
@@ -196,7 +196,7 @@ async def test_a_search_that_takes_too_long_is_ended_and_shows_what_it_found(
     monkeypatch.setattr(ripgrep, "TIME_S", 0.5)
     grow(tmp_path, {"a.txt": "x" * 60 + "\n"})
     found = await grep(tmp_path, NO_RIPGREP, "(x+x+)+y")
-    assert "The search was ended early: it took longer than" in found
+    assert "The search stopped early: it took more than" in found
 
 
 async def test_modules_and_programs_of_the_workspace_are_not_run(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ async def test_killing_a_job_ends_all_of_it(jobs: Jobs, context: OpenToolContext
     assert not result.is_error
     assert not process_tree.is_alive(int((context.directory / "child").read_text()))
     again = await context.use(JobKillTool(jobs), job_id=job_id)
-    assert "there is nothing to end" in again.content
+    assert "nothing to end" in again.content
     assert changes == [(job_id, JobState.RUNNING), (job_id, JobState.KILLED)]
 
 
@@ -140,19 +140,19 @@ async def test_jobs_are_listed_with_state_and_command(jobs: Jobs, context: OpenT
 async def test_a_job_whose_shell_is_done_says_that_the_rest_goes_on(jobs: Jobs, context: OpenToolContext) -> None:
     await context.use(BashTool(jobs), command="sleep 1000 & exit 4")
     (job,) = jobs.list()
-    assert "its shell is done (exit code 4 " in (await context.use(JobOutputTool(jobs), job_id=job.job_id)).content
+    assert "its shell has ended (exit code 4 " in (await context.use(JobOutputTool(jobs), job_id=job.job_id)).content
 
 
 async def test_the_number_of_jobs_is_bounded(jobs: Jobs, context: OpenToolContext) -> None:
     running = [await begin(jobs, context, "sleep 1000") for _ in range(3)]
-    with pytest.raises(ToolError, match="end one with job_kill"):
+    with pytest.raises(ToolError, match="End one with job_kill"):
         await begin(jobs, context, "sleep 1000")
     for job_id in running:
         await context.use(JobKillTool(jobs), job_id=job_id)
     for _ in range(5):
         await context.use(JobKillTool(jobs), job_id=await begin(jobs, context, "sleep 1000"))
     assert len(jobs.list()) == 3, "the oldest ended ones are forgotten"
-    with pytest.raises(ToolError, match=f"no job '{running[0]}'.*jobs of this workspace are: job-"):
+    with pytest.raises(ToolError, match=f"no job '{running[0]}'.*Jobs in this workspace: job-"):
         jobs.get(running[0])
 
 
@@ -250,7 +250,7 @@ def test_a_tape_that_cannot_write_its_file_says_so_and_goes_on(tmp_path: Path) -
     buffer = OutputBuffer(lambda: output_file(tmp_path / "file", "name"))
     buffer.write("x" * 50_000)
     buffer.write("y" * 50_000)
-    assert "70,000 characters left out; they could not be kept in a file: File exists" in buffer.read()
+    assert "70,000 characters left out; they could not be saved to a file: File exists" in buffer.read()
 
 
 def test_the_file_of_a_tape_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +260,7 @@ def test_the_file_of_a_tape_is_bounded(tmp_path: Path, monkeypatch: pytest.Monke
         record.write("x" * 50_000)
     size = (tmp_path / "file").stat().st_size
     assert size == 200_000
-    assert f"{tmp_path}/file holds only the first {size:,} bytes" in record.read()
+    assert f"{tmp_path}/file contains only the first {size:,} bytes" in record.read()
 
 
 def test_a_tape_gives_what_memory_has_piece_by_piece(tmp_path: Path) -> None:

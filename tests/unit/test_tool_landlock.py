@@ -298,7 +298,7 @@ async def test_a_workspace_that_holds_longboats_own_files_is_not_boxed_by_landlo
         await context.use(BashTool(jobs, sandbox=policy(context, SandboxMode.REQUIRED, own)), command="true")
     if VERSION >= landlock.CAN_TRUNCATE:
         box = await find_sandbox(policy(context, SandboxMode.AUTO, own))
-        assert box == f"bubblewrap (`bwrap`) is not installed; Landlock cannot close {own}, which lies in the workspace"
+        assert box == f"bubblewrap (`bwrap`) is not installed; Landlock cannot protect {own}, which is in the workspace"
 
 
 @needs_landlock

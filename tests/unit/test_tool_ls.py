@@ -69,11 +69,11 @@ async def test_a_tree_that_does_not_fit_shows_its_upper_levels(tmp_path: Path) -
     assert [line.split("/")[0].strip() for line in top] == [f"d{directory:02}" for directory in range(20)]
     assert top[6:] == ["  d06/", "  d07/ … (61 entries)", *(f"  d{number:02}/ …" for number in range(8, 20))]
     assert len(lines) <= MAX_ENTRIES + 3
-    assert "list a directory marked with …" in lines[-1]
+    assert "List a directory marked with …" in lines[-1]
 
 
 async def test_what_is_no_directory_is_told(tree: Path) -> None:
-    with pytest.raises(ToolError, match=r"README\.md is a file, not a directory: use view"):
+    with pytest.raises(ToolError, match=r"README\.md is a file, not a directory\. Use view"):
         await ls(tree, path="README.md")
     with pytest.raises(ToolError, match=r"sr does not exist. Did you mean src\?"):
         await ls(tree, path="sr")

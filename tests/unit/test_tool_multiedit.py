@@ -39,7 +39,7 @@ async def test_edits_are_made_in_order_as_one_change(context: OpenToolContext) -
 
 async def test_one_failing_edit_leaves_the_file_as_it_was(context: OpenToolContext) -> None:
     edits = [{"old_text": "a = 1", "new_text": "a = 2"}, {"old_text": "not there at all", "new_text": "x"}]
-    with pytest.raises(ToolError, match="Edit 2 of 2 failed, so none was made: old_text is not in the file"):
+    with pytest.raises(ToolError, match="Edit 2 of 2 failed, so no edit was made: old_text is not in the file"):
         await context.use(MultieditTool(), path="a.py", edits=edits)
     assert (context.directory / "a.py").read_bytes() == CONTENT
     assert (context.needs, context.changes) == ([], [])
@@ -47,11 +47,11 @@ async def test_one_failing_edit_leaves_the_file_as_it_was(context: OpenToolConte
 
 async def test_edits_that_undo_each_other_are_refused(context: OpenToolContext) -> None:
     edits = [{"old_text": "a = 1", "new_text": "a = 2"}, {"old_text": "a = 2", "new_text": "a = 1"}]
-    with pytest.raises(ToolError, match="undo each other"):
+    with pytest.raises(ToolError, match="cancel each other out"):
         await context.use(MultieditTool(), path="a.py", edits=edits)
 
 
 @pytest.mark.parametrize("edits", [[], [{"old_text": "a"}], "a = 1", [{"old": "a", "new": "b"}]])
 async def test_bad_input_is_named(context: OpenToolContext, edits: object) -> None:
-    with pytest.raises(ToolError, match="Bad input for multiedit"):
+    with pytest.raises(ToolError, match="Invalid input for multiedit"):
         await context.use(MultieditTool(), path="a.py", edits=edits)

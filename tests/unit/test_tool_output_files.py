@@ -85,7 +85,7 @@ async def test_a_job_whose_file_was_removed_says_so(
         told = await context.use(JobOutputTool(jobs), job_id=job.job_id)
         other = job.buffer.read()
         assert told.content.startswith("[no new output")
-        assert "removed to make room: run the command again with its output in a file of your own" in other
+        assert "deleted to make room; if you need it, run the command again and redirect its output" in other
 
 
 async def test_a_command_that_still_runs_keeps_its_file_which_gets_no_longer(
@@ -96,7 +96,7 @@ async def test_a_command_that_still_runs_keeps_its_file_which_gets_no_longer(
         (path,) = (scratch / "one").iterdir()
         size = path.stat().st_size
         assert not told.is_error
-        assert f"{path} holds only the first {size:,} bytes" in told.content
+        assert f"{path} contains only the first {size:,} bytes" in told.content
         assert "the end" in told.content
         assert on_disk(scratch) <= WORKSPACE_LIMIT
         assert size > WORKSPACE_LIMIT // 2

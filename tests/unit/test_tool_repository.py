@@ -85,7 +85,7 @@ def test_worktrees_hooks_submodules_and_what_is_no_file_are_looked_at(project: P
     (project / ".git" / "hooks" / "post-index-change").unlink()
     (project / ".git" / "config").unlink()
     os.mkfifo(project / ".git" / "config")
-    assert find_doubt(project) == "the configuration of git cannot be read"
+    assert find_doubt(project) == "git's configuration cannot be read"
 
 
 def test_a_bare_repository_is_one(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_schema_is_one_plain_object_without_references() -> None:
 
 
 def test_a_shape_that_holds_itself_is_refused() -> None:
-    with pytest.raises(TypeError, match="Knot holds itself"):
+    with pytest.raises(TypeError, match="Knot contains itself"):
         schema_of(Knot)
 
 

@@ -270,7 +270,7 @@ async def test_a_kernel_whose_landlock_knows_files_alone_is_enough_with_the_filt
         )
     assert "PermissionError" in result.content
     assert "file: Permission denied" in result.content
-    assert f"(in a {WALLS}, and it can send signals to others)" in context.needs[-1].detail
+    assert f"(in a {WALLS}, and it can send signals to other processes)" in context.needs[-1].detail
 
 
 @needs_landlock
@@ -278,7 +278,7 @@ async def test_a_kernel_whose_landlock_knows_files_alone_is_enough_with_the_filt
 async def test_without_the_filter_the_network_is_open_and_that_is_enough_for_auto_alone(
     context: OpenToolContext, jobs: Jobs, outside: Path
 ) -> None:
-    told = r"; Landlock cannot refuse all sockets, and there is no filter for them on this system \(riscv64\)"
+    told = r"; Landlock cannot block all sockets, and this system \(riscv64\) has no filter for them"
     with pytest.raises(ToolError, match=told):
         await context.use(BashTool(jobs, sandbox=policy(context)), command="touch ran")
     auto = policy(context, SandboxMode.AUTO)
@@ -287,7 +287,7 @@ async def test_without_the_filter_the_network_is_open_and_that_is_enough_for_aut
         result = await context.use(BashTool(jobs, sandbox=auto), command=f"python3 connect.py; echo > {outside}/file")
     assert "reached" in result.content
     assert "Permission denied" in result.content
-    walls = "Landlock sandbox: the network is open, and it can send signals to others"
+    walls = "Landlock sandbox: the network is open, and it can send signals to other processes"
     assert f"(in a {walls})" in context.needs[-1].detail
     assert f"{walls} (bubblewrap (`bwrap`) is not installed)" in await sandbox_warning(auto)
 

@@ -34,7 +34,7 @@ async def test_a_range_says_how_to_go_on_and_the_whole_file_counts_as_read(tmp_p
     (tmp_path / "a.txt").write_text(content)
     context = OpenToolContext(tmp_path)
     result = await context.use(ViewTool(), path="a.txt", offset=3, limit=2)
-    assert result.content == "     3\tline 3\n     4\tline 4\n\n(Lines 3–4 of 10. Go on with offset=5.)"
+    assert result.content == "     3\tline 3\n     4\tline 4\n\n(Lines 3–4 of 10. Continue with offset=5.)"
     await context.check_read(tmp_path / "a.txt", content.encode())
     assert await view(tmp_path, path="a.txt", offset=10) == "    10\tline 10"
 
@@ -61,7 +61,7 @@ async def test_a_very_long_line_is_cut(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("content", "offset"), [("a\nb\n", 3), ("a\nb", 9)])
 async def test_an_offset_past_the_end_is_told(tmp_path: Path, content: str, offset: int) -> None:
     (tmp_path / "a.txt").write_text(content)
-    with pytest.raises(ToolError, match=f"has 2 lines: offset {offset} is past its end"):
+    with pytest.raises(ToolError, match=f"has 2 lines; offset {offset} is past the end"):
         await view(tmp_path, path="a.txt", offset=offset)
 
 
@@ -103,7 +103,7 @@ async def test_odd_encodings_are_read_and_named(tmp_path: Path, content: bytes, 
 async def test_binary_files_are_refused_by_their_kind_and_not_noted(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "a.bin").write_bytes(content)
     context = OpenToolContext(tmp_path)
-    with pytest.raises(ToolError, match=f"a.bin is no text .{kind}"):
+    with pytest.raises(ToolError, match=f"a.bin is not a text file .{kind}"):
         await context.use(ViewTool(), path="a.bin")
     assert context.reads == []
 
@@ -160,10 +160,10 @@ async def test_an_image_is_shown_as_what_its_content_says(tmp_path: Path, conten
         (b"RIFF\x04\0\0\0WEBP", "it is damaged"),
         (b"RIFF\xff\0\0\0WEBP" + b"\0" * 16, "it is damaged"),
         (WEBP.replace(b"\x2f", b"x"), "it is damaged"),
-        (png(8001, 1), "more than 8,000 pixels a side are not shown"),
-        (jpeg(65_535, 65_535), "more than 8,000 pixels a side are not shown"),
-        (PNG + b"\0" * (5 * 2**20), "more than 5 MB are not shown"),
-        (PNG + b"\0" * (21 * 2**20), "more than 5 MB are not shown"),
+        (png(8001, 1), "images over 8,000 pixels a side are not shown"),
+        (jpeg(65_535, 65_535), "images over 8,000 pixels a side are not shown"),
+        (PNG + b"\0" * (5 * 2**20), "images over 5 MB are not shown"),
+        (PNG + b"\0" * (21 * 2**20), "images over 5 MB are not shown"),
     ],
 )
 async def test_an_image_that_would_spoil_every_later_request_is_not_shown(
@@ -188,14 +188,14 @@ async def test_a_huge_file_is_read_by_range_and_cannot_be_edited(tmp_path: Path)
     result = await context.use(ViewTool(), path="a.log", offset=1_500_000, limit=2)
     lines = result.content.split("\n")
     assert lines[:2] == ["1500000\t001500000", "1500001\t001500001"]
-    assert "too many to be edited here" in lines[-1]
-    assert "go on with offset=1500002" in lines[-1]
+    assert "too large to edit here" in lines[-1]
+    assert "Continue with offset=1500002" in lines[-1]
     assert context.reads == []
     assert (await view(tmp_path, path="a.log", offset=1)).startswith("     1\t000000001\n")
     last = await view(tmp_path, path="a.log", offset=count)
     assert last.startswith(f"{count}\tthe end\n")
     assert "go on" not in last
-    with pytest.raises(ToolError, match=f"offset {count + 1} is past its end"):
+    with pytest.raises(ToolError, match=f"offset {count + 1} is past the end"):
         await view(tmp_path, path="a.log", offset=count + 1)
 
 
@@ -205,17 +205,17 @@ async def test_a_huge_range_that_is_cut_by_its_size_goes_on_where_it_was_cut(tmp
     numbers = [int(line.split("\t")[0]) for line in shown.split("\n") if "\t" in line]
     assert numbers == list(range(700, 700 + len(numbers)))
     assert len(shown) < MAX_SHOWN + 200
-    assert f"go on with offset={numbers[-1] + 1}" in shown
+    assert f"Continue with offset={numbers[-1] + 1}" in shown
 
 
 async def test_a_directory_is_pointed_to_ls(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="is a directory: use ls"):
+    with pytest.raises(ToolError, match=r"is a directory\. Use ls"):
         await view(tmp_path, path=".")
 
 
 async def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ToolError, match="no regular file"):
+    with pytest.raises(ToolError, match="not a regular file"):
         await view(tmp_path, path="pipe")
 
 
@@ -229,5 +229,5 @@ async def test_a_refused_read_shows_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [{}, {"path": "a", "offset": 0}, {"path": "a", "limit": 5_000}, {"file": "a"}])
 async def test_bad_input_is_named(tmp_path: Path, arguments: dict[str, object]) -> None:
-    with pytest.raises(ToolError, match="Bad input for view"):
+    with pytest.raises(ToolError, match="Invalid input for view"):
         await view(tmp_path, **arguments)

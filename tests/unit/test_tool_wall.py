@@ -364,7 +364,7 @@ async def test_where_there_is_no_wall_the_rules_are_told_so(context: OpenToolCon
     await context.use(BashTool(jobs), command="git status")
     assert not context.needs[0].has_wall
     assert await wall.describe_wall() == (
-        "a few of them alone, for want of a wall: the system has no Landlock, and bubblewrap is not installed"
+        "only a few, because there is no wall: the system has no Landlock, and bubblewrap is not installed"
     )
 
 

@@ -98,7 +98,7 @@ async def test_what_is_no_text_is_left_to_download(
     site: Site, context: OpenToolContext, fetch: FetchTool, body: bytes, kind: str
 ) -> None:
     site.replies["/"] = page(body, kind=kind)
-    with pytest.raises(ToolError, match="use download"):
+    with pytest.raises(ToolError, match="Use download"):
         await context.use(fetch, url=site.url)
 
 
@@ -110,11 +110,11 @@ async def test_a_long_page_is_read_in_parts(site: Site, context: OpenToolContext
         head, _, part = (await context.use(fetch, url=site.url, start=start)).content.partition("\n\n")
         end = min(len(whole), start + PART)
         assert f"characters {start}–{end} of {len(whole)}" in head
-        assert (f"read on with start={end}" in head) == (end < len(whole))
+        assert (f"continue with start={end}" in head) == (end < len(whole))
         parts.append(part)
         start = end
     assert "".join(parts) == whole
-    with pytest.raises(ToolError, match="past its end"):
+    with pytest.raises(ToolError, match="past the end"):
         await context.use(fetch, url=site.url, start=len(whole))
 
 
@@ -123,7 +123,7 @@ async def test_an_error_of_the_server_is_an_error_with_what_it_said(
 ) -> None:
     result = await context.use(fetch, url=f"{site.url}/none")
     assert result.is_error
-    assert result.content == f"{site.url}/none answers 404 Not Found.\n\nnot here"
+    assert result.content == f"{site.url}/none answered 404 Not Found.\n\nnot here"
 
 
 async def test_an_endless_answer_is_cut_off(site: Site, context: OpenToolContext, fetch: FetchTool) -> None:
@@ -205,7 +205,7 @@ async def test_a_private_address_is_refused_however_it_is_spelled(
     host: str, context: OpenToolContext, fetch: FetchTool
 ) -> None:
     async with open_site("127.0.0.1") as own:
-        with pytest.raises(ToolError, match=r"private or local address|There is no host|is no URL"):
+        with pytest.raises(ToolError, match=r"private or local address|was not found|is not a URL"):
             await context.use(fetch, url=f"http://{host}:{own.port}/")
         assert own.hits == []
 
@@ -219,7 +219,7 @@ async def test_a_private_address_is_refused_however_it_is_spelled(
     ],
 )  # fmt: skip
 async def test_only_plain_http_urls_are_fetched(url: str, context: OpenToolContext, fetch: FetchTool) -> None:
-    with pytest.raises(ToolError, match=r"is no URL|no http or https URL|user name or password|no host"):
+    with pytest.raises(ToolError, match=r"is not a URL|not an http or https URL|user name or password|was not found"):
         await context.use(fetch, url=url)
 
 
@@ -241,7 +241,7 @@ async def test_a_redirect_leads_to_no_private_address_and_no_other_scheme(
 ) -> None:
     async with open_site("127.0.0.1") as own:
         site.replies["/"] = redirect(location.format(port=own.port))
-        with pytest.raises(ToolError, match=r"private or local address|no http or https URL"):
+        with pytest.raises(ToolError, match=r"private or local address|not an http or https URL"):
             await context.use(fetch, url=site.url)
         assert own.hits == []
 
@@ -383,7 +383,7 @@ async def test_a_download_that_fails_or_is_too_large_writes_nothing(
 ) -> None:
     site.replies["/large"] = page(b"x" * (MAX_FILE + 1))
     site.replies["/cut"] = page("half").replace(b"length: 4", b"length: 8")
-    for name, said in (("large", "more than 20 MB"), ("none", "answers 404"), ("cut", "could not be fetched")):
+    for name, said in (("large", "larger than 20 MB"), ("none", "answered 404"), ("cut", "could not be fetched")):
         with pytest.raises(ToolError, match=said):
             await context.use(download, url=f"{site.url}/{name}", path="f")
     assert list(context.directory.iterdir()) == []

@@ -56,10 +56,10 @@ async def test_nothing_found_is_said(site: Site, context: OpenToolContext) -> No
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (page("no", status="403 Forbidden"), "answers 403"),
+        (page("no", status="403 Forbidden"), "answered 403"),
         (page("<html>", kind="text/html"), "JSON format enabled"),
         (page("[]"), "cannot be read"),
-        (b"nonsense\r\n\r\n", "does not answer"),
+        (b"nonsense\r\n\r\n", "did not answer"),
     ],
 )
 async def test_a_provider_that_fails_is_a_clear_error_without_its_key(

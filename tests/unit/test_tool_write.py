@@ -90,13 +90,13 @@ async def test_a_symlink_stays_and_its_target_is_written(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("old", "content", "new", "remark"),
     [
-        (b"a\r\nb\r\n", "a\nc\n", b"a\r\nc\r\n", "CRLF line ends were kept"),
+        (b"a\r\nb\r\n", "a\nc\n", b"a\r\nc\r\n", "CRLF line endings were kept"),
         (b"a\r\nb\n", "a\nc\n", b"a\nc\n", ""),
         (b"a\r\nb\r\n", "a\r\nc\n", b"a\r\nc\n", ""),
         (b"\xef\xbb\xbfa\n", "b\n", b"\xef\xbb\xbfb\n", ""),
         ("ä\n".encode("utf-16"), "ö\n", "ö\n".encode("utf-16"), ""),
         ("ä\n".encode("latin-1"), "ö\n", "ö\n".encode("latin-1"), ""),
-        ("ä\n".encode("latin-1"), "Ω\n", "Ω\n".encode(), "It is UTF-8 now"),
+        ("ä\n".encode("latin-1"), "Ω\n", "Ω\n".encode(), "It is now UTF-8"),
     ],
 )
 async def test_encoding_and_line_ends_of_a_file_are_kept(
@@ -143,7 +143,7 @@ async def test_a_file_that_someone_changes_while_permission_is_asked_is_left_alo
     if existing is not None:
         path.write_bytes(existing)
         context.saw(path)
-    with pytest.raises(ToolError, match="changed by someone else just now"):
+    with pytest.raises(ToolError, match="Someone else just changed"):
         await context.use(WriteTool(), path="a.txt", content="mine")
     assert path.read_bytes() == b"someone else"
     assert os.listdir(tmp_path) == ["a.txt"]
@@ -160,7 +160,7 @@ async def test_a_directory_that_becomes_a_symlink_while_permission_is_asked_lead
         (workspace / "src").rmdir()
         (workspace / "src").symlink_to(outside)
 
-    with pytest.raises(ToolError, match="changed by someone else"):
+    with pytest.raises(ToolError, match="Someone else just changed"):
         await OpenToolContext(workspace, on_permit=meanwhile).use(WriteTool(), path="src/a.txt", content="x")
     assert os.listdir(outside) == []
 

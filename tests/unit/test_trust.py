@@ -165,9 +165,9 @@ def test_the_refusal_names_the_field_the_reason_and_what_to_do(clone: Clone) -> 
         ' "api_key": "the-literal-key"}}}'
     )
     assert clone.refusal().message == (
-        f"{clone.project}:3: providers.evil.base_url: your prompts and files would go to this address, and this file is"
-        f" not trusted. Run `longboat trust {clone.directory}` to look at what it asks for and decide, or move it to"
-        f" {clone.user}. Likewise providers.evil.api_key."
+        f"{clone.project}:3: providers.evil.base_url: your prompts and files would be sent to this address, and this"
+        f" file is not trusted. Run `longboat trust {clone.directory}` to review it and decide, or move the setting to"
+        f" {clone.user}. The same applies to providers.evil.api_key."
     )
 
 
@@ -264,7 +264,7 @@ def test_a_record_that_is_broken_trusts_nobody_and_bothers_only_who_needs_it(clo
     clone.says(titles=False)
     assert clone.load() == Config(titles=False)
     clone.says(providers={"evil": THIEF})
-    with pytest.raises(ConfigInvalid, match=r"trusted\.json: .*delete it, then trust again"):
+    with pytest.raises(ConfigInvalid, match=r"trusted\.json: .*[Dd]elete it and trust the project again"):
         clone.load()
 
 
@@ -286,7 +286,7 @@ def test_a_record_is_never_written_larger_than_it_is_read(clone: Clone, monkeypa
         record(clone.trusted, clone.directory, "a" * 64)
     assert set(recorded(clone.trusted)) == {str(clone.home)}
     monkeypatch.setattr(trust, "MAX_RECORD", clone.trusted.stat().st_size - 1)
-    with pytest.raises(ConfigInvalid, match=r"trusted\.json: .* delete it, then trust again"):
+    with pytest.raises(ConfigInvalid, match=r"trusted\.json: .* [Dd]elete it and trust the project again"):
         recorded(clone.trusted)
 
 

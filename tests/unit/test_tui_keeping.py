@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from longboat.tui.app_exit import notification
 from longboat.tui.history import History
-from longboat.tui.keeping import AUTO, KEPT, LONGEST, Keeping, state_dir
-from longboat.tui.leaving import notification
+from longboat.tui.saved_state import AUTO, KEPT, LONGEST, SavedState, state_dir
 
 
 def test_the_files_are_where_state_belongs(tmp_path: Path) -> None:
@@ -16,14 +16,14 @@ def test_the_files_are_where_state_belongs(tmp_path: Path) -> None:
 
 
 def test_prompts_come_back_in_their_directory_alone(tmp_path: Path) -> None:
-    Keeping(tmp_path / "state").keep_prompt("/a", "first\nof two lines")
-    Keeping(tmp_path / "state").keep_prompt("/b", "elsewhere")
-    Keeping(tmp_path / "state").keep_prompt("/a", "second \x1b[2J")
-    assert Keeping(tmp_path / "state").prompts("/a") == ["first\nof two lines", "second \x1b[2J"]
+    SavedState(tmp_path / "state").keep_prompt("/a", "first\nof two lines")
+    SavedState(tmp_path / "state").keep_prompt("/b", "elsewhere")
+    SavedState(tmp_path / "state").keep_prompt("/a", "second \x1b[2J")
+    assert SavedState(tmp_path / "state").prompts("/a") == ["first\nof two lines", "second \x1b[2J"]
 
 
 def test_nobody_else_may_read_them(tmp_path: Path) -> None:
-    keeping = Keeping(tmp_path / "state")
+    keeping = SavedState(tmp_path / "state")
     keeping.keep_prompt("/a", "secret")
     keeping.keep_theme("nord")
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").iterdir()}
@@ -32,7 +32,7 @@ def test_nobody_else_may_read_them(tmp_path: Path) -> None:
 
 
 def test_they_do_not_grow_for_ever(tmp_path: Path) -> None:
-    keeping = Keeping(tmp_path)
+    keeping = SavedState(tmp_path)
     for number in range(2 * KEPT + 1):
         keeping.keep_prompt("/a", f"prompt {number}")
     keeping.keep_prompt("/a", "x" * (LONGEST + 1))
@@ -45,7 +45,7 @@ def test_they_do_not_grow_for_ever(tmp_path: Path) -> None:
 def test_a_broken_file_is_no_memory_and_no_failure(tmp_path: Path, content: bytes) -> None:
     for name in ("terminal.json", "prompts.jsonl"):
         (tmp_path / name).write_bytes(content)
-    keeping = Keeping(tmp_path)
+    keeping = SavedState(tmp_path)
     assert (keeping.theme, keeping.prompts("/a")) == (AUTO, [])
     keeping.keep_theme("light")
     assert keeping.theme == "light"
@@ -53,7 +53,7 @@ def test_a_broken_file_is_no_memory_and_no_failure(tmp_path: Path, content: byte
 
 def test_a_place_that_cannot_be_written_costs_nothing_but_the_memory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for keeping in (Keeping(tmp_path / "file" / "below"), Keeping(None)):
+    for keeping in (SavedState(tmp_path / "file" / "below"), SavedState(None)):
         keeping.keep_theme("light")
         keeping.keep_prompt("/a", "prompt")
         assert (keeping.theme, keeping.prompts("/a")) == (AUTO, [])

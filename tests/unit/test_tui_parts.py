@@ -10,12 +10,12 @@ from textual.widget import Widget
 import longboat.tui
 from longboat.client.subject import subject_of
 from longboat.tools.registry import built_in_traits
+from longboat.tui.app_exit import farewell_text, theme_of_terminal
 from longboat.tui.attachments import LONG, Unsuitable, chip, from_file, from_name, from_paste
 from longboat.tui.commands import command_in
 from longboat.tui.completion import Choice, Sort, Wanted, find_wanted, matching
 from longboat.tui.content import format_count, one_line
 from longboat.tui.history import History
-from longboat.tui.leaving import farewell_text, theme_of_terminal
 from longboat.tui.messages import end_note
 from longboat.tui.toolcard import diff_style
 from longboat.wire.models import FinishPart, FinishReason
@@ -73,7 +73,7 @@ def test_only_long_text_and_pictures_become_attachments() -> None:
 )
 def test_what_cannot_be_a_path_is_text(text: str) -> None:
     assert from_paste(text, 0) is None
-    with pytest.raises(Unsuitable, match="is no file"):
+    with pytest.raises(Unsuitable, match="is not a file"):
         from_name(text)
 
 
@@ -97,7 +97,7 @@ def test_text_pdfs_and_pictures_can_be_attached_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"\x7fELF\0", "no text"), (b"caf\xe9", "no text"), (b"x" * 5_000_001, "too large"), (None, "no file")],
+    [(b"\x7fELF\0", "not text"), (b"caf\xe9", "not text"), (b"x" * 5_000_001, "too large"), (None, "not a file")],
 )
 def test_what_cannot_be_attached_says_why(tmp_path: Path, content: bytes | None, why: str) -> None:
     path = tmp_path / "file"
@@ -139,7 +139,7 @@ def test_tokens_are_told_in_few_characters(number: int, told: str) -> None:
 
 def test_the_last_words_tell_what_was_not_sent_and_how_to_come_back() -> None:
     told = farewell_text(failure="", session_id="s1", runs=(), unsent=["a\nb"], come_back="longboat -s {session_id}")
-    assert told.splitlines() == ["1 prompt was not sent:", "  a b", "Come back with: longboat -s s1"]
+    assert told.splitlines() == ["1 prompt was not sent:", "  a b", "Continue with: longboat -s s1"]
     assert farewell_text(failure="Gone\x1b[2J.", session_id="s1", runs=(), unsent=(), come_back="") == "Gone␛[2J."
 
 
@@ -158,7 +158,7 @@ def test_the_theme_follows_the_terminal(said: str, theme: str) -> None:
         (FinishPart(reason=FinishReason.ERROR, title="Too many requests"), "✗ Too many requests."),
         (
             FinishPart(reason=FinishReason.MAX_TOKENS),
-            "✗ The answer was cut: the model reached its limit. Ask it to go on.",
+            "✗ The answer was cut off at the model's output limit. Ask it to continue.",
         ),
     ],
 )

@@ -1,7 +1,6 @@
-"""What the agent does while it works, for a person at a terminal: a line for each tool call, live output, short diffs.
+"""Shows what the agent is doing at a terminal: a line for each tool call, live output, short diffs.
 
-Takes typed events and writes to stderr. Must not know where the answer goes: whoever writes that is asked to end its
-line first.
+Takes typed events and writes to stderr. Must not know where the answer goes: a callback ends the answer's line first.
 """
 
 import os
@@ -24,14 +23,14 @@ from longboat.wire.tools import Draw, ToolTraits
 from longboat.wire.workshop import FileChange
 
 MAX_LINES = 40
-"""Of one call's live output, from its beginning."""
+"""Lines of live output shown per call, from its start."""
 LAST_LINES = 5
-"""Of a longer one, shown when it is over: how a command ended is in its last words."""
+"""Lines shown from the end of longer output: they say how a command ended."""
 MAX_CHANGED = 10
-"""Lines of a diff."""
+"""Lines of a diff that are shown."""
 USUAL_WIDTH = 80
 NEWS = ("background", "processes running")
-"""What is worth telling of a command that went well."""
+"""Parts of a successful command's status that are worth showing."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,21 +40,21 @@ class _Call:
     traits: ToolTraits | None = None
     """None if the call was not seen, or nobody knew the tool."""
     path: str = ""
-    """The file that it is to change, if it says so."""
+    """The file that the call will change, if it names one."""
     told: bool = False
     done: bool = False
     shown: str = ""
     """The live output so far."""
     rest: str = ""
-    """Its last line, which has no end yet."""
+    """The last line, still incomplete."""
     lines: int = 0
-    """That were shown."""
+    """Lines that were shown."""
     hidden: int = 0
-    """That were not."""
+    """Lines that were not shown."""
     gaps: bool = False
-    """Whether there were more than came here."""
+    """Whether the server omitted lines."""
     last: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
-    """Of those."""
+    """The last hidden lines."""
     changes: list[FileChange] = field(default_factory=list)
 
 
@@ -63,14 +62,14 @@ class Activity:
     def __init__(self) -> None:
         self._calls: dict[str, _Call] = {}
         self._places: dict[tuple[str, int], _Call] = {}
-        """Which part of which message is whose result."""
+        """The call whose result is at a message id and part index."""
         self._talking: _Call | None = None
-        """Whose output was shown last."""
+        """The call whose output was shown last."""
         self._before: Callable[[], None] = lambda: None
         self._sub_agents = SubAgents(self._write_of_sub_agent)
 
     def show(self, event: Event, before: Callable[[], None] = lambda: None) -> None:
-        """`before` is called ahead of each line."""
+        """Show an event. `before` is called ahead of each line."""
         self._before = before
         match event.payload:
             case Message(role=Role.ASSISTANT) as message:
@@ -87,13 +86,13 @@ class Activity:
                 self._changed(change)
 
     def show_sub_agent(self, event: Event, before: Callable[[], None] = lambda: None) -> None:
-        """Likewise, of what a sub-agent does."""
+        """Show an event of a sub-agent."""
         self._before = before
         self._sub_agents.show(event)
 
     def _write_of_sub_agent(self, line: str, failed: bool) -> None:
         self._line(terminal_line(line, _width()), fg="red" if failed else None, dim=not failed)
-        self._talking = None  # what a call beside it says next is told below its own line again
+        self._talking = None  # so that another call's next output repeats its heading
 
     def _meet(self, part: ToolCallPart) -> None:
         if part.id not in self._calls:
@@ -101,7 +100,7 @@ class Activity:
             self._calls[part.id] = _Call(name=part.name, subject=subject.text, traits=part.traits, path=subject.path)
 
     def _result(self, place: tuple[str, int], part: ToolResultPart) -> None:
-        # Who begins to watch in the middle of a call may not have seen what it is about.
+        # A client that joined in the middle of a call may not have seen its arguments.
         call = self._calls.setdefault(part.tool_call_id, _Call(name=part.name or "tool call", subject=""))
         if call.done:
             return
@@ -116,7 +115,7 @@ class Activity:
         self._end(call, part)
 
     def _grow(self, call: _Call, offset: int, text: str) -> None:
-        """Show what is new. A gap is filled by the whole message, or by the result."""
+        """Show new output. The full message or the result will fill a gap."""
         if call.done or offset > len(call.shown):
             return
         fresh = text[len(call.shown) - offset :]
@@ -128,7 +127,7 @@ class Activity:
     def _output(self, call: _Call, lines: list[str]) -> None:
         if lines and call.lines < MAX_LINES and self._talking is not call:
             self._tell(call)
-            call.lines += 1  # calls side by side that each say one line at a time must not double what is shown
+            call.lines += 1  # headings count too: parallel calls that alternate line by line must not double the output
         for line in lines:
             call.gaps = call.gaps or line.endswith(NOT_SHOWN)
             if not call.lines and not line.strip():
@@ -138,12 +137,12 @@ class Activity:
                 call.lines += 1
                 continue
             if not call.hidden:
-                self._line("    … (there is more)", dim=True)
+                self._line("    … (more)", dim=True)
             call.hidden += 1
             call.last.append(line)
 
     def _last_words(self, call: _Call) -> None:
-        """Of an output that was too long: how much was not shown, and its end."""
+        """For output that was too long: how much was hidden, and its last lines."""
         if not call.hidden:
             return
         if self._talking is not call:
@@ -161,7 +160,7 @@ class Activity:
             self._output(call, left.split("\n"))
         self._last_words(call)
         if not call.told:
-            # What a plan says of itself is no news if it was not taken.
+            # A plan that was rejected is not worth showing.
             call.subject = "failed" if part.is_error and _draws(call, Draw.PLAN) else call.subject
             self._tell(call, _suffix(call, part))
             for line in _changed_lines(part.content) if call.changes else ():
@@ -175,7 +174,9 @@ class Activity:
             if not call.done and not call.told and posixpath.normpath(call.path).endswith(change.path):
                 call.changes.append(change)
                 return
-        self._line(f"  {safe(change.path)} {_counts(change)}", dim=True)  # a sub-agent's, or one of several files
+        self._line(
+            f"  {safe(change.path)} {_counts(change)}", dim=True
+        )  # changed by a sub-agent, or one of several files
 
     def _tell(self, call: _Call, suffix: str = "") -> None:
         room = _width() - columns(click.unstyle(suffix)) - 1
@@ -189,12 +190,12 @@ class Activity:
 
 
 def one_line_of(line: str) -> str:
-    """A line of output, its indentation kept, no wider than the terminal."""
+    """A line of output, indented as it was, cut to the terminal's width."""
     return terminal_line(line, max(20, _width() - 4))
 
 
 def _width() -> int:
-    """Of the terminal that stderr is: the answer may go elsewhere, where there are no columns."""
+    """The width of stderr's terminal; stdout may not be a terminal."""
     with suppress(ValueError):
         if (given := int(os.environ.get("COLUMNS", ""))) > 0:
             return given
@@ -205,7 +206,7 @@ def _width() -> int:
 
 
 def _parted(call: _Call, part: ToolResultPart) -> tuple[str, str]:
-    """The output of a command, and what is said of how it ended; of other tools, nothing and the first line."""
+    """A command's output and its status; for other tools, nothing and the first line of the result."""
     content = part.content.rstrip()
     if not _is_command(call, part):
         return "", content.split("\n", 1)[0]

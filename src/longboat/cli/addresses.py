@@ -1,5 +1,5 @@
-"""By which addresses other machines reach a server that listens on all of this machine's. Best effort, and at once: no
-names are looked up and nothing is sent."""
+"""Finds the addresses at which other machines can reach a server that listens on all interfaces. Best effort and fast:
+looks up no names and sends nothing."""
 
 import socket
 import struct
@@ -9,13 +9,13 @@ from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 NOT_FOR_OTHERS = ("br-", "docker", "lxc", "podman", "veth", "virbr")
-"""How the interfaces begin that lead to containers of this machine."""
+"""Prefixes of interfaces that lead to containers and virtual machines on this machine."""
 SIOCGIFADDR = 0x8915
-"""The ioctl of Linux that tells the IPv4 address of an interface."""
+"""The Linux ioctl that returns an interface's IPv4 address."""
 
 
 def for_others(host: str) -> tuple[str, ...]:
-    """The addresses to try from elsewhere, the likeliest first, of a server that listens at `host`."""
+    """The addresses of a server listening at `host` to try from other machines, likeliest first."""
     try:
         given = ip_address(host or "0.0.0.0")
     except ValueError:
@@ -27,7 +27,7 @@ def for_others(host: str) -> tuple[str, ...]:
 
 
 def _routed(kind: IPv4Address | IPv6Address) -> Iterator[str]:
-    """The address that this machine would use towards others. Connecting a datagram socket sends nothing."""
+    """This machine's source address for outgoing traffic. Connecting a datagram socket sends nothing."""
     family, elsewhere = (socket.AF_INET, "192.0.2.1") if kind.version == 4 else (socket.AF_INET6, "2001:db8::1")
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((elsewhere, 9))
@@ -41,7 +41,7 @@ def _of_interfaces() -> Iterator[str]:
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         for _, name in socket.if_nameindex():
-            with suppress(OSError):  # it has none, or is down
+            with suppress(OSError):  # the interface has no address or is down
                 if not name.startswith(NOT_FOR_OTHERS):
                     told = fcntl.ioctl(asked.fileno(), SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
                     yield socket.inet_ntoa(told[20:24])

@@ -1,4 +1,4 @@
-"""How permissions and questions read at the command line, and what a typed line answers. Pure, but for the styles."""
+"""Text for permission requests and questions at the command line, and parsing of typed answers. Pure, except styles."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Notification = PermissionNotification | QuestionNotification
 
 MAX_LINES = 40
 MAX_CHARACTERS = 4_000
-"""Of what a permission would do: whoever wants to see more asks for it."""
+"""How much of a permission request's detail is shown at first; `?` shows all of it."""
 
 _ANSWERS = {
     "o": PermissionAnswer.ONCE,
@@ -48,12 +48,12 @@ def title_of(ask: Ask) -> str:
 
 
 def render_ask(ask: Ask, *, whole: bool = False) -> Iterator[str]:
-    """What is asked, for a person: styled lines."""
+    """A request as styled lines for a person."""
     first, *more = title_of(ask).splitlines() or [""]
     yield click.style(f"? {first}", bold=True)
     yield from (f"  {line}" for line in more)
     if ask.parent_run_id is not None:
-        yield "    (a sub-agent asks)"
+        yield "    (asked by a sub-agent)"
     if isinstance(ask, Question):
         yield from (f"    {number}. {safe(choice)}" for number, choice in enumerate(ask.choices, 1))
         return
@@ -64,79 +64,79 @@ def render_ask(ask: Ask, *, whole: bool = False) -> Iterator[str]:
     if ask.more_parts:
         yield f"      … and {ask.more_parts} more"
     if ask.grant:
-        yield f"    session, always: would allow {one_line(', '.join(ask.grant))}"
+        yield f"    session, always: will allow {one_line(', '.join(ask.grant))}"
     if ask.wide:
-        yield f"    the wide form:   would allow {one_line(', '.join(ask.wide))}"
+        yield f"    wide form:       will allow {one_line(', '.join(ask.wide))}"
 
 
 def choices_of(ask: Ask) -> str:
-    """What may be typed."""
+    """The possible answers, on one line."""
     if isinstance(ask, Question):
-        own = "a number or your own words" if ask.choices else "your own words"
+        own = "Type a number or your own answer" if ask.choices else "Type your answer"
         return f"  {own}{', or several numbers: 1,3' if ask.multiple and ask.choices else ''}"
     words = ["[o]nce"]
     words += ["[s]ession", "[a]lways"] if ask.grant else []
-    words += ["[sw], [aw] the wide form"] if ask.wide else []
-    words += ["[d]eny, with a reason if you like"]
-    words += ["[?] all of it" if is_cut(ask) else "[?] help"]
+    words += ["[sw], [aw] wide form"] if ask.wide else []
+    words += ["[d]eny (reason optional)"]
+    words += ["[?] show all" if is_cut(ask) else "[?] help"]
     return "  " + "  ".join(words)
 
 
 def how_to_answer(ask: Ask, there: str = "") -> str:
-    """The command that answers it, ready to be copied, and what else may be said. `there`: the option that names the
-    directory, if it is needed."""
+    """The command that answers it, ready to be copied, and the other possible answers. `there`: the --cwd option, if
+    needed."""
     if isinstance(ask, Question):
-        said, else_ = ("1", "another number, or your own words") if ask.choices else ('"…"', "")
+        said, else_ = ("1", "another number, or your own answer") if ask.choices else ('"…"', "")
         else_ += "; several: 1 3" if ask.multiple and ask.choices else ""
         command = f"longboat questions answer {ask.id}{there} {said}"
     else:
         else_ = "session, always, deny --reason TEXT" if ask.grant or ask.wide else "deny --reason TEXT"
-        else_ += "; --wide: the wide form" if ask.wide else ""
+        else_ += "; --wide for the wide form" if ask.wide else ""
         command = f"longboat permissions answer {ask.id}{there} once"
     return f"answer: {command}{f'   (or {else_})' if else_ else ''}"
 
 
 def help_of(ask: Ask) -> Iterator[str]:
-    """What each answer does, for whoever asks."""
+    """What each answer does."""
     if isinstance(ask, Question):
         if ask.choices:
             yield f"  1 to {len(ask.choices)}: that choice{'; several with commas: 1,3' if ask.multiple else ''}"
-        yield "  anything else: is the answer, as you type it"
+        yield "  anything else: your answer, as typed"
         return
-    yield "  o, once: this call alone"
+    yield "  o, once: allow this call only"
     if ask.grant:
-        yield "  s, session: what it would allow, until the end of this session"
-        yield "  a, always: what it would allow, from now on in this project (a rule in its longboat.json)"
+        yield "  s, session: allow it for the rest of this session"
+        yield "  a, always: allow it in this project from now on (adds a rule to its longboat.json)"
     if ask.wide:
-        yield "  sw, aw: the same, with the wide form"
-    yield "  d, deny: the call is not made; d use the test database: and the agent is told why"
-    yield "  Ctrl-C: cancels the run"
+        yield "  sw, aw: session or always, with the wide form"
+    yield '  d, deny: refuse the call; "d use the test database" also tells the agent why'
+    yield "  Ctrl-C: cancel the run"
 
 
 def describe_misreading(ask: Ask, line: str) -> str:
-    """Why a line is no answer, and what is."""
+    """Why a line is not a valid answer, and what is."""
     given = one_line(line, 40)
     if not given:
-        return "Nothing was typed."
+        return "Please type an answer."
     if isinstance(ask, Question):
         return no_choice(ask, given)
     key = given.split()[0].lower()
     if key in _GRANTING and not (ask.grant or ask.wide):
-        return f"{given!r} cannot be answered here: this call can be allowed only once. Type o, or d to deny it."
+        return f"{given!r} is not available: this call can only be allowed once. Type o to allow it, d to deny it."
     if key in ("sw", "aw") and not ask.wide:
-        return f"{given!r} cannot be answered here: no wide form is offered."
+        return f"{given!r} is not available: this call has no wide form."
     if key in ("y", "yes", "n", "no"):
-        return f"{given!r} is not enough: o allows it once, d denies it."
-    return f"{given!r} was not understood: type one of the letters, then Enter. ? explains them."
+        return f"{given!r} is ambiguous: type o to allow it once, d to deny it."
+    return f"{given!r} is not an answer: type one of the letters, then Enter. ? explains them."
 
 
 def is_cut(ask: Permission) -> bool:
-    """Whether `shown` leaves something out."""
+    """Whether `shown` omits something."""
     return len(ask.detail) > MAX_CHARACTERS or ask.detail.count("\n") >= MAX_LINES
 
 
 def word_of(ask: Permission, line: str) -> Word | None:
-    """The answer that a line stands for; None if it is none that this permission takes."""
+    """The answer that a line stands for; None if this permission does not accept it."""
     key, _, rest = line.strip().partition(" ")
     key, rest = key.lower(), rest.strip()
     wide = bool(ask.wide) and (key in ("sw", "aw") or rest == "wide")
@@ -157,7 +157,7 @@ def is_answer(ask: Ask, line: str) -> bool:
 
 
 def texts_of(question: Question, line: str) -> tuple[str, ...]:
-    """Numbers stand for choices, several where several may be taken; whatever else is the answer itself."""
+    """The answers in a line: numbers stand for choices, anything else is the answer itself."""
     line, pieces = line.strip(), _pieces(question, line)
     if all(_is_number_in(question, piece) for piece in pieces):
         return tuple(dict.fromkeys(question.choices[int(piece) - 1] for piece in pieces))
@@ -165,7 +165,7 @@ def texts_of(question: Question, line: str) -> tuple[str, ...]:
 
 
 def is_slip(question: Question, line: str) -> bool:
-    """Whether it is a number, or several, of which one stands for no choice. A choice may be a number itself."""
+    """Whether the line has only numbers and one of them is not a choice. A choice may be a number itself."""
     pieces = _pieces(question, line)
     numbers = all(piece.isascii() and piece.isdigit() for piece in pieces)
     known = all(_is_number_in(question, piece) or piece in question.choices for piece in pieces)
@@ -173,16 +173,16 @@ def is_slip(question: Question, line: str) -> bool:
 
 
 def no_choice(question: Question, line: str) -> str:
-    """What to say of a slip."""
+    """The message for a number that is not a choice."""
     count = len(question.choices)
     numbers = "The only choice is 1" if count == 1 else f"The choices are 1 to {count}"
-    return f"{line.strip()!r} is none of them. {numbers}; anything but a number is taken as your own words."
+    return f"{line.strip()!r} is not a choice. {numbers}; anything but a number is taken as your own answer."
 
 
 def describe_end(told: Notification) -> str:
-    """How it ended without us, in words."""
+    """How a request was settled elsewhere."""
     if told.state is AskState.WITHDRAWN:
-        return "It is not asked any more."
+        return "Request withdrawn."
     who = safe(told.answered_by or "Somebody")
     if isinstance(told, QuestionNotification):
         return f"{who} answered: {safe(', '.join(told.answer))}"
@@ -198,15 +198,14 @@ def _is_number_in(question: Question, text: str) -> bool:
 
 
 def _detail(ask: Permission, *, whole: bool) -> Iterator[str]:
-    """What it would do. Lines are never cut short: what is approved is what is shown, or it is said that there is
-    more."""
+    """What the call would do. Lines are never shortened: a person approves what they see, or is told there is more."""
     if whole or not is_cut(ask):
         yield from safe(ask.beyond_title).splitlines()
         return
     lines = safe(ask.detail[:MAX_CHARACTERS]).splitlines()[:MAX_LINES]
     yield from lines
     left = len(ask.detail.splitlines()) - len(lines)
-    yield f"… there is more{f': {left} lines' if left > 0 else ''}"
+    yield f"… {left} more lines" if left > 0 else "… more"
 
 
 def _told(part: CommandPart) -> str:

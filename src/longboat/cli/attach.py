@@ -7,16 +7,16 @@ import click
 from longboat.cli.options import wishes_options
 
 
-@click.command(short_help="Open the terminal app on a server elsewhere.")
+@click.command(short_help="Open the terminal app on another server.")
 @click.argument("url", required=False)
-@click.option("--token", help="The server's token.  [default: LONGBOAT_TOKEN, or you are asked]")
-@click.option("--cwd", metavar="DIR", help="The directory on the server.  [default: the one that is open there]")
+@click.option("--token", help="The server's token.  [default: LONGBOAT_TOKEN, or prompt]")
+@click.option("--cwd", metavar="DIR", help="Directory on the server.  [default: choose from those open there]")
 @wishes_options
 def attach(url: str | None, token: str | None, cwd: str | None, **wishes: object) -> None:
-    """Open the terminal app on a running server, on this machine or on another one, and share its sessions.
+    """Open the terminal app on a running server, on this machine or another one, and share its sessions.
 
     \b
-    longboat attach                                   the server of LONGBOAT_URL, or your own
+    longboat attach                                   the server at LONGBOAT_URL, or your own
     longboat attach https://box.example.com
     longboat attach https://box.example.com --cwd /srv/project -s 0198c2f4
     """
@@ -34,15 +34,15 @@ def attach(url: str | None, token: str | None, cwd: str | None, **wishes: object
 
 
 def _clean(token: str) -> str:
-    """As it was pasted: with a line end, perhaps. It is never shown."""
+    """The token as pasted, without surrounding white space. It is never shown."""
     token = token.strip()
     if not (token.isascii() and token.isprintable()):
-        raise click.UsageError("This is no token: it has letters, digits and signs alone.")
+        raise click.UsageError("Not a valid token: tokens contain only printable ASCII characters.")
     return token
 
 
 def _check_answers(url: str) -> None:
-    """Whether anybody is there at all: that needs no token, and nobody is asked for one in vain."""
+    """Fail if no server answers, before asking for a token: this check needs none."""
     from longboat.cli.connection import Connection
     from longboat.cli.main import Failure
     from longboat.client import calls
@@ -52,12 +52,12 @@ def _check_answers(url: str) -> None:
     try:
         Connection(Address(url=find(url=url).url)).send(calls.health())
     except ServerUnreachable as nobody:
-        hint = "Does a server run there, with `longboat serve --host`, and is the address right?"
+        hint = "Check the address, and that a server was started there with `longboat serve --host`."
         raise Failure(nobody.message, hint) from nobody
 
 
 def _known(url: str) -> str | None:
-    """The token of the user's own server, if that is the one which is meant."""
+    """The token of the user's own server, if `url` is its address."""
     from longboat.client.address import find
 
     return find(url=url).token

@@ -1,4 +1,4 @@
-"""A server for commands that need one: found if it runs, started in the background if not.
+"""Provides a server for commands that need one: finds a running one or starts one in the background.
 
 Owns the start lock, so that two commands starting at once end with one server. Must not know what the server does.
 """
@@ -37,7 +37,7 @@ LOG_LIMIT = 5_000_000
 
 
 def ensure_server(cwd: str) -> Connection:
-    """A connection to a server of our protocol that has the keys set here which the directory's configuration names.
+    """A connection to a server of our protocol that has the keys set in this shell that the directory's models need.
 
     Starts one unless the user named another address.
     """
@@ -52,24 +52,24 @@ def ensure_server(cwd: str) -> Connection:
 
 
 def probe(connection: Connection) -> Version | None:
-    """The version of the server that answers there; None if nobody does."""
+    """The version of the server that answers; None if none does."""
     try:
         return connection.send(calls.version())
     except ServerUnreachable as error:
         if isinstance(error.__cause__, TimeoutError | ssl.SSLError):
-            raise  # somebody holds the address but hangs, or is not trusted: a second server would not help
+            raise  # something holds the address but hangs or is not trusted: a second server would not help
         return None
 
 
 def revive() -> None:
-    """Start the server in the background again, beside whoever waits for it, if it died without a farewell. One that
-    was stopped, or that somebody started by hand, is not ours to start."""
+    """Restart the background server if it crashed, in a thread, while the caller keeps waiting for it. A server that
+    was stopped, or that somebody started by hand, is left alone."""
     if not find().named:
         threading.Thread(target=_start_again, name="revive", daemon=True).start()
 
 
 def _start_again() -> None:
-    """One that dies again at once is started again, a few times and ever more slowly."""
+    """Restart a server that keeps dying a few times, with growing pauses."""
     for pause_s in PAUSES_S:
         time.sleep(pause_s)
         with suppress(LongboatError, click.ClickException, OSError):
@@ -81,7 +81,7 @@ def _start_again() -> None:
 
 
 def _died() -> bool:
-    """Whether the server in the background is gone and its discovery file is not. A moment is left to it to go."""
+    """Whether the background server is gone but its discovery file is not. Waits a moment for the process to end."""
     end = time.monotonic() + DYING_S
     while time.monotonic() < end:
         found = read_discovery(os.environ)
@@ -100,15 +100,15 @@ def log_file() -> Path:
 
 
 def private_dir(path: Path) -> Path:
-    """The directory, made for this user alone; refused if another user made it first."""
+    """Create the directory for this user only; fail if it belongs to another user."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.stat().st_uid != os.getuid():
-        raise Failure(f"{path} belongs to another user.", "Set LONGBOAT_RUNTIME_DIR to a directory of your own.")
+        raise Failure(f"{path} belongs to another user.", "Set LONGBOAT_RUNTIME_DIR to your own directory.")
     return path
 
 
 def wait_until_gone(connection: Connection, seconds: float) -> bool:
-    """Whether nobody answers any more within that time."""
+    """Whether the server stops answering within that time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if probe(connection) is None:
@@ -124,7 +124,7 @@ def _start_lock() -> Iterator[None]:
         end = time.monotonic() + START_S
         while not _locked(file.fileno()):
             if time.monotonic() > end:
-                raise Failure("Another command has been starting the server for a minute.", "Try `longboat doctor`.")
+                raise Failure("Another command has been starting the server for a minute.", "Run `longboat doctor`.")
             time.sleep(POLL_S)
         yield
 
@@ -138,7 +138,7 @@ def _locked(file: int) -> bool:
 
 
 def _settled_start(cwd: str) -> Connection:
-    """With the lock held: whoever had it before us may have started a server already."""
+    """Start a server while holding the lock, unless the previous holder has started one."""
     connection = Connection()
     running = probe(connection)
     if running is not None and running.protocol == PROTOCOL and not _renewed(connection, cwd):
@@ -148,14 +148,14 @@ def _settled_start(cwd: str) -> Connection:
     click.echo("Starting a Longboat server in the background …", err=True)
     began = time.monotonic()
     connection = _wait_healthy(_spawn())
-    click.echo(f"It is ready after {time.monotonic() - began:.1f} s (`longboat stop` ends it).", err=True)
+    click.echo(f"Ready in {time.monotonic() - began:.1f} s. Stop it with `longboat stop`.", err=True)
     return connection
 
 
 def _renewed(connection: Connection, cwd: str) -> bool:
-    """Stop a server that lacks a key which is set now, so that one with the key can take its place.
+    """Stop a server that lacks a key set in this shell, so that one with the key can replace it.
 
-    Only one that a command started, and only while it is idle; else the person is told.
+    Only if a command started it and it is idle; otherwise print what to do.
     """
     missing = missing_keys(cwd)
     if not missing:
@@ -167,19 +167,19 @@ def _renewed(connection: Connection, cwd: str) -> bool:
             connection.send(calls.shutdown(if_idle=True))
             click.echo(f"Replacing the server, which was started without {names} …", err=True)
             return wait_until_gone(connection, STOP_S)
-    click.echo(f"The running server was started without {names}: `longboat stop`, then try again to use it.", err=True)
+    click.echo(f"The running server was started without {names}. To use it: `longboat stop`, then try again.", err=True)
     return False
 
 
 def _retire(connection: Connection, running: Version) -> None:
-    """Stop an idle server of another protocol, so that one of ours can take its place."""
-    click.echo(f"Replacing the server of version {running.version} …", err=True)
+    """Stop an idle server with another protocol version, so that ours can replace it."""
+    click.echo(f"Replacing the running server, version {running.version} …", err=True)
     try:
         connection.send(calls.shutdown(if_idle=True))
     except ServerBusy:
         raise _foreign(running) from None
     if not wait_until_gone(connection, STOP_S):
-        raise Failure(f"The server of version {running.version} does not stop.", "Try `longboat stop --force`.")
+        raise Failure(f"The running server, version {running.version}, does not stop.", "Run `longboat stop --force`.")
 
 
 def _spawn() -> subprocess.Popen[bytes]:
@@ -187,7 +187,7 @@ def _spawn() -> subprocess.Popen[bytes]:
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if log.exists() and log.stat().st_size > LOG_LIMIT:
         log.replace(log.with_suffix(".log.1"))
-    # -P and its own directory: the user's directory may hold modules that would be taken for ours.
+    # -P and another directory: modules in the user's directory must not shadow ours.
     command = [sys.executable, "-P", "-m", "longboat", "serve", "--idle-exit", str(IDLE_EXIT_S)]
     with open(log, "ab", opener=regular.opener) as output:
         return subprocess.Popen(
@@ -203,7 +203,7 @@ def _spawn() -> subprocess.Popen[bytes]:
 def _wait_healthy(process: subprocess.Popen[bytes]) -> Connection:
     end = time.monotonic() + START_S
     while time.monotonic() < end:
-        # Looked at before the probe: when it has ended because another server won, the probe finds the winner.
+        # Before the probe: if it ended because another server was first, the probe finds that one.
         ended = process.poll()
         connection = Connection()
         if _answers(connection):
@@ -215,7 +215,7 @@ def _wait_healthy(process: subprocess.Popen[bytes]) -> Connection:
 
 
 def _answers(connection: Connection) -> bool:
-    """A server that starts takes connections before it answers them: being slow is no failure yet."""
+    """Whether a starting server answers. It accepts connections before it can, so a timeout is not a failure yet."""
     try:
         return probe(connection) is not None
     except ServerUnreachable:
@@ -228,7 +228,7 @@ def _last_line() -> str:
     except OSError as error:
         return f"no log ({error.strerror})"
     said = [line for line in lines if line.startswith("longboat: ")]
-    return (said or lines or ["it said nothing"])[-1].removeprefix("longboat: ")
+    return (said or lines or ["its log is empty"])[-1].removeprefix("longboat: ")
 
 
 def _nobody(connection: Connection) -> LongboatError:
@@ -237,7 +237,7 @@ def _nobody(connection: Connection) -> LongboatError:
 
 def _foreign(running: Version) -> Failure:
     return Failure(
-        f"The running server is of another version ({running.version}, protocol {running.protocol}; "
-        f"this command speaks protocol {PROTOCOL}) and is busy or was named by you.",
+        f"The running server has another version ({running.version}, protocol {running.protocol}; "
+        f"this command uses protocol {PROTOCOL}). It cannot be replaced: it is busy, or you chose its address.",
         "Let its runs finish, or stop it with `longboat stop --force`.",
     )

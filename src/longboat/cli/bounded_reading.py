@@ -1,6 +1,6 @@
-"""How long and how much a command listens to whoever answers: an answer that never ends is given up.
+"""Limits the size and duration of an HTTP response: one that never ends is given up.
 
-Owns the limits and the reading within them. Must not know what was asked.
+Owns the limits and the reading within them. Must not know what was requested.
 """
 
 import io
@@ -12,15 +12,15 @@ from typing import Any, cast
 from longboat.errors import LongboatError
 
 GREETING = 64 << 10
-"""Bytes, head included, of what a server says of itself to somebody who does not know it yet."""
+"""The most bytes, headers included, of a version or health response: the sender may not be a Longboat server."""
 LARGEST = 512 << 20
-"""Of anything else: a session with all that is in it."""
+"""The most bytes of any other response, such as an exported session."""
 RATE = 16_000
-"""Bytes per second. What comes at least that fast may take its time."""
+"""Bytes per second: a response that arrives at least this fast does not time out."""
 
 
 class BoundedReading:
-    """Keeps the account of one answer."""
+    """Tracks the size and duration of one response."""
 
     def __init__(
         self, address: str, *, timeout_s: float, most: int, clock: Callable[[], float] = time.monotonic
@@ -38,25 +38,25 @@ class BoundedReading:
             raise self._endless(f"it is larger than {self._most >> 10} KB")
 
     def left_s(self) -> float:
-        """Until it is too late; 0 if it is."""
+        """Seconds left to receive more; 0 if the time is up."""
         return max(0.0, self._began + self._timeout_s + self.taken / RATE - self._clock())
 
     def late(self) -> Exception:
-        """Of somebody who says nothing it is known what that means; one that dribbles is no server of ours."""
+        """The error for a response that timed out: silence is a plain timeout, a trickle is not a Longboat server."""
         if not self.taken:
             return TimeoutError("timed out")
-        return self._endless(f"only {self.taken} bytes came in time")
+        return self._endless(f"only {self.taken} bytes arrived in time")
 
     def _endless(self, why: str) -> LongboatError:
         return LongboatError(
-            f"The answer from {self._address} does not come to an end ({why}): is the address that of a "
-            "Longboat server? A browser that opens it shows who answers there.",
+            f"The response from {self._address} does not end ({why}). Is this the address of a Longboat server? "
+            "Open it in a browser to see what answers there.",
             code="endless_answer",
         )
 
 
 class _Incoming(io.RawIOBase):
-    """What comes from a socket, as far as the reception lets it."""
+    """The data from a socket, within the limits of a reception."""
 
     def __init__(self, wire: socket.socket, reception: BoundedReading) -> None:
         self._wire = wire
@@ -79,7 +79,7 @@ class _Incoming(io.RawIOBase):
 
 
 class _Listened:
-    """As much of a socket as an HTTP answer is read from."""
+    """The part of a socket's interface that `http.client` uses."""
 
     def __init__(self, incoming: _Incoming) -> None:
         self._incoming = incoming

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from longboat.cli.connection import Connection
 
 
-@click.command(short_help="Cancel a run, a session's runs, or all.")
+@click.command(short_help="Cancel a run, a session's runs, or all runs.")
 @click.argument("run_id", metavar="[RUN]", required=False, shell_complete=shell_completion.runs)
 @click.option(
     "-s",
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     "session_id",
     metavar="ID",
     shell_complete=shell_completion.sessions,
-    help="Cancel everything accepted in this session.",
+    help="Cancel all runs of this session.",
 )
-@click.option("--all", "everything", is_flag=True, help="Cancel every unfinished run of this directory.")
+@click.option("--all", "everything", is_flag=True, help="Cancel all unfinished runs in this directory.")
 @cwd_option
 def cancel(run_id: str | None, session_id: str | None, everything: bool, cwd: str) -> None:
-    """Cancel one run, in whatever state it is; or all runs of a session; or all.
+    """Cancel one active or queued run, all runs of a session, or all runs.
 
     \b
     longboat cancel 0198c2f4-…
@@ -34,7 +34,7 @@ def cancel(run_id: str | None, session_id: str | None, everything: bool, cwd: st
     longboat cancel --all
     """
     if [run_id is not None, session_id is not None, everything].count(True) != 1:
-        raise click.UsageError("Name a RUN, or give --session ID, or --all.")
+        raise click.UsageError("Give one of RUN, --session ID or --all.")
     from longboat.cli.background import ensure_server
     from longboat.cli.ids import run_meant, session_meant
     from longboat.client import calls
@@ -65,11 +65,11 @@ def _cancel_run(connection: "Connection", workspace_id: str, run_id: str) -> Non
     elif run.outcome is Outcome.CANCELED:
         click.echo(f"{run_id} canceled")
     else:
-        click.echo(f"{run_id} was over before: {OUTCOMES[run.outcome]}")
+        click.echo(f"{run_id} had already ended: {OUTCOMES[run.outcome]}")
 
 
 def _busy_sessions(connection: "Connection", workspace_id: str) -> list[str]:
-    """The sessions that have unfinished runs, each once."""
+    """The ids of the sessions with unfinished runs, without duplicates."""
     from longboat.client import calls
 
     def pages(state: RunState) -> Iterator[RunPage]:

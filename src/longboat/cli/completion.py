@@ -1,4 +1,4 @@
-"""`longboat completion`: what a shell reads to complete our commands."""
+"""`longboat completion`: print the shell completion script."""
 
 import os
 from pathlib import Path
@@ -8,13 +8,12 @@ import click
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command(short_help="Print the completion of commands, options and ids for your shell.")
+@click.command(short_help="Print the shell completion script.")
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 def completion(shell: str | None) -> None:
-    """Print a script that lets your shell complete commands, options, models, and the ids of sessions, runs and asks.
-    Without SHELL, for the one in $SHELL.
+    """Print a script that makes your shell complete commands, options, models and ids. SHELL defaults to $SHELL.
 
-    Ids are completed while a server runs; none is started for it. bash has to be 4.4 or newer.
+    Ids are completed only while a server is running. Requires bash 4.4 or newer.
 
     \b
     echo 'eval "$(longboat completion bash)"' >> ~/.bashrc
@@ -28,9 +27,9 @@ def completion(shell: str | None) -> None:
     shell = shell or Path(os.environ.get("SHELL", "")).name
     known = get_completion_class(shell)
     if shell not in SHELLS or known is None:
-        raise click.UsageError(f"Say for which shell: {', '.join(SHELLS)}. ($SHELL is none of them.)")
+        raise click.UsageError(f"Choose a shell: {', '.join(SHELLS)}. ($SHELL is not one of them.)")
     script = known(cli, {}, "longboat", "_LONGBOAT_COMPLETE")
-    # Not source(): that runs bash to see which one it is, and the one in PATH need not be the one that will read this.
+    # Not source(): it runs the bash in PATH to check its version, which may not be the one that reads this.
     source = script.source_template % script.source_vars()
-    # For fish a candidate is split at each comma, which would cut its help at the first one.
+    # For fish, click splits a candidate at each comma, which would cut its help text at the first one.
     click.echo(source.replace('string split "," $completion', 'string split --max 1 "," $completion'))

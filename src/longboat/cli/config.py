@@ -17,7 +17,7 @@ HIDDEN = "(hidden)"
 @click.option("--schema", is_flag=True, help="Show the JSON Schema of longboat.json instead.")
 @cwd_option
 def config(schema: bool, cwd: str) -> None:
-    """Show the configuration of this directory: the user's longboat.json overlaid with the project's, without secrets.
+    """Show the configuration of this directory: the user's longboat.json merged with the project's, without secrets.
 
     \b
     longboat config
@@ -32,13 +32,13 @@ def config(schema: bool, cwd: str) -> None:
         json_page(json_schema())
         return
     for file in (user_config_file(os.environ, Path.home()), Path(cwd) / FILE_NAME):
-        notice(f"{file}{'' if file.exists() else ' (not there)'}")
+        notice(f"{file}{'' if file.exists() else ' (does not exist)'}")
     effective = load_config(Path(cwd), environ=os.environ, user_dir=Path.home())
     json_page(without_secrets(msgspec.to_builtins(effective)))
 
 
 def without_secrets(config: dict[str, Any]) -> dict[str, Any]:
-    """A copy to be shown. References to the environment stay; literal keys, headers and environments do not."""
+    """A copy that can be shown. Keeps references to variables; hides literal keys, headers and environments."""
     return {key: _hide(value) if key in _SECRET else _walk(value) for key, value in config.items()}
 
 

@@ -1,4 +1,4 @@
-"""Short requests over the standard library, so that a command that asks one thing starts at once.
+"""Short requests over the standard library, so that simple commands start fast.
 
 Sends the same `Call`s as the SDK. Must not stream: `longboat run` uses the SDK for that.
 """
@@ -33,7 +33,7 @@ CONNECT_S = 5.0
 
 
 class Connection:
-    """The server at `address`; each call is a connection of its own."""
+    """The server at `address`. Each call opens its own connection."""
 
     def __init__(self, address: Address | None = None) -> None:
         self.address = address or find()
@@ -48,8 +48,8 @@ class Connection:
             raise ServerUnreachable(f"No answer from the Longboat server at {self.address}: {reason}") from lost
         try:
             return call.read(status, content)
-        except Unauthorized:  # what the server says of it is for those who write requests by hand
-            what = "refuses the token that it was sent" if self.address.token else "wants a token"
+        except Unauthorized:  # the server's own message is for people who write requests by hand
+            what = "rejects the token" if self.address.token else "requires a token"
             raise Unauthorized(f"The Longboat server at {self.address} {what}.") from None
 
     def play(self, script: Asking[T]) -> T:
@@ -105,7 +105,7 @@ class Connection:
 
 
 def last_session(connection: Connection, workspace_id: str) -> str | None:
-    """The session that somebody prompted last, which need not be the one that was created last. Not a sub-agent's."""
+    """The session with the newest prompt, which need not be the newest session. Ignores sub-agents."""
     for runs in connection.pages(lambda after: calls.runs(workspace_id, limit=20, after=after)):
         for run in runs.items:
             if run.parent_run_id is None:

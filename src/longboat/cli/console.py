@@ -1,4 +1,4 @@
-"""How things are printed: tables, times, JSON, and text from models made safe for a terminal."""
+"""Prints tables, times, JSON, and text from models made safe for a terminal."""
 
 import shutil
 import sys
@@ -14,17 +14,17 @@ from longboat.wire.plain import spelled
 
 
 def safe(text: str) -> str:
-    """Foreign text that cannot act on a terminal, with its tabs: columns are counted from where it is printed."""
+    """Untrusted text without terminal control characters. Tabs stay: they align from where the text is printed."""
     return spelled(text)
 
 
 def terminal_line(text: str, width: int) -> str:
-    """A line of output with its indentation, cut to so many columns."""
+    """A line of output with its indentation, cut to `width` columns."""
     return _cut(safe(text.expandtabs(4)).rstrip(), width)
 
 
 def one_line(text: str, width: int | None = None) -> str:
-    """A text on one line; only its beginning if that is wider."""
+    """The text on one line, cut to `width` columns."""
     line = " ".join(safe(text).split())
     return line if width is None else _cut(line, width)
 
@@ -36,8 +36,8 @@ def _cut(line: str, width: int) -> str:
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal it takes: some characters take two, some none. A line that is cut by characters
-    would be wrapped."""
+    """The number of terminal columns the text takes. Some characters take two and some none, so a line cut by
+    characters could wrap."""
     return len(text) if text.isascii() else sum(map(_columns_of, text))
 
 
@@ -57,7 +57,7 @@ def _narrowed(line: str, width: int) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as what is in them; on a terminal cut to its width, for programs and files never."""
+    """Print a table. Columns fit their content; only on a terminal are lines cut to its width."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for number, line in enumerate(table_lines([head, *rows], width)):
         click.secho(line, bold=number == 0)
@@ -74,7 +74,7 @@ def table_lines(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[st
 
 
 def _fitted(widths: Sequence[int], total: int) -> list[int]:
-    """The last column gives way first; then the first, which is an id, of which the beginning will do."""
+    """The widths that fit into `total`: shorten the last column first, then the first, an id that stays usable."""
     fitted = list(widths)
     excess = sum(widths) + 2 * (len(widths) - 1) - total
     for column, least in ((-1, 16), (0, 14), (-1, 1)):
@@ -89,7 +89,7 @@ def json_line(value: object) -> None:
 
 
 def json_page(value: object) -> None:
-    """Indented, for a person or a file."""
+    """Print indented JSON, for a person or a file."""
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
 
 
@@ -103,5 +103,5 @@ def ago(instant: str) -> str:
 
 
 def notice(text: str) -> None:
-    """Something a person may want to know while waiting; never mixed with the answer."""
+    """Print a remark on stderr, so that it never mixes with the answer."""
     click.secho(text, err=True, dim=True)

@@ -1,4 +1,4 @@
-"""Which data directory a command is about: the one it is given, the running server's, or the user's own."""
+"""Chooses the data directory for a command: the one given, the running server's, or the user's own."""
 
 import os
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class DataDir:
     path: Path
     note: str = ""
-    """What people should know about the choice."""
+    """A remark about the choice, for people."""
 
 
 def data_dir_option(command: Command) -> Command:
@@ -25,12 +25,12 @@ def data_dir_option(command: Command) -> Command:
         "--data-dir",
         type=click.Path(file_okay=False),
         metavar="DIR",
-        help="The server's data directory.  [default: LONGBOAT_DATA_DIR, the running server's, or your own]",
+        help="Data directory of the server.  [default: LONGBOAT_DATA_DIR, the running server's, or your own]",
     )(command)
 
 
 def choose_data_dir(given: str | None) -> DataDir:
-    """What is named counts first. A server that runs on another directory is mentioned."""
+    """The data directory: an explicit one first. The note mentions a running server that uses another one."""
     from longboat.wire.discovery import data_dir
 
     if given:
@@ -47,7 +47,7 @@ def choose_data_dir(given: str | None) -> DataDir:
 
 
 def _running_server() -> "Discovery | None":
-    """What the server that commands here talk to says of itself, if it runs on this machine."""
+    """The discovery data of the server that commands here talk to, if it runs on this machine."""
     from longboat.client.address import is_alive, read_discovery
     from longboat.server import listen
 
@@ -65,4 +65,4 @@ def _note_on_unknown_server(own: Path) -> str:
 
     if (name := naming_variable()) is None:
         return ""
-    return f"{name} names a server that does not say where its data is. Looking at {own}; --data-dir names another."
+    return f"The server in {name} does not publish its data directory. Using {own}; --data-dir selects another."

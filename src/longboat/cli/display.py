@@ -1,7 +1,7 @@
-"""How a run looks while it goes on: live on a terminal, once at the end in a pipe, or one JSON line per event (R2).
+"""Shows a run: live on a terminal, once at the end in a pipe, or as one JSON line per event (R2).
 
-Takes typed events; must not know where they come from. Answers go to `out`, everything else to stderr; what the tools
-do is told only where stderr is a terminal.
+Takes typed events; must not know where they come from. Answers go to `out`, everything else to stderr. Tool calls are
+shown only if stderr is a terminal.
 """
 
 import sys
@@ -29,24 +29,24 @@ from longboat.wire.models import (
 
 class Display(Protocol):
     waits: bool
-    """Whether what it shows is held back while a person is being asked something."""
+    """Whether events are held back while a person is being asked something."""
 
     @property
     def sub_agents(self) -> bool:
-        """Whether it has a place for what sub-agents do."""
+        """Whether it can show the events of sub-agents."""
 
     def show(self, event: Event) -> None:
-        """Take in one event of the run; the last is its run_complete."""
+        """Show one event of the run; the last is its run_complete."""
 
     def show_sub_agent(self, event: Event) -> None:
-        """Take in one event of a sub-agent of the run."""
+        """Show one event of a sub-agent of the run."""
 
     def say(self, text: str) -> None:
-        """Tell the person something, on a line of its own."""
+        """Print a message on its own line."""
 
 
 def display_of(style: str, *, at_once: bool = False) -> Display:
-    """What suits where the answer goes. `at_once`: nothing of it before its end."""
+    """The display for a format and for where stdout goes. `at_once`: show the answer only when it is complete."""
     if style == "json":
         return JsonLines(sys.stdout)
     activity = Activity() if sys.stderr is not None and sys.stderr.isatty() else None
@@ -54,7 +54,7 @@ def display_of(style: str, *, at_once: bool = False) -> Display:
 
 
 class JsonLines:
-    """Each event as it was on the wire. None of sub-agents: programs take the text that they read for the answer."""
+    """Each event as it was on the wire. Omits sub-agents: programs would take their text for the answer."""
 
     waits = False
     sub_agents = False
@@ -76,7 +76,7 @@ class JsonLines:
 
 
 class FinalText:
-    """Nothing but the answer, once."""
+    """Only the answer, when it is complete."""
 
     waits = True
 
@@ -107,7 +107,7 @@ class FinalText:
 
 
 class LiveText:
-    """The answer as it is written. A terminal cannot take text back: what is withdrawn is begun again below."""
+    """The answer as it streams. A terminal cannot unprint text: a replaced answer starts again below."""
 
     waits = True
 
@@ -116,7 +116,7 @@ class LiveText:
         self._notices = Notices()
         self._activity = activity
         self._shown: dict[tuple[str, int], str] = {}
-        """What was shown of each text part: by message and index."""
+        """The text shown so far, by message id and part index."""
         self._last: tuple[str, int] | None = None
         self._line_open = False
 
@@ -152,7 +152,7 @@ class LiveText:
         key = (delta.message_id, delta.part)
         shown = self._shown.get(key)
         if shown is None or delta.offset > len(shown):
-            return  # not a part for people, or a gap: the whole message will come
+            return  # not a text part, or a gap that the full message will fill
         fresh = delta.text[len(shown) - delta.offset :]
         self._shown[key] = shown + fresh
         self._write(key, fresh)
@@ -163,7 +163,7 @@ class LiveText:
         if text.startswith(shown):
             self._write(key, text[len(shown) :])
             return
-        self.say("(the answer is begun again)")
+        self.say("(the answer starts over)")
         self._write(key, text)
 
     def _end(self, complete: RunComplete) -> None:
@@ -190,7 +190,7 @@ class LiveText:
 
 
 class Notices:
-    """What a person should know while waiting. The error of a run comes with its terminal event, not here."""
+    """Messages for a person who is waiting. A run's error comes with its final event, not here."""
 
     def __init__(self) -> None:
         self._said = ""
@@ -208,7 +208,7 @@ def _notice_of(event: Event) -> str:
         case Run(state=RunState.QUEUED) as run:
             return _waiting(run)
         case Run(state=RunState.FOLDED):
-            return "taken into the running turn"
+            return "added to the running turn"
         case AgentEvent(type=AgentEventType.RETRYING | AgentEventType.LOADING | AgentEventType.NOTICE) as told:
             return safe(told.message or told.type.value)
         case AgentEvent(type=AgentEventType.SUMMARIZING) as told:
@@ -221,7 +221,7 @@ def _notice_of(event: Event) -> str:
 
 def _waiting(run: Run) -> str:
     if run.delivery is Delivery.STEER:
-        return "waits for the running turn's next step, to steer it"
+        return "queued: steers the running turn at its next step"
     if run.position is None:
         return ""
-    return f"queued: {run.position} before it" if run.position > 1 else "queued: runs next"
+    return f"queued: {run.position} prompts ahead" if run.position > 1 else "queued: runs next"

@@ -1,4 +1,4 @@
-"""`longboat doctor`: what is configured, reachable and wrong."""
+"""`longboat doctor`: diagnose problems."""
 
 import os
 import shlex
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 LOW_DISK = 200_000_000
 CHECK_S = 5.0
-"""How long the database is looked at without --deep."""
+"""How long the database check may take without --deep."""
 SOCKET_PATH_MAX = 107
-"""What a unix socket's address has room for."""
+"""The longest path of a unix socket, in bytes."""
 
 
 class Verdict(StrEnum):
     OK = "ok"
     NOTE = "note"
-    """Worth knowing; nothing is wrong."""
-    WRONG = "WRONG"
+    """Worth knowing, but not a problem."""
+    WRONG = "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +42,15 @@ class Finding:
     detail: str
 
 
-@click.command(short_help="Check what is configured, reachable and wrong.")
-@click.option("--deep", is_flag=True, help="Also check the whole database, as `longboat store check` does.")
+@click.command(short_help="Diagnose problems.")
+@click.option("--deep", is_flag=True, help="Check the whole database too, like `longboat store check`.")
 @data_dir_option
 @cwd_option
 @click.pass_context
 def doctor(ctx: click.Context, deep: bool, data_dir: str | None, cwd: str) -> None:
     """Check the installation, the data directory, the database, the server, the configuration and the models.
 
-    Exit code 1 if something is wrong.
+    Exit code 1 if there is a problem.
 
     \b
     longboat doctor
@@ -60,15 +60,15 @@ def doctor(ctx: click.Context, deep: bool, data_dir: str | None, cwd: str) -> No
     wrong = 0
     for finding in examine(Path(cwd), data_dir, deep=deep):
         color = {Verdict.OK: "green", Verdict.NOTE: "yellow", Verdict.WRONG: "red"}[finding.verdict]
-        click.echo(f"{click.style(f'{finding.verdict:<5}', fg=color)}  {finding.subject:<14}  {finding.detail}")
+        click.echo(f"{click.style(f'{finding.verdict:<5}', fg=color)}  {finding.subject:<15}  {finding.detail}")
         wrong += finding.verdict is Verdict.WRONG
     if wrong:
-        click.echo(f"\n{wrong} {'thing is' if wrong == 1 else 'things are'} wrong.", err=True)
+        click.echo(f"\n{wrong} {'problem' if wrong == 1 else 'problems'} found.", err=True)
         ctx.exit(1)
 
 
 def examine(cwd: Path, data_dir: str | None = None, *, deep: bool = False) -> Iterator[Finding]:
-    """All findings, in the order in which a person would look."""
+    """All findings, in the order in which a person would check."""
     chosen = choose_data_dir(data_dir)
     yield from _installation()
     yield from _data_directory(chosen)
@@ -86,7 +86,7 @@ def _installation() -> Iterator[Finding]:
     from longboat import __version__
 
     yield Finding(Verdict.OK, "longboat", f"{__version__}, Python {sys.version.split()[0]}, {sys.executable}")
-    # 3.35 brought RETURNING, the newest thing that the store's statements use.
+    # The store uses RETURNING, which is new in 3.35.
     fit = sqlite3.sqlite_version_info >= (3, 35)
     yield Finding(Verdict.OK if fit else Verdict.WRONG, "sqlite", sqlite3.sqlite_version)
 
@@ -98,14 +98,14 @@ def _data_directory(chosen: DataDir) -> Iterator[Finding]:
     while not there.exists():
         there = there.parent
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        yield Finding(Verdict.WRONG, "data", f"{there} cannot be written: set LONGBOAT_DATA_DIR to a place that can.")
+        yield Finding(Verdict.WRONG, "data", f"{there} is not writable: set LONGBOAT_DATA_DIR to a writable directory.")
         return
     free = shutil.disk_usage(there).free
-    detail = f"{path}{'' if there == path else ' (not made yet)'}, {free / 1e9:.1f} GB free"
+    detail = f"{path}{'' if there == path else ' (not created yet)'}, {free / 1e9:.1f} GB free"
     if free > LOW_DISK:
         yield Finding(Verdict.OK, "data", detail)
     else:
-        advice = "too little. Make room, or set LONGBOAT_DATA_DIR to another place."
+        advice = "too little. Free some space, or set LONGBOAT_DATA_DIR to another directory."
         yield Finding(Verdict.WRONG, "data", f"{detail}: {advice}")
 
 
@@ -121,13 +121,13 @@ def _database(file: Path, deep: bool) -> Iterator[Finding]:
         return
     if report.problems:
         command = shlex.join(["longboat", "store", "check", str(file)])
-        detail = f"{report.problems[0].detail}; `{command}` shows all that is wrong"
+        detail = f"{report.problems[0].detail}; `{command}` lists all problems"
         yield Finding(Verdict.WRONG, "database", f"{file} is damaged: {detail}")
     elif report.complete:
-        looked = "no problems found" if deep else "the file is intact; its rows were not read (--deep reads them)"
+        looked = "no problems found" if deep else "the file is intact; use --deep to check its rows too"
         yield Finding(Verdict.OK, "database", f"{file}, {report.size / 1e6:,.1f} MB: {looked}")
     else:
-        detail = f"{file} is too large to check within {CHECK_S:g} s: --deep checks all of it"
+        detail = f"{file} is too large to check within {CHECK_S:g} s: use --deep to check all of it"
         yield Finding(Verdict.NOTE, "database", detail)
 
 
@@ -136,7 +136,7 @@ def _socket() -> Iterator[Finding]:
 
     path = runtime_dir(os.environ, os.getuid()).absolute() / SOCKET_NAME
     if len(os.fsencode(path)) > SOCKET_PATH_MAX:
-        yield Finding(Verdict.WRONG, "socket", f"{path} is too long a name: set LONGBOAT_RUNTIME_DIR to a shorter one.")
+        yield Finding(Verdict.WRONG, "socket", f"{path} is too long: set LONGBOAT_RUNTIME_DIR to a shorter path.")
     elif path.parent.exists() and path.parent.stat().st_uid != os.getuid():
         yield Finding(Verdict.WRONG, "socket", f"{path.parent} belongs to another user: set LONGBOAT_RUNTIME_DIR.")
     else:
@@ -156,10 +156,10 @@ def _server() -> Iterator[Finding]:
         running = probe(connection)
         if running is None and connection.address.named:
             advice = f"start it, or unset {naming_variable()} to use your own"
-            yield Finding(Verdict.WRONG, "server", f"none answers at {connection.address}: {advice}")
+            yield Finding(Verdict.WRONG, "server", f"no answer at {connection.address}: {advice}")
             return
         if running is None:
-            yield Finding(Verdict.NOTE, "server", "none runs; `longboat run` starts one")
+            yield Finding(Verdict.NOTE, "server", "not running; `longboat run` starts it")
             return
         health = connection.send(calls.health())
     except LongboatError as error:
@@ -167,38 +167,38 @@ def _server() -> Iterator[Finding]:
         return
     told = f"{running.version} at {connection.address}: {health_told(health)}"
     if running.protocol != PROTOCOL:
-        yield Finding(Verdict.WRONG, "server", f"{told}; it speaks another protocol: `longboat stop` it")
+        yield Finding(Verdict.WRONG, "server", f"{told}; it uses another protocol version: run `longboat stop`")
     else:
         yield Finding(Verdict.OK if health.status == "ok" else Verdict.WRONG, "server", told)
 
 
 def _wall() -> Finding:
-    """What holds commands that run unasked because they only look."""
+    """The read-only sandbox for commands that run without asking."""
     from longboat.tools.sandbox.wall import Wall, find_wall
 
     wall = find_wall()
     if isinstance(wall, Wall):
-        return Finding(Verdict.OK, "wall", f"commands that run unasked are read-only, enforced by {wall.name}")
+        return Finding(Verdict.OK, "wall", f"commands that run without asking are read-only, enforced by {wall.name}")
     return Finding(Verdict.NOTE, "wall", f"none: {wall}. Only a few commands, such as `git status`, run without asking")
 
 
 def _sandbox(cwd: Path, data: Path) -> Iterator[Finding]:
-    """What a server of this user would put the commands of bash into."""
+    """The sandbox that this user's server would run bash commands in."""
     from longboat.config.load import load_config, user_config_file
     from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy, examine_sandbox
 
     try:
         mode = SandboxMode(load_config(cwd, environ=os.environ, user_dir=Path.home()).sandbox)
     except LongboatError:
-        return  # told below
+        return  # reported by _models
     config = user_config_file(os.environ, Path.home()).parent
     box = examine_sandbox(SandboxPolicy(mode=mode, workspace=cwd, temp=data / "tmp", hidden=(data, config)))
     if isinstance(box, str):
         verdict = Verdict.WRONG if mode is SandboxMode.REQUIRED else Verdict.NOTE
-        yield Finding(verdict, "sandbox", f'"{mode}"; this system has none: {box}')
+        yield Finding(verdict, "sandbox", f'"{mode}"; not available: {box}')
     else:
         lack = f" ({box.lack})" if box.lack else ""
-        yield Finding(Verdict.NOTE if box.lack else Verdict.OK, "sandbox", f'"{mode}"; this system has a {box}{lack}')
+        yield Finding(Verdict.NOTE if box.lack else Verdict.OK, "sandbox", f'"{mode}"; available: {box}{lack}')
 
 
 def _models(cwd: Path, data: Path) -> Iterator[Finding]:
@@ -215,8 +215,8 @@ def _models(cwd: Path, data: Path) -> Iterator[Finding]:
     try:
         agent = server_view(str(cwd))
     except LongboatError:
-        agent = None  # told above
-    # What only this shell lacks is no matter to a server that has it.
+        agent = None  # reported by _server
+    # A key missing only in this shell does not matter to a server that has it.
     missing = Verdict.NOTE if agent is not None and agent.ready else Verdict.WRONG
     yield from _as_this_shell_has_it(overview, missing, data)
     if agent is not None:
@@ -230,10 +230,10 @@ def _as_this_shell_has_it(overview: "Overview", verdict: Verdict, data: Path) ->
     for provider in overview.providers:
         yield from _provider(provider, verdict, in_use=provider.name in in_use)
     if overview.problem is not None:
-        yield Finding(verdict, "models here", overview.problem)
+        yield Finding(verdict, "models (shell)", overview.problem)
     else:
-        detail = f"prompts: {overview.large}, titles: {overview.small} (by the environment of this shell)"
-        yield Finding(Verdict.OK, "models here", detail)
+        detail = f"prompts: {overview.large}, titles: {overview.small} (from this shell's environment)"
+        yield Finding(Verdict.OK, "models (shell)", detail)
     yield from _local_model(data, in_use="local" in in_use)
 
 
@@ -243,7 +243,7 @@ def _as_the_server_has_it(overview: "Overview", agent: "AgentInfo", cwd: Path) -
     different = divergence(overview, agent, str(cwd))
     told = f"prompts: {agent.provider}/{agent.model}" if agent.ready else (agent.problem or "").removesuffix(".")
     verdict = Verdict.WRONG if not agent.ready else Verdict.NOTE if different else Verdict.OK
-    yield Finding(verdict, "models server", f"{told}. {different}" if different else told)
+    yield Finding(verdict, "models (server)", f"{told}. {different}" if different else told)
 
 
 def _provider(provider: "ProviderInfo", verdict: Verdict, *, in_use: bool) -> Iterator[Finding]:
@@ -259,7 +259,7 @@ def _provider(provider: "ProviderInfo", verdict: Verdict, *, in_use: bool) -> It
 
 
 def _unreachable(url: str) -> str:
-    """Why nobody can be reached at the URL, or nothing."""
+    """Why the URL cannot be reached; empty if it can."""
     import socket
     from urllib.parse import urlsplit
 
@@ -279,15 +279,17 @@ def _local_model(data: Path, *, in_use: bool) -> Iterator[Finding]:
     if not runtime_installed():
         yield Finding(Verdict.NOTE, "local model", "not installed (pip install 'longboat[local]')")
     elif not present(data):
-        when = "fetched at the first prompt" if in_use else "not used"
-        yield Finding(Verdict.NOTE, "local model", f"weights not here, {when} (`longboat models pull` fetches them)")
+        when = "will be at the first prompt" if in_use else "not in use"
+        yield Finding(
+            Verdict.NOTE, "local model", f"weights not downloaded; {when} (`longboat models pull` downloads them)"
+        )
     else:
-        yield Finding(Verdict.OK, "local model", "installed, weights here")
+        yield Finding(Verdict.OK, "local model", "installed, weights downloaded")
 
 
 def _wrong_config(error: LongboatError, users: Path, project: Path) -> Iterator[Finding]:
-    """What is wrong with the files. An error names the file that it is about; the user's is looked at by itself, so
-    that it is not called right because of a mistake that was found before its own."""
+    """Problems with the configuration files. The user's file is checked on its own, so that an error in the project's
+    file, found first, does not make it look fine."""
     from longboat.config.load import load_user_config
 
     try:
@@ -301,11 +303,11 @@ def _wrong_config(error: LongboatError, users: Path, project: Path) -> Iterator[
     if is_new:
         yield Finding(Verdict.WRONG, "config", error.message)
     elif project.exists():
-        yield Finding(Verdict.NOTE, "config", f"{project} (not looked at yet)")
+        yield Finding(Verdict.NOTE, "config", f"{project} (not checked yet)")
     else:
         yield _config(project)
 
 
 def _config(file: Path) -> Finding:
     there = file.exists()
-    return Finding(Verdict.OK if there else Verdict.NOTE, "config", f"{file}{'' if there else ' (not there)'}")
+    return Finding(Verdict.OK if there else Verdict.NOTE, "config", f"{file}{'' if there else ' (does not exist)'}")

@@ -1,4 +1,4 @@
-"""Which environment variables matter to a server, and whether the running one has them. Names only, never values."""
+"""Finds the environment variables a server needs and whether the running one has them. Names only, never values."""
 
 import os
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def missing_keys(cwd: str) -> tuple[str, ...]:
-    """The variables set here, with which models are reached, that the discovered server was started without."""
+    """The variables for models that are set in this shell but were not set when the discovered server started."""
     found = read_discovery(os.environ)
     return tuple(sorted(_wanted(cwd) - set(found.keys))) if found is not None else ()
 
 
 def _wanted(cwd: str) -> set[str]:
-    """The usual keys, and what longboat.json refers to as `$NAME`, as far as they are set here."""
+    """The usual provider keys and the `$NAME` references of longboat.json that are set in this shell."""
     import msgspec
 
     config = config_of(cwd)
@@ -39,10 +39,10 @@ def keys_of(provider: str, cwd: str) -> tuple[str, ...]:
 
 
 def config_of(cwd: str) -> "Config | None":
-    """The directory's configuration; the user's own where the project's file is not taken; None if that is wrong."""
+    """The directory's configuration; the user's own if the project's file is invalid; None if that is invalid too."""
     from longboat.config.load import load_config, load_user_config
 
-    with suppress(LongboatError):  # the server tells of it, where it matters
+    with suppress(LongboatError):  # the server reports it where it matters
         return load_config(Path(cwd), environ=os.environ, user_dir=Path.home())
     with suppress(LongboatError):
         return load_user_config(environ=os.environ, user_dir=Path.home())

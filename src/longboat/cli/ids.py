@@ -1,4 +1,4 @@
-"""Which run, session, ask or job a person means: its id, or as much of the beginning as only one has."""
+"""Finds a run, session, request or job by its id or by a unique prefix of it."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SHORTEST = 4
-"""Less is more likely a mistake than an id."""
+"""The shortest accepted prefix; anything less is probably a mistake."""
 WHOLE = 36
-"""As long as an id of the server's."""
+"""The length of a complete id."""
 SHOWN = 10
 
 
 def run_meant(connection: "Connection", workspace_id: str, text: str) -> Run:
-    """The run. A whole id wins over being the beginning of others."""
+    """The run with this id or prefix. An exact id wins over other ids that start with it."""
     text = _given(text)
     try:
         return connection.send(calls.get_run(workspace_id, check_own_id(text, field="run_id")))
@@ -41,7 +41,7 @@ def run_meant(connection: "Connection", workspace_id: str, text: str) -> Run:
 
 
 def session_meant(connection: "Connection", workspace_id: str, text: str) -> Session:
-    """The session, likewise. Of a damaged one, what the list has of it: it can still be exported and deleted."""
+    """The session with this id or prefix. A damaged one comes from the list: it can still be exported and deleted."""
     text = _given(text)
     try:
         return connection.send(calls.session(workspace_id, check_own_id(text, field="session_id")))
@@ -51,8 +51,8 @@ def session_meant(connection: "Connection", workspace_id: str, text: str) -> Ses
 
 
 def ask_meant(kind: str, text: str, pending: Iterable[str]) -> str:
-    """The id of a permission or question that waits; a whole id that does not is left to the server, which knows more:
-    somebody may have answered it."""
+    """The id of a pending permission request or question. A complete id is passed on even if it is not pending: the
+    server knows whether somebody has answered it."""
     text = _given(text)
     known = list(pending)
     if text in known or len(text) >= WHOLE:
@@ -62,27 +62,27 @@ def ask_meant(kind: str, text: str, pending: Iterable[str]) -> str:
 
 
 def job_meant(text: str, known: Iterable[str]) -> str:
-    """The id of a job."""
+    """The id of a job, given by that id or a prefix."""
     text, names = _given(text), list(known)
     return text if text in names else _only("jobs", text, ((name, name) for name in names), JobNotFound(text))
 
 
 def _given(text: str) -> str:
-    """Tables cut long ids with …, and people paste them."""
+    """The text without a trailing "…": tables shorten ids with it, and people paste them."""
     if not (text := text.strip().rstrip("…")):
-        raise Failure("The id is empty.", "`longboat runs` and `longboat session list` show what there is.")
+        raise Failure("The id is empty.", "`longboat runs` and `longboat session list` show ids.")
     return text
 
 
 def _only(kind: str, text: str, known: Iterable[tuple[str, T]], missing: LongboatError) -> T:
     one = kind.removesuffix("s")
     if len(text) < SHORTEST and not isinstance(missing, BadInput):
-        message = f"{text!r} is too short for the id of a {one}: give at least {SHORTEST} characters."
+        message = f"{text!r} is too short for a {one} id: type at least {SHORTEST} characters."
         raise Failure(message, HINTS[f"{one}_not_found"]) from missing
     found = [(name, item) for name, item in known if name.startswith(text)]
     if not found:
         raise Failure(f"No {one} {text!r} in this directory.", HINTS[f"{one}_not_found"]) from missing
     if len(found) > 1:
         names = [name for name, _ in found[:SHOWN]] + [f"and {len(found) - SHOWN} more"] * (len(found) > SHOWN)
-        raise Failure(f"{len(found)} {kind} begin with {text!r}: give more of the id.", "\n  ".join(names))
+        raise Failure(f"{len(found)} {kind} start with {text!r}: type more of the id.", "\n  ".join(names))
     return found[0][1]

@@ -1,4 +1,4 @@
-"""`longboat init`: a first AGENTS.md."""
+"""`longboat init`: write a first AGENTS.md."""
 
 import sys
 from pathlib import Path
@@ -11,12 +11,13 @@ FILE_NAME = "AGENTS.md"
 
 
 @click.command(short_help="Write a first AGENTS.md for this project.")
-@click.option("--force", is_flag=True, help="Replace the file that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @cwd_option
 def init(force: bool, cwd: str) -> None:
-    """Look at the project and write a draft of AGENTS.md: what it is, how it is built and tested, where things are.
+    """Inspect the project and write a draft of AGENTS.md: what it is, how to build and test it, where things are.
 
-    Agents read it at the start of every turn. The draft is made without a model; correct it and add what no file says.
+    Agents read it at the start of every turn. The draft is made without a model: correct it, and add what the files do
+    not say.
 
     \b
     longboat init
@@ -30,13 +31,13 @@ def init(force: bool, cwd: str) -> None:
     there = file.exists() or file.is_symlink()
     if there and not force:
         if not sys.stdin.isatty():
-            raise Failure(f"{name} is there already.", "With --force it is replaced.")
-        click.confirm(f"{name} is there already. Replace it?", abort=True, err=True)
+            raise Failure(f"{name} already exists.", "Use --force to replace it.")
+        click.confirm(f"{name} already exists. Replace it?", abort=True, err=True)
     draft = draft_agents_md(Path(cwd))
     try:
-        # Exclusively, unless replacing was agreed on: it may have been made meanwhile.
+        # Exclusive creation unless replacing was confirmed: the file may have appeared meanwhile.
         with open(file, "w" if there else "x", encoding="utf-8") as out:
             out.write(draft)
     except FileExistsError:
-        raise Failure(f"{name} is there already.", "With --force it is replaced.") from None
-    click.echo(f"Wrote {name}: read it, correct it, and add what an agent cannot see from the files.")
+        raise Failure(f"{name} already exists.", "Use --force to replace it.") from None
+    click.echo(f"Wrote {name}. Review it, and add what an agent cannot learn from the files.")

@@ -1,4 +1,4 @@
-"""`longboat jobs`: what the agent left running; read it, end it."""
+"""`longboat jobs`: list, show and stop the commands that the agent runs in the background."""
 
 from typing import TYPE_CHECKING
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 WAIT_S = 30.0
 
 
-@click.group(invoke_without_command=True, short_help="List, show and end the commands that run in the background.")
+@click.group(invoke_without_command=True, short_help="List, show and stop background commands.")
 @format_option
 @cwd_option
 @click.pass_context
 def jobs(ctx: click.Context, style: str, cwd: str) -> None:
-    """List the commands that the agent has started in the background of this directory; show or end one.
+    """List the commands that the agent runs in the background in this directory; show or stop one.
 
-    They end with the workspace: when the last client has left and the last run is over.
+    They are stopped when the workspace closes: after the last client has left and the last run has ended.
 
     \b
     longboat jobs
@@ -36,7 +36,7 @@ def jobs(ctx: click.Context, style: str, cwd: str) -> None:
 @format_option
 @cwd_option
 def list_jobs(style: str, cwd: str) -> None:
-    """List the jobs of this directory, oldest first.
+    """List the jobs in this directory, oldest first.
 
     \b
     longboat jobs list --format json | jq -r .id
@@ -46,10 +46,10 @@ def list_jobs(style: str, cwd: str) -> None:
 
 @jobs.command("show")
 @click.argument("job_id", metavar="ID")
-@click.option("-f", "--follow", is_flag=True, help="Go on showing its output until it ends; Ctrl-C leaves it running.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the output until the job ends; Ctrl-C leaves it running.")
 @cwd_option
 def show_job(job_id: str, follow: bool, cwd: str) -> None:
-    """Show the newest output of a job: the last 15,000 characters.
+    """Show the last 15,000 characters of a job's output.
 
     \b
     longboat jobs show job-3f9a1c -f
@@ -63,7 +63,7 @@ def show_job(job_id: str, follow: bool, cwd: str) -> None:
         after = seen.next
         seen = connection.send(calls.job(workspace_id, job_id, after=after, wait_s=WAIT_S))
         if seen.start > after:
-            click.echo(f"[… {seen.start - after:,} characters left out …]")
+            click.echo(f"[… {seen.start - after:,} characters omitted …]")
         click.echo(safe(seen.text), nl=False)
     click.echo(f"[{seen.job.id}: {_state(seen.job)}, {seen.job.seconds:.0f} s]", err=True)
 
@@ -72,7 +72,7 @@ def show_job(job_id: str, follow: bool, cwd: str) -> None:
 @click.argument("job_id", metavar="ID")
 @cwd_option
 def kill_job(job_id: str, cwd: str) -> None:
-    """End a job and everything that it started. One that has ended stays as it is.
+    """Stop a job and all processes it started.
 
     \b
     longboat jobs kill job-3f9a1c
@@ -84,7 +84,7 @@ def kill_job(job_id: str, cwd: str) -> None:
     connection, workspace_id, job_id = _meant(job_id, cwd)
     job = connection.send(calls.kill_job(workspace_id, job_id, own_name()))
     if job.state is JobState.RUNNING:
-        raise Failure(f"{job.id} does not end, even when killed.", "It hangs in the system: only a reboot may help.")
+        raise Failure(f"{job.id} did not end after SIGKILL.", "It hangs in the kernel: a reboot may be needed.")
     click.echo(f"{job.id} {_state(job)}")
 
 

@@ -12,10 +12,17 @@ POLL_S = 0.25
 
 
 @click.command(short_help="Show the background server's log.")
-@click.option("-f", "--follow", is_flag=True, help="Go on as the log grows, until Ctrl-C.")
-@click.option("-n", "--lines", type=click.IntRange(0), default=50, show_default=True, help="How many last lines.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the log until Ctrl-C.")
+@click.option(
+    "-n",
+    "--lines",
+    type=click.IntRange(0),
+    default=50,
+    show_default=True,
+    help="Number of lines to show, from the end.",
+)
 def logs(follow: bool, lines: int) -> None:
-    """Show the log of the server that runs in the background.
+    """Show the log of the background server.
 
     \b
     longboat logs
@@ -34,7 +41,7 @@ def logs(follow: bool, lines: int) -> None:
 
 
 def _follow(path: Path, file: IO[str]) -> None:
-    """Print what is added; a log that was moved away or cut is opened anew."""
+    """Print new lines; reopen the log if it was moved or truncated."""
     while True:
         if text := file.read():
             click.echo(text, nl=False)

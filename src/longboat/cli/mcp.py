@@ -1,4 +1,4 @@
-"""`longboat mcp`: the MCP servers of a directory, their prompts, and logging in to them."""
+"""`longboat mcp`: list a directory's MCP servers and their prompts, and log in to them."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from longboat.cli.connection import Connection
 
 
-@click.group(invoke_without_command=True, short_help="List the MCP servers and how they are doing; log in to one.")
+@click.group(invoke_without_command=True, short_help="List the MCP servers and their state; log in to one.")
 @format_option
 @cwd_option
 @click.pass_context
 def mcp(ctx: click.Context, style: str, cwd: str) -> None:
-    """List the MCP servers that longboat.json names for this directory, how they are doing, and their prompts
-    (`longboat run "/SERVER:PROMPT arguments"`); log in to one.
+    """List the MCP servers configured for this directory, their state and their prompts; log in to one.
+
+    Use a prompt with `longboat run "/SERVER:PROMPT arguments"`.
 
     \b
     longboat mcp
@@ -34,8 +35,10 @@ def mcp(ctx: click.Context, style: str, cwd: str) -> None:
 @click.argument("redirect_url", metavar="[URL]", required=False)
 @cwd_option
 def login(server: str, redirect_url: str | None, cwd: str) -> None:
-    """Log in to an MCP server: prints the page to open. A browser on the server's own machine does the rest. One
-    elsewhere ends at an address on 127.0.0.1 that it cannot load: paste that address here, or give it as URL.
+    """Log in to an MCP server: prints the page to open.
+
+    A browser on the Longboat server's machine completes the login by itself. A browser elsewhere ends up at an address
+    on 127.0.0.1 that it cannot load: paste that address here, or pass it as URL.
 
     \b
     longboat mcp login tickets
@@ -50,7 +53,7 @@ def login(server: str, redirect_url: str | None, cwd: str) -> None:
     if redirect_url is None and told.authorization_url is not None:
         click.echo(f"To log in to {safe(server)}, open {safe(told.authorization_url)}")
         if not sys.stdin.isatty():
-            click.echo("If the browser then cannot load its page, give its address to this command too.", err=True)
+            click.echo("If the browser cannot load the last page, pass its address to this command as URL.", err=True)
             return
         told = _finish(connection, workspace_id, server)
     _tell(told)
@@ -59,7 +62,7 @@ def login(server: str, redirect_url: str | None, cwd: str) -> None:
 def _finish(connection: "Connection", workspace_id: str, server: str) -> McpEvent:
     from longboat.client import calls
 
-    question = "Then paste the address that the browser ended at (only Enter if it says that you are logged in)"
+    question = "Then paste the address the browser ended up at (or press Enter if it says you are logged in)"
     address: str = click.prompt(question, default="", show_default=False).strip()
     return connection.send(calls.mcp_login(workspace_id, server, address or None))
 
@@ -68,10 +71,10 @@ def _tell(server: McpEvent) -> None:
     from longboat.cli.main import Failure
 
     if server.authorization_url is not None:
-        raise Failure(f"{one_line(server.server)} still waits for somebody to log in.", "Open the page, then go on.")
+        raise Failure(f"The login to {one_line(server.server)} is not complete.", "Open the page and log in first.")
     if server.phase == "failed":
         reason = one_line(server.reason)
-        raise Failure(f"{one_line(server.server)} failed: {reason}", "`longboat mcp login` tries again.")
+        raise Failure(f"{one_line(server.server)} failed: {reason}", "Try again with `longboat mcp login`.")
     click.echo(f"{one_line(server.server)} is {one_line(server.phase)}")
 
 
@@ -93,7 +96,7 @@ def _list(style: str, cwd: str) -> None:
                 name, page_to_open = safe(server.server), safe(server.authorization_url)
                 click.echo(f"\nTo log in to {name}, run longboat mcp login {name}, or open {page_to_open}")
     else:
-        click.echo("No MCP servers: longboat.json names none.")
+        click.echo("No MCP servers are configured in longboat.json.")
 
 
 def _list_prompts(commands: tuple[CommandInfo, ...]) -> None:
@@ -104,7 +107,7 @@ def _list_prompts(commands: tuple[CommandInfo, ...]) -> None:
     ]
     if rows:
         click.echo()
-        table(("PROMPT", "WHAT FOR"), rows)
+        table(("PROMPT", "DESCRIPTION"), rows)
 
 
 def _row(server: McpEvent) -> tuple[str, str, str]:

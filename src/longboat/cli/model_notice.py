@@ -1,4 +1,4 @@
-"""Who will answer a prompt, where that may surprise whoever sends it. Names of variables only, never values."""
+"""Tells the sender which model or key will be used where it may surprise them. Variable names only, never values."""
 
 import os
 import sys
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def check_ready(connection: "Connection", workspace_id: str, model: str | None) -> None:
-    """Tell at once why nobody could answer: a session that holds nothing but that would only be in the way."""
+    """Fail early if no model is ready, so that no session is created just to hold that error."""
     agent = connection.send(calls.agent(workspace_id, model=model))
     if not agent.ready:
-        hint = "`longboat models` shows what is ready, `longboat doctor` what is wrong. Nothing was sent."
+        hint = "Nothing was sent. `longboat models` lists the models; `longboat doctor` diagnoses problems."
         raise Failure(agent.problem or "No model is ready.", hint)
 
 
 def notices_about_model(connection: "Connection", workspace_id: str, cwd: str, model: str | None) -> list[str]:
-    """What to tell before the prompt is sent. Of a server that the user named, no more is known than it says."""
+    """Notices to print before the prompt is sent. Checks keys only on our own server: others do not reveal theirs."""
     agent = connection.send(calls.agent(workspace_id, model=model))
     told = [agent.advice or ""]
     if not connection.address.named:
@@ -36,18 +36,18 @@ def notices_about_model(connection: "Connection", workspace_id: str, cwd: str, m
 
 
 def _passed_over(agent: "AgentInfo", cwd: str) -> str:
-    """The first provider in longboat.json answers; if it cannot, another does. That is no secret."""
+    """A notice if the first provider in longboat.json is not ready and another one takes its place."""
     config = config_of(cwd)
     if config is None or not config.providers or config.models.large is not None:
         return ""
     first = next(iter(config.providers))
     if agent.provider in (None, first):
         return ""
-    return f"{first} of longboat.json is not ready: {agent.provider}/{agent.model} answers. (Why: longboat models)"
+    return f"{first} (longboat.json) is not ready; using {agent.provider}/{agent.model}. See: longboat models"
 
 
 def _foreign_key(provider: str | None, cwd: str) -> str:
-    """A key that some other shell gave the server pays for what this one asks."""
+    """A notice if the server pays with a key that another shell gave it."""
     found = read_discovery(os.environ)
     if found is None or not found.keys:
         return ""
@@ -55,6 +55,4 @@ def _foreign_key(provider: str | None, cwd: str) -> str:
     used = next((name for name in names if name in found.keys), None)
     if used is None or any(os.environ.get(name) for name in names):
         return ""
-    return (
-        f"{provider} is asked with the server's {used}, which this shell does not have. (`longboat stop` forgets it.)"
-    )
+    return f"Using the server's {used} for {provider}; this shell does not set it. (`longboat stop` discards it.)"

@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from longboat.wire.models import AgentInfo
 
 
-@click.group(short_help="Show the configured models; fetch the local one.", invoke_without_command=True)
+@click.group(short_help="Show the configured models; download the local one.", invoke_without_command=True)
 @format_option
 @cwd_option
 @click.pass_context
 def models(ctx: click.Context, style: str, cwd: str) -> None:
-    """Show which models are configured for this directory, what is missing for the others, and which one answers.
+    """Show the models configured for this directory, what other providers need, and which model is in use.
 
-    The table is what this shell's environment and longboat.json say. Who answers, the running server says.
+    The table reflects this shell's environment and longboat.json. Below it is what the running server uses.
 
-    To get a model, set the key of a provider as the table names it. Or write it into longboat.json, in this directory
-    or in ~/.config/longboat for all of them: `{"models": {"large": "openai/gpt-6.1-sol"}}` chooses one, and a server of
-    your own for models is a provider with a base_url (docs/models.md). Without any, a small local model answers where
-    its runtime is installed: it talks but is no coder.
+    To add a provider, set its key as shown in the table. To choose a model, put
+    `{"models": {"large": "openai/gpt-6.1-sol"}}` into longboat.json, in this directory or in ~/.config/longboat for all
+    directories. Your own model server is a provider with a base_url (docs/models.md). Without any provider, a small
+    local model is used if its runtime is installed. It can chat but cannot code.
 
     \b
     longboat models
-    export ANTHROPIC_API_KEY=…  the next `longboat run` or `longboat` uses it
-    longboat models pull        fetch the small model that runs on this machine
-    longboat models refresh     fetch what is newly known of windows and prices
+    export ANTHROPIC_API_KEY=…  used by the next `longboat run` or `longboat`
+    longboat models pull        download the small model that runs on this machine
+    longboat models refresh     download current prices and context windows
     """
     hand_down(ctx)
     if ctx.invoked_subcommand is not None:
@@ -50,9 +50,11 @@ def models(ctx: click.Context, style: str, cwd: str) -> None:
 
 
 @models.command("pull")
-@click.option("--data-dir", type=click.Path(file_okay=False), metavar="DIR", help="Where the weights are kept.")
+@click.option("--data-dir", type=click.Path(file_okay=False), metavar="DIR", help="Directory for the weights.")
 def pull_weights(data_dir: str | None) -> None:
-    """Fetch the local model's weights (93 MB, checked against a known hash), unless they are here.
+    """Download the local model's weights (93 MB).
+
+    They are checked against a known hash. Does nothing if they are already there.
 
     \b
     longboat models pull
@@ -67,7 +69,7 @@ def pull_weights(data_dir: str | None) -> None:
         path = asyncio.run(pull(target.absolute(), progress.show))
     finally:
         progress.close()
-    click.echo(f"The local model is here: {path}")
+    click.echo(f"Local model: {path}")
 
 
 @models.command("refresh")
@@ -75,10 +77,10 @@ def pull_weights(data_dir: str | None) -> None:
 @click.option("--prices-url", hidden=True)
 @click.pass_context
 def refresh_catalogue(ctx: click.Context, cwd: str, prices_url: str | None) -> None:
-    """Fetch the newest prices, and what the configured providers say of their own models: windows and limits.
+    """Download current prices, context windows and limits.
 
-    Nothing needs this: what is known of models comes with Longboat. It helps with models that are newer. A running
-    server takes what was fetched when it is started again.
+    Windows and limits come from the configured providers. This is only needed for models newer than this version of
+    Longboat, which includes a catalogue. A running server uses the new data after a restart.
 
     \b
     longboat models refresh
@@ -91,12 +93,12 @@ def refresh_catalogue(ctx: click.Context, cwd: str, prices_url: str | None) -> N
         reports.append(report)
         click.echo(report.text, err=not report.ok)
     if not any(report.ok for report in reports):
-        click.echo("Nothing was fetched. Is there a network? Everything goes on with what is known.", err=True)
+        click.echo("Nothing was downloaded; the existing data stays in use. Is the network available?", err=True)
         ctx.exit(1)
 
 
 def describe(cwd: str) -> "Overview":
-    """What is configured for a directory, as a server with this environment would see it."""
+    """The models of a directory, as a server with this environment would see them."""
     return _registry(cwd).describe()
 
 
@@ -115,7 +117,7 @@ def _data_dir() -> Path:
 
 
 def server_view(cwd: str) -> "AgentInfo | None":
-    """What the running server says of a directory; None if none runs."""
+    """The running server's view of a directory; None if no server is running."""
     from longboat.cli.background import probe
     from longboat.cli.connection import Connection
     from longboat.client import calls
@@ -125,34 +127,34 @@ def server_view(cwd: str) -> "AgentInfo | None":
 
 
 def obstacle(provider: "ProviderInfo") -> str | None:
-    """Why a provider is not chosen unless a model of it is named."""
+    """Why a provider is not used by default."""
     if provider.problem is not None or provider.models:
         return provider.problem
     return f"List providers.{provider.name}.models in longboat.json, or name one as models.large."
 
 
 def advice_for(overview: "Overview", agent: "AgentInfo | None") -> str:
-    """That nothing is configured, neither here nor for the running server, and what to do; or nothing."""
+    """Advice if no model is configured here or on the running server; else empty."""
     if overview.advice is None or (agent is not None and agent.ready and agent.advice is None):
         return ""
     return overview.advice
 
 
 def divergence(overview: "Overview", agent: "AgentInfo", cwd: str) -> str:
-    """How the server differs from what this shell's environment would make of it, and what to do; or nothing."""
+    """How the server's model differs from what this shell would use, and what to do; empty if it does not."""
     from longboat.cli.environment import missing_keys
     from longboat.cli.main import naming_variable
 
     if agent.ready and f"{agent.provider}/{agent.model}" == overview.large:
         return ""
     told = (
-        f"With this shell's environment it would be {overview.large}."
+        f"This shell's environment would give {overview.large}."
         if overview.large is not None
-        else "With this shell's environment there would be no model."
+        else "This shell's environment would give no model."
     )
     if naming_variable() is None and (missing := missing_keys(cwd)):
         names = ", ".join(missing)
-        told += f" The server was started without {names}: `longboat stop` it, then `longboat run` starts it with them."
+        told += f" The server was started without {names}: run `longboat stop`; the next command starts it with them."
     return told
 
 
@@ -163,15 +165,16 @@ def _print(overview: "Overview", agent: "AgentInfo | None", cwd: str) -> None:
     click.echo()
     for each in overview.providers:
         if each.source == "config" and (problem := obstacle(each)):
-            click.echo(f"{each.name} of longboat.json is passed over: {problem}")
+            click.echo(f"{each.name} (longboat.json) is skipped: {problem}")
     if overview.hint:
         click.echo(overview.hint)
     if agent is None:
-        click.echo(overview.problem or f"Prompts go to {overview.large}; titles are written by {overview.small}.")
-        click.echo("(No server runs. This is what one that is started from this shell would do.)")
+        click.echo(overview.problem or f"Model for prompts: {overview.large}; for titles: {overview.small}.")
+        click.echo("(No server is running. This is what a server started from this shell would use.)")
     else:
-        told = f"Prompts go to {agent.provider}/{agent.model}." if agent.ready else agent.problem
-        click.echo(f"The running server: {told}")
+        click.echo(
+            f"The running server{f' uses {agent.provider}/{agent.model}.' if agent.ready else f': {agent.problem}'}"
+        )
         if different := divergence(overview, agent, cwd):
             click.echo(different)
     if advice := advice_for(overview, agent):
@@ -185,7 +188,7 @@ def _row(provider: "ProviderInfo") -> tuple[str, str, str]:
 
 
 class _Progress:
-    """One line that changes on a terminal; a few lines elsewhere."""
+    """Download progress: one changing line on a terminal, a few lines elsewhere."""
 
     def __init__(self) -> None:
         self._live = sys.stderr.isatty()

@@ -1,4 +1,4 @@
-"""Options that many commands share, and the workspace that they name."""
+"""Options that many commands share."""
 
 import getpass
 import os
@@ -19,12 +19,12 @@ def cwd_option(command: Command) -> Command:
         default=".",
         metavar="DIR",
         callback=lambda _, __, path: os.path.realpath(path),
-        help="The directory to work in.  [default: the current one]",
+        help="Directory to work in.  [default: the current one]",
     )(command)
 
 
 def elsewhere(cwd: str) -> str:
-    """The option by which a command that is to be copied names a directory other than the current one."""
+    """The --cwd option to add to a suggested command, unless `cwd` is the current directory."""
     return "" if cwd == os.path.realpath(".") else f" --cwd {shlex.quote(cwd)}"
 
 
@@ -34,7 +34,7 @@ def format_option(command: Command) -> Command:
         "style",
         type=click.Choice(["text", "json"]),
         default="text",
-        help="text for people, json for programs.  [default: text]",
+        help="Output format: text for people, json for programs.  [default: text]",
     )(command)
 
 
@@ -44,24 +44,24 @@ def events_option(command: Command) -> Command:
         "style",
         type=click.Choice(["text", "json"]),
         default="text",
-        help="text, or json: one line per event.  [default: text]",
+        help="Output format: text, or json with one event per line.  [default: text]",
     )(command)
 
 
 def hand_down(ctx: click.Context) -> None:
-    """What was given before the name of a subcommand holds for it too, unless it is given once more behind it."""
+    """Make options given before a subcommand's name its defaults; the same option after the name wins."""
     assert isinstance(ctx.command, click.Group)
     ctx.default_map = {name: dict(ctx.params) for name in ctx.command.commands}
 
 
 def wishes_options(command: Command) -> Command:
-    """What can be wished of a session in the terminal app; the names are those of `terminal.Wishes`."""
+    """The session options of the terminal app; their names match the fields of `terminal.Wishes`."""
     options = (
         click.option("-s", "--session", metavar="ID", help="Open this session."),
-        click.option("-c", "--continue", "last", is_flag=True, help="Open the session that was used last here."),
+        click.option("-c", "--continue", "last", is_flag=True, help="Open the last session used in this directory."),
         click.option("-m", "--model", metavar="PROVIDER/MODEL", help="Use this model for your prompts."),
-        click.option("--effort", type=click.Choice(["low", "medium", "high"]), help="How much the model is to think."),
-        click.option("--yolo", is_flag=True, help="Allow your runs everything that no rule denies, without asking."),
+        click.option("--effort", type=click.Choice(["low", "medium", "high"]), help="Reasoning effort."),
+        click.option("--yolo", is_flag=True, help="Allow everything no rule denies, without asking."),
     )
     for option in reversed(options):
         command = option(command)
@@ -69,7 +69,7 @@ def wishes_options(command: Command) -> Command:
 
 
 def own_name() -> str:
-    """Who answers, as others see it: the user's name in the characters an id may have."""
+    """The client id that others see: the user's name, limited to the characters an id may have."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):

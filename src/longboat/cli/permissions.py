@@ -1,4 +1,4 @@
-"""`longboat permissions`: what waits for somebody's word, and the word."""
+"""`longboat permissions`: list and answer permission requests."""
 
 import click
 
@@ -7,12 +7,12 @@ from longboat.cli.options import cwd_option, elsewhere, format_option, hand_down
 from longboat.wire.asks import PermissionAnswer
 
 
-@click.group(invoke_without_command=True, short_help="List and answer what the agent asks to be allowed.")
+@click.group(invoke_without_command=True, short_help="List and answer permission requests.")
 @format_option
 @cwd_option
 @click.pass_context
 def permissions(ctx: click.Context, style: str, cwd: str) -> None:
-    """List the tool calls that wait for somebody's word; answer one. The first answer wins, whoever gives it.
+    """List the tool calls that need approval, or answer one. The first answer wins, whoever gives it.
 
     \b
     longboat permissions
@@ -29,7 +29,7 @@ def permissions(ctx: click.Context, style: str, cwd: str) -> None:
 @format_option
 @cwd_option
 def list_permissions(style: str, cwd: str) -> None:
-    """List what waits for somebody's word, oldest first.
+    """List pending permission requests, oldest first.
 
     \b
     longboat permissions list --format json | jq -r .id
@@ -40,11 +40,13 @@ def list_permissions(style: str, cwd: str) -> None:
 @permissions.command("answer")
 @click.argument("permission_id", metavar="ID", shell_complete=shell_completion.permissions)
 @click.argument("answer", type=click.Choice([each.value for each in PermissionAnswer]))
-@click.option("--wide", is_flag=True, help="With session or always: allow the wide form that was offered.")
-@click.option("--reason", default="", metavar="TEXT", help="With deny: what the agent is told.")
+@click.option("--wide", is_flag=True, help="With session or always: allow the wide form.")
+@click.option("--reason", default="", metavar="TEXT", help="With deny: tell the agent why.")
 @cwd_option
 def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, cwd: str) -> None:
-    """Allow a call once, for the rest of its session, or always (a rule in the project's longboat.json); or deny it.
+    """Allow a call once, for its session or always; or deny it.
+
+    "always" adds a rule to the project's longboat.json.
 
     \b
     longboat permissions answer 0198c2f4-… session
@@ -59,21 +61,21 @@ def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, 
 
     given = PermissionAnswer(answer)
     if reason and given is not PermissionAnswer.DENY:
-        raise click.UsageError("--reason goes with deny.")
+        raise click.UsageError("--reason can only be used with deny.")
     if wide and given not in (PermissionAnswer.SESSION, PermissionAnswer.ALWAYS):
-        raise click.UsageError("--wide goes with session or always.")
+        raise click.UsageError("--wide can only be used with session or always.")
     connection = ensure_server(cwd)
     workspace_id = connection.join(cwd).id
     pending = {ask.id: ask for ask in connection.send(calls.permissions(workspace_id)).items}
     meant = ask_meant("permissions", permission_id, pending)
     if wide and meant in pending and not pending[meant].wide:
-        instead = "Answer without --wide." if pending[meant].grant else "Answer once or deny."
-        raise Failure("No wider form is offered for this call.", instead)
+        instead = "Answer without --wide." if pending[meant].grant else "Answer with once or deny."
+        raise Failure("This call has no wide form.", instead)
     request = AnswerPermission(answer=given, wide=wide, reason=reason, client_id=own_name())
     ask = connection.send(calls.answer_permission(workspace_id, meant, request))
     click.echo(f"{ask.id} {ask.answer}")
     for rule in ask.granted:
-        click.echo(f"  allowed from now on: {one_line(rule)}")
+        click.echo(f"  now allowed: {one_line(rule)}")
 
 
 def _list(style: str, cwd: str) -> None:
@@ -93,4 +95,4 @@ def _list(style: str, cwd: str) -> None:
             click.echo(f"  {line}")
         click.echo(f"  {how_to_answer(ask, elsewhere(cwd))}")
     if not page.items and style == "text":
-        click.echo("Nothing waits for an answer.")
+        click.echo("No pending permission requests.")

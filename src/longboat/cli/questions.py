@@ -1,4 +1,4 @@
-"""`longboat questions`: what the agent asks people, and the answer."""
+"""`longboat questions`: list and answer the agent's questions."""
 
 import click
 
@@ -11,7 +11,7 @@ from longboat.cli.options import cwd_option, elsewhere, format_option, hand_down
 @cwd_option
 @click.pass_context
 def questions(ctx: click.Context, style: str, cwd: str) -> None:
-    """List the questions that wait for an answer; answer one. The first answer wins, whoever gives it.
+    """List the agent's pending questions, or answer one. The first answer wins, whoever gives it.
 
     \b
     longboat questions
@@ -26,7 +26,7 @@ def questions(ctx: click.Context, style: str, cwd: str) -> None:
 @format_option
 @cwd_option
 def list_questions(style: str, cwd: str) -> None:
-    """List what waits for an answer, oldest first.
+    """List pending questions, oldest first.
 
     \b
     longboat questions list --format json | jq -r .id
@@ -39,9 +39,10 @@ def list_questions(style: str, cwd: str) -> None:
 @click.argument("answer", metavar="TEXT…", nargs=-1, required=True)
 @cwd_option
 def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None:
-    """Answer a question: with the number of a choice, or in words; with several, if it takes several.
+    """Answer a question.
 
-    A number that stands for no choice is refused.
+    TEXT is the number of a choice, or your own answer; give several if the question allows it. A number that is not a
+    choice is refused.
 
     \b
     longboat questions answer 0198c2f4-… 2
@@ -64,7 +65,7 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
     if (question := pending.get(meant)) is not None:
         for text in answer:
             if is_slip(question, text):
-                raise Failure(no_choice(question, text), "`longboat questions` shows them.")
+                raise Failure(no_choice(question, text), "`longboat questions` lists the choices.")
         words = tuple(word for text in answer for word in texts_of(question, text))
     request = AnswerQuestion(answer=words, client_id=own_name())
     ask = connection.send(calls.answer_question(workspace_id, meant, request))
@@ -88,4 +89,4 @@ def _list(style: str, cwd: str) -> None:
             click.echo(f"  {line}")
         click.echo(f"  {how_to_answer(ask, elsewhere(cwd))}")
     if not page.items and style == "text":
-        click.echo("Nothing waits for an answer.")
+        click.echo("No pending questions.")

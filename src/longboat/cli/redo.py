@@ -1,4 +1,4 @@
-"""`longboat redo`: bring back what was undone."""
+"""`longboat redo`: restore an undone turn."""
 
 import click
 
@@ -7,18 +7,18 @@ from longboat.cli.options import cwd_option
 from longboat.cli.undo import turn_about
 
 
-@click.command(short_help="Bring back what was undone last.")
+@click.command(short_help="Restore the turn that was undone last.")
 @click.option(
     "-s",
     "--session",
     "session_id",
     metavar="ID",
     shell_complete=shell_completion.sessions,
-    help="The session.  [default: the one used last here]",
+    help="Session.  [default: the last one used in this directory]",
 )
 @cwd_option
 def redo(session_id: str | None, cwd: str) -> None:
-    """Bring back what `longboat undo` took back last, unless a prompt came since.
+    """Restore the turn that `longboat undo` undid last, unless the session has had a new prompt since.
 
     \b
     longboat redo

@@ -1,4 +1,4 @@
-"""`longboat run`: a prompt, its answer, an exit code."""
+"""`longboat run`: send a prompt, show the answer, exit with a code."""
 
 from typing import IO, TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def _model_name(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
     if given is not None and not all(given.partition("/")):
-        raise click.BadParameter(f"{given!r} is not of the form PROVIDER/MODEL. (`longboat models` shows them.)")
+        raise click.BadParameter(f"{given!r} is not of the form PROVIDER/MODEL. (`longboat models` lists the models.)")
     return given
 
 
@@ -29,10 +29,10 @@ def _own_id(_: click.Context, __: click.Parameter, given: str | None) -> str | N
         raise click.BadParameter(wrong.message) from None
 
 
-@click.command(short_help="Send a prompt, stream the answer.")
+@click.command(short_help="Send a prompt and stream the answer.")
 @click.argument("prompt", nargs=-1)
-@click.option("-s", "--session", metavar="ID", shell_complete=shell_completion.sessions, help="Go on in this session.")
-@click.option("-c", "--continue", "last", is_flag=True, help="Go on in the session that was used last here.")
+@click.option("-s", "--session", metavar="ID", shell_complete=shell_completion.sessions, help="Continue this session.")
+@click.option("-c", "--continue", "last", is_flag=True, help="Continue the last session used in this directory.")
 @click.option(
     "-m",
     "--model",
@@ -48,34 +48,34 @@ def _own_id(_: click.Context, __: click.Parameter, given: str | None) -> str | N
     type=click.Path(exists=True, dir_okay=False, readable=True),
     multiple=True,
     metavar="FILE",
-    help="Send this file along: a text, a picture or a PDF. (Several: -a A -a B)",
+    help="Attach a file: text, image or PDF. Can be repeated.",
 )
-@click.option("--effort", type=click.Choice(["low", "medium", "high"]), help="How much the model is to think.")
+@click.option("--effort", type=click.Choice(["low", "medium", "high"]), help="Reasoning effort.")
 @click.option(
     "--schema",
     type=click.File("rb"),
     metavar="FILE",
-    help="The answer is JSON that fits this JSON Schema, and is printed alone; exit code 1 if it does not fit.",
+    help="Print only a JSON answer that matches this JSON Schema; exit code 1 if it does not match.",
 )
 @click.option(
     "--delivery",
     type=click.Choice(["steer", "queue"]),
-    help="If the session is busy: steer what runs now, or queue behind it.  [default: queue]",
+    help="If the session is busy: steer the running turn, or queue behind it.  [default: queue]",
 )
 @events_option
-@click.option("--yolo", is_flag=True, help="Allow this run everything that no rule denies, without asking.")
-@click.option("--wait-for-answers", is_flag=True, help="Where nobody can be asked, wait until somebody answers.")
-@click.option("--detach", is_flag=True, help="Do not wait: print the run's id and leave.")
+@click.option("--yolo", is_flag=True, help="Allow everything no rule denies, without asking.")
+@click.option("--wait-for-answers", is_flag=True, help="Without a terminal, wait until somebody answers elsewhere.")
+@click.option("--detach", is_flag=True, help="Print the run's id and exit without waiting.")
 @click.option(
     "--run-id",
     metavar="ID",
     callback=_own_id,
-    help="Choose the run's id. The same again is the same run: safe to repeat.",
+    help="Set the run's id. Repeating the command with the same id does not send the prompt twice.",
 )
 @click.option(
     "--send-env/--no-send-env",
     default=None,
-    help="Run commands in the environment of this shell, or in the server's.  [default: this shell's, except over TCP]",
+    help="Run commands in this shell's environment, or in the server's.  [default: this shell's, except over TCP]",
 )
 @click.option("--give-up-after", type=click.FloatRange(0), default=60, metavar="SECONDS", hidden=True)
 @cwd_option
@@ -100,17 +100,18 @@ def run(
     give_up_after: float,
     cwd: str,
 ) -> None:
-    """Send PROMPT to the agent and stream its answer. A server is started in the background if none runs.
+    """Send PROMPT to the agent and stream its answer. A server is started in the background if none is running.
 
-    What is piped in follows the prompt; without one, it is the prompt. A file on standard input is read only if the
-    prompt ends with "-", so that a loop over a file keeps its list. A pipe on which nothing comes for 3 s is left
-    alone; with "-" at the end it is waited for, and </dev/null says that there is nothing to wait for. Ctrl-C cancels
-    the run; closing the terminal does not.
+    Piped input is appended to the prompt, or is the prompt if you give none. Longboat waits 3 s for it; end the prompt
+    with "-" to wait for as long as it takes, or redirect from /dev/null if there is none. A file on standard input is
+    read only if the prompt ends with "-", so that Longboat can be called in a loop that reads a file.
 
-    What the agent asks is put to you, at a terminal. In a script there is nobody to ask: then the run is canceled and
-    the exit code is 1, unless you give --yolo or --wait-for-answers.
+    Ctrl-C cancels the run; closing the terminal does not.
 
-    Exit code: 0 answered, 1 failed, 2 called wrongly, 130 canceled.
+    At a terminal, you answer the agent's questions and permission requests. Without one the run is canceled with exit
+    code 1 as soon as it asks, unless you use --yolo or --wait-for-answers.
+
+    Exit code: 0 answered, 1 failed, 2 usage error, 130 canceled.
 
     \b
     longboat run "Why does the build fail?"
@@ -118,13 +119,13 @@ def run(
     git diff | longboat run "Review this."
     longboat run "What does this mean?" - < error.log
     longboat run -a screenshot.png "What is wrong here?"
-    longboat run /review src/                 your own .agents/commands/review.md
+    longboat run /review src/                 runs your .agents/commands/review.md
     longboat run --yolo "Fix the failing test."
     longboat run --schema answer.json "Which files have no tests?"
     longboat run --detach "Tidy up the tests."
     """
     if session is not None and last:
-        raise click.UsageError("Give -s or -c, not both.")
+        raise click.UsageError("Use -s or -c, not both.")
     from longboat.cli.background import ensure_server
     from longboat.cli.console import notice
     from longboat.cli.model_notice import check_ready, notices_about_model
@@ -141,7 +142,7 @@ def run(
     env = env_for(connection.address, send_env)
     workspace_id = connection.join(cwd, client_id=own_name(), env=env).id
     session_id = _session(connection, workspace_id, given=session, last=last, run_id=run_id)
-    # A command in a file may name a model of its own.
+    # A command file may choose its own model.
     if not session_id and not text.startswith("/") and not _is_known(connection, workspace_id, run_id):
         check_ready(connection, workspace_id, model)
     for told in notices_about_model(connection, workspace_id, cwd, model):
@@ -178,11 +179,11 @@ def _wait(workspace_id: str, submit: "Submit", style: str, give_up_after_s: floa
     except OSError as error:
         forget_stdout()
         why = f"Cannot write the answer: {error.strerror or error}."
-        raise Failure(why, f"The run goes on: longboat watch {submit.run_id} shows it.") from error
+        raise Failure(why, f"The run continues. Follow it with: longboat watch {submit.run_id}") from error
 
 
 def _session(connection: "Connection", workspace_id: str, *, given: str | None, last: bool, run_id: str | None) -> str:
-    """The session that was asked for; nothing where it is a new one, or that of the run: whoever hands in finds out."""
+    """The id of the requested session; empty for a new one, and for a known run, whose session the server knows."""
     from longboat.cli.connection import last_session
     from longboat.cli.console import notice
     from longboat.cli.ids import session_meant
@@ -193,7 +194,7 @@ def _session(connection: "Connection", workspace_id: str, *, given: str | None, 
         return ""
     found = last_session(connection, workspace_id)
     if found is None:
-        notice("There is no session in this directory yet: a new one is started.")
+        notice("No session in this directory yet. Starting a new one.")
     return found or ""
 
 

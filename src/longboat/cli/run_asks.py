@@ -1,7 +1,7 @@
-"""What becomes of an ask while a command waits for its run: a person at this terminal answers it, somebody else does,
-or, where nobody can, the run is ended and the person is told how to go on. It must not hang without a word (A2).
+"""Handles permission requests and questions while a command waits for its run. The person at this terminal answers, or
+somebody else does; where nobody can, the run is canceled with advice. It must not hang silently (A2).
 
-Owns the terminal's input while something is asked. Must not know what an answer means: the server does.
+Owns the terminal's input while it is asking. Must not know what an answer means: the server does.
 """
 
 import asyncio
@@ -26,38 +26,38 @@ from longboat.wire.models import RunComplete
 CLEAR_LINE = "\r\x1b[K"
 PROMPT = "> "
 INSIST_S = 60.0
-"""How long a run that nobody can answer is told to end, while the server is away."""
+"""How long to keep trying to cancel a run that nobody can answer, while the server is unreachable."""
 
 
 class Answering(Protocol):
     @property
     def unanswerable(self) -> Ask | None:
-        """What the run was ended for."""
+        """The request for which the run was canceled."""
 
     @property
     def asking(self) -> bool:
-        """Whether a person is being asked at this moment."""
+        """Whether a person is being asked right now."""
 
     async def hear(self, event: Event) -> None: ...
 
     def say(self, text: str) -> None:
-        """Tell the person something, whatever they are being asked."""
+        """Print a message, even while a person is being asked."""
 
     def close(self) -> None: ...
 
 
 def can_ask() -> bool:
-    """Whether a person is at this terminal: a job in the background would be stopped if it read from it."""
+    """Whether a person can answer here. A background job cannot ask: reading from the terminal would stop it."""
     if sys.stdin is None or sys.stderr is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-    except OSError:  # a terminal that is not ours alone knows no jobs
+    except OSError:  # not our controlling terminal: there is no job control
         return True
 
 
 class Nobody:
-    """The first ask of the run itself ends it; what is asked in a turn that it was folded into is its host's affair."""
+    """Cancels the run at its first request. Requests of a turn that it was folded into belong to that turn's run."""
 
     asking = False
 
@@ -84,7 +84,7 @@ class Nobody:
 
 
 class Bystander:
-    """Says what is asked and who answered, and waits."""
+    """Reports requests and who answered them, and waits."""
 
     asking = False
     unanswerable: Ask | None = None
@@ -111,7 +111,7 @@ class Bystander:
 
 
 class Person:
-    """Asks at the terminal, one thing at a time, in order. What somebody else answers first is taken off the list."""
+    """Asks at the terminal, one request at a time, in order. Requests answered elsewhere are dropped."""
 
     unanswerable: Ask | None = None
 
@@ -121,7 +121,7 @@ class Person:
         self._display = display
         self._open: deque[Ask] = deque()
         self._ours: set[str] = set()
-        """What we have answered, or are about to."""
+        """Ids of requests that we have answered or are answering."""
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._unread = b""
@@ -143,7 +143,7 @@ class Person:
                     self._interject(asks.describe_end(told))
                 self._drop(told.id)
             case RunComplete():
-                self._open.clear()  # whatever we missed: nothing is asked any more
+                self._open.clear()  # even if we missed an event, nothing is pending now
 
     def close(self) -> None:
         if self._task is not None:
@@ -151,7 +151,7 @@ class Person:
             self._task.cancel()
 
     def say(self, text: str) -> None:
-        """Tell the person something that is no answer to what they are being asked."""
+        """Print a message, then the input prompt again if a request is open."""
         asking = self.asking
         self._interject(text)
         if asking:
@@ -163,7 +163,7 @@ class Person:
         self._display.say(text)
 
     def _begin(self) -> None:
-        """Ask the first on the list. What was typed before it was shown is no answer to it."""
+        """Ask the first request. Discard what was typed before it was shown."""
         if self._gone:
             self._display.say(f"Waiting for an answer: {asks.title_of(self._open[0])}")
             return
@@ -207,11 +207,11 @@ class Person:
                 await self._take(self._open[0], line)
         _write("\n")
         self._gone = True
-        self._display.say("No more input here: answer with `longboat permissions` or `longboat questions`.")
+        self._display.say("Input closed: answer with `longboat permissions` or `longboat questions`.")
 
     async def _take(self, ask: Ask, line: str) -> None:
         if ask.id in self._ours:
-            return  # on its way
+            return  # our answer is being sent
         if line.strip() == "?" or (isinstance(ask, Permission) and line.strip().lower() in ("v", "view")):
             self._explain(ask)
             return
@@ -226,7 +226,7 @@ class Person:
             self._drop(ask.id)
         except LongboatError as error:
             self._ours.discard(ask.id)
-            self.say(f"The answer did not get through: {error.message}")
+            self.say(f"Could not send the answer: {error.message}")
 
     async def _send(self, ask: Ask, line: str) -> None:
         if isinstance(ask, Question):
@@ -237,7 +237,7 @@ class Person:
             )
 
     def _drop(self, ask_id: str) -> None:
-        """It is settled: on to the next."""
+        """Remove a settled request and ask the next one."""
         first = bool(self._open) and self._open[0].id == ask_id
         self._open = deque(ask for ask in self._open if ask.id != ask_id)
         if first and self._open:
@@ -245,20 +245,20 @@ class Person:
 
 
 class Stage:
-    """The display of a run, which waits while a person is asked something: a prompt must not drown."""
+    """The display of a run, paused while a person is being asked, so that output does not bury the prompt."""
 
     def __init__(self, display: Display, *, sub_agents: bool = True) -> None:
-        """`sub_agents`: those of the run are shown too, where there is a place for it."""
+        """`sub_agents`: also show the run's sub-agents, if the display can."""
         self.display = display
         self.sub_agents = sub_agents and display.sub_agents
         self._held: deque[Event] = deque()
         self.answering: Answering = Bystander(display)
 
     async def take(self, event: Event) -> None:
-        """Answer what is asked, and show the rest."""
+        """Handle requests for answers, and show everything else."""
         of_sub_agent = self._is_of_sub_agent(event)
         if not (of_sub_agent and isinstance(event.payload, RunComplete)):
-            await self.answering.hear(event)  # the end of a sub-agent is not the end of what is asked
+            await self.answering.hear(event)  # a sub-agent's end does not settle the run's requests
         self._held.append(event)
         while self._held and not (self.display.waits and self.answering.asking):
             self._show(self._held.popleft())

@@ -1,4 +1,4 @@
-"""`longboat runs`: the ledger."""
+"""`longboat runs`: list the runs of a directory."""
 
 from itertools import islice
 
@@ -11,17 +11,17 @@ from longboat.wire.models import Delivery, Outcome, Run, RunState
 
 PAGE = 100
 MOST = 10_000
-"""Runs in one list."""
+"""The most runs in one list."""
 OUTCOMES = {
     Outcome.END_TURN: "done",
     Outcome.CANCELED: "canceled",
     Outcome.ERROR: "failed",
     Outcome.INTERRUPTED: "interrupted",
 }
-"""How a run ended, for people; the same words in every command."""
+"""How a run ended, in the words that every command uses."""
 
 
-@click.command(short_help="List runs: what is active, queued and over.")
+@click.command(short_help="List active, queued and finished runs.")
 @click.option("--state", type=click.Choice([state.value for state in RunState]), help="Only runs in this state.")
 @click.option(
     "-s",
@@ -31,16 +31,16 @@ OUTCOMES = {
     shell_complete=shell_completion.sessions,
     help="Only runs of this session.",
 )
-@click.option("--all", "everything", is_flag=True, help="Also the runs of sub-agents, marked with ↳.")
-@click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="At most so many.")
+@click.option("--all", "everything", is_flag=True, help="Include runs of sub-agents, marked with ↳.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Maximum number of runs.")
 @format_option
 @cwd_option
 def runs(*, state: str | None, session_id: str | None, everything: bool, limit: int, style: str, cwd: str) -> None:
-    """List the runs of this directory, newest first. Those of sub-agents are part of the run that sent them, and listed
-    with --all, or with -s and the sub-agent's session.
+    """List the runs in this directory, newest first. Runs of sub-agents are hidden unless you use --all, or -s with the
+    sub-agent's session.
 
-    A prompt that is "queued #2" has two before it; one that "steers" goes into the running turn with its next step.
-    What is over is done, canceled (somebody ended it), failed, or interrupted (the server stopped in the middle).
+    "queued #2" means that two prompts are ahead; "steers" means that the prompt joins the running turn at its next
+    step. A finished run is done, canceled, failed, or interrupted (the server stopped before the run ended).
 
     \b
     longboat runs
@@ -60,7 +60,7 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
     pages = connection.pages(
         lambda after: calls.runs(workspace_id, state=wanted, session_id=session_id, limit=PAGE, after=after)
     )
-    # Whoever names a session wants its runs, whoever's it is.
+    # With -s, show all runs of that session, even if it belongs to a sub-agent.
     shown = (run for page in pages for run in page.items if everything or session_id or run.parent_run_id is None)
     found = list(islice(shown, limit + 1))
     if style == "json":
@@ -70,7 +70,7 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
         table(("RUN", "STATE", "ACCEPTED", "PROMPT"), [_row(run) for run in found[:limit]])
         if len(found) > limit:
             options = f"{' --all' if everything else ''}{elsewhere(cwd)} --limit {min(limit * 5, MOST)}"
-            notice(f"There are older ones: longboat runs{options}")
+            notice(f"More runs: longboat runs{options}")
     else:
         click.echo("No runs.")
 
@@ -78,7 +78,7 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
 def _row(run: Run) -> tuple[str, str, str, str]:
     state = OUTCOMES[run.outcome] if run.outcome else run.state.value
     if run.state is RunState.QUEUED and run.delivery is Delivery.STEER:
-        state = "steers"  # with the next step of what runs: it has no place in the queue
+        state = "steers"  # joins the running turn at its next step: it has no place in the queue
     elif run.state is RunState.QUEUED and run.position is not None:
         state = f"queued #{run.position}"
     if run.cancel_requested and run.state is RunState.ACTIVE:

@@ -1,4 +1,4 @@
-"""`longboat serve`: the server in the foreground (and, with --idle-exit, what `longboat run` starts behind itself)."""
+"""`longboat serve`: run the server in the foreground. With --idle-exit it serves other commands in the background."""
 
 import os
 import shlex
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Run a server in the foreground.")
-@click.option("--socket", metavar="PATH|none", help="The unix socket.  [default: the user's own]")
+@click.option("--socket", metavar="PATH|none", help="Path of the unix socket.  [default: the user's own]")
 @click.option("--host", help="Also listen on TCP at this address.")
-@click.option("--port", type=click.IntRange(0, 65535), help="The TCP port; 0 takes a free one.  [default: 0]")
-@click.option("--data-dir", type=click.Path(file_okay=False), metavar="DIR", help="Where everything is kept.")
+@click.option("--port", type=click.IntRange(0, 65535), help="TCP port; 0 picks a free one.  [default: 0]")
+@click.option("--data-dir", type=click.Path(file_okay=False), metavar="DIR", help="Data directory.")
 @click.option("--idle-exit", type=click.FloatRange(0), metavar="SECONDS", hidden=True)
 @click.pass_context
 def serve(
@@ -30,9 +30,9 @@ def serve(
     data_dir: str | None,
     idle_exit: float | None,
 ) -> None:
-    """Run a server until Ctrl-C. `longboat run` does not need this: it starts one in the background.
+    """Run a server until Ctrl-C. Other commands do not need this: they start one in the background.
 
-    TCP always needs the token: LONGBOAT_TOKEN, or one that is made once and kept in the data directory.
+    TCP always requires a token: LONGBOAT_TOKEN, or one that is generated once and kept in the data directory.
 
     \b
     longboat serve
@@ -84,7 +84,7 @@ def _announce(found: "Discovery", settings: "Settings") -> None:
     from longboat.wire.discovery import SOCKET_NAME
 
     default = str(settings.runtime_dir / SOCKET_NAME)
-    click.echo(f"Longboat {found.version} is ready (Ctrl-C stops it; data in {found.data_dir}).")
+    click.echo(f"Longboat {found.version} is ready. Press Ctrl-C to stop it. Data: {found.data_dir}")
     if found.socket is not None:
         click.echo(f"  socket {found.socket}")
         own = "" if found.socket == default else f"LONGBOAT_SOCKET={found.socket} "
@@ -94,7 +94,7 @@ def _announce(found: "Discovery", settings: "Settings") -> None:
 
 
 def _announce_tcp(url: str, settings: "Settings") -> None:
-    """The token itself goes to no screen and into no log: others may see those."""
+    """Print how to connect over TCP, but not the token itself: others may see the screen or the log."""
     from longboat.cli.addresses import for_others
     from longboat.server.listen import url_of
     from longboat.server.token import FILE
@@ -106,17 +106,17 @@ def _announce_tcp(url: str, settings: "Settings") -> None:
     for other in others:
         if other != url:
             click.echo(f"         {other}")
-    click.echo(f"  token  {'as in LONGBOAT_TOKEN' if given else f'cat {place}'}")
+    click.echo(f"  token  {'from LONGBOAT_TOKEN' if given else f'cat {place}'}")
     token = "$LONGBOAT_TOKEN" if given else f"$(cat {place})"
     click.echo(f'  attach LONGBOAT_URL={url} LONGBOAT_TOKEN={token} longboat run "…"')
     if others:
-        click.echo(f"  others longboat attach {others[0]}   (it asks for the token), or a browser at that address")
+        click.echo(f"  remote longboat attach {others[0]}   (asks for the token), or open that address in a browser")
 
 
 def _take_leave(active: int, drain_s: float) -> None:
-    with suppress(OSError):  # whoever read this may be gone, and the runs come first
+    with suppress(OSError):  # the terminal may be gone, and that must not disturb the runs
         if active:
             runs = "1 run" if active == 1 else f"{active} runs"
-            click.echo(f"Stopping: waiting up to {drain_s:g} s for {runs} to end. (Ctrl-C again interrupts now.)")
+            click.echo(f"Stopping: waiting up to {drain_s:g} s for {runs} to end. (Press Ctrl-C to interrupt now.)")
         else:
             click.echo("Stopping.")

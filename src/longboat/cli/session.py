@@ -1,4 +1,4 @@
-"""`longboat session`: list, show, rename, summarize, delete, fork, export, import."""
+"""`longboat session`: list, show, rename, summarize, delete, fork, export and import sessions."""
 
 import shlex
 import sys
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from longboat.cli.connection import Connection
 
 MOST = 10_000
-"""Sessions in one list."""
+"""The most sessions in one list."""
 LONG = 8 << 20
-"""Bytes of a document that takes so long that it is told."""
+"""Importing a larger document, in bytes, takes long enough for a notice."""
 
 
 @click.group(short_help="List, show, rename, summarize, delete, fork, export and import sessions.")
 def session() -> None:
-    """The sessions of this directory.
+    """Manage the sessions in this directory.
 
     \b
     longboat session list
@@ -45,13 +45,15 @@ def session() -> None:
 
 
 @session.command("list")
-@click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="At most so many.")
-@click.option("--search", default="", metavar="WORDS", help="Only those with these words in the title.")
-@click.option("--all", "everything", is_flag=True, help="Also the sessions of sub-agents.")
+@click.option(
+    "--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Maximum number of sessions."
+)
+@click.option("--search", default="", metavar="WORDS", help="Only sessions with these words in the title.")
+@click.option("--all", "everything", is_flag=True, help="Include sessions of sub-agents.")
 @format_option
 @cwd_option
 def list_sessions(limit: int, search: str, everything: bool, style: str, cwd: str) -> None:
-    """List sessions, the one that was used last first.
+    """List sessions, most recently used first.
 
     \b
     longboat session list
@@ -78,7 +80,7 @@ def list_sessions(limit: int, search: str, everything: bool, style: str, cwd: st
     elif search:
         click.echo(f"No session has {safe(search)!r} in its title.")
     else:
-        click.echo('No sessions yet: longboat run "…" starts one.')
+        click.echo('No sessions yet. Start one with: longboat run "…"')
 
 
 @session.command("show")
@@ -86,7 +88,7 @@ def list_sessions(limit: int, search: str, everything: bool, style: str, cwd: st
 @format_option
 @cwd_option
 def show_session(session_id: str, style: str, cwd: str) -> None:
-    """Show what was said in a session, without the turns that are undone.
+    """Show a session's messages, without undone turns.
 
     \b
     longboat session show 0198c2f4-…
@@ -106,7 +108,7 @@ def show_session(session_id: str, style: str, cwd: str) -> None:
     for message in messages:
         _print_message(message, senders)
     if not messages:
-        click.echo("Nothing is said in it.")
+        click.echo("No messages.")
     _print_undone(connection, workspace_id, found.id)
 
 
@@ -115,7 +117,7 @@ def show_session(session_id: str, style: str, cwd: str) -> None:
 @click.argument("title")
 @cwd_option
 def rename_session(session_id: str, title: str, cwd: str) -> None:
-    """Give a session another title.
+    """Change a session's title.
 
     \b
     longboat session rename 0198c2f4-91… "The broken build"
@@ -135,9 +137,10 @@ def rename_session(session_id: str, title: str, cwd: str) -> None:
 @cwd_option
 @click.pass_context
 def summarize_session(ctx: click.Context, session_id: str, style: str, cwd: str) -> None:
-    """Have the model sum up a session, and go on from that summary instead of from all that was said.
+    """Summarize a session to free context.
 
-    It is a run like any other: it waits for what runs there, and `longboat cancel` ends it.
+    The model writes a summary, and the session continues from it instead of from all messages. This is a run like any
+    other: it waits for the session's active run, and `longboat cancel` cancels it.
 
     \b
     longboat session summarize 0198c2f4-…
@@ -158,10 +161,12 @@ def summarize_session(ctx: click.Context, session_id: str, style: str, cwd: str)
 
 @session.command("delete")
 @click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @cwd_option
 def delete_session(session_id: str, yes: bool, cwd: str) -> None:
-    """Cancel a session's runs and delete it for good, with what its sub-agents said.
+    """Delete a session permanently.
+
+    Cancels its runs, and deletes the sessions of its sub-agents too.
 
     \b
     longboat session delete 0198c2f4-…
@@ -172,17 +177,21 @@ def delete_session(session_id: str, yes: bool, cwd: str) -> None:
     connection, workspace_id = _workspace(cwd)
     found = session_meant(connection, workspace_id, session_id)
     if not yes:
-        click.confirm(f"Delete {one_line(found.title, 60) or found.id} for good?", abort=True, err=True)
+        click.confirm(f"Permanently delete {one_line(found.title, 60) or found.id}?", abort=True, err=True)
     connection.send(calls.delete_session(workspace_id, found.id))
     click.echo(f"{found.id} deleted")
 
 
 @session.command("fork")
 @click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
-@click.option("--at", "message_id", metavar="MESSAGE", help="Only up to this message.  [default: all that is finished]")
+@click.option(
+    "--at", "message_id", metavar="MESSAGE", help="Copy up to this message.  [default: all finished messages]"
+)
 @cwd_option
 def fork_session(session_id: str, message_id: str | None, cwd: str) -> None:
-    """Begin a session that goes on from what was said in another, and leave that as it is.
+    """Start a new session from a copy of another.
+
+    The original session is not changed.
 
     \b
     longboat session fork 0198c2f4-…
@@ -197,18 +206,20 @@ def fork_session(session_id: str, message_id: str | None, cwd: str) -> None:
 
 
 class LeftOut(msgspec.Struct):
-    """Of an export, what it lacks."""
+    """The field of an export that names what is missing."""
 
     left_out: tuple[str, ...] = ()
 
 
 @session.command("export")
 @click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
-@click.option("--markdown", is_flag=True, help="A page for people. It cannot be imported again.")
+@click.option("--markdown", is_flag=True, help="Markdown for people. It cannot be imported.")
 @cwd_option
 def export_session(session_id: str, markdown: bool, cwd: str) -> None:
-    """Print all that is finished of a session as one document: JSON that `session import` takes, or Markdown.
-    What is damaged in the database is left out, and named on stderr.
+    """Print a session as JSON or Markdown.
+
+    Contains all finished messages. `longboat session import` reads the JSON. Parts that are damaged in the database are
+    omitted and named on stderr.
 
     \b
     longboat session export 0198c2f4-… > session.json
@@ -221,7 +232,7 @@ def export_session(session_id: str, markdown: bool, cwd: str) -> None:
     found = session_meant(connection, workspace_id, session_id)
     content = connection.send(calls.export_text(workspace_id, found.id, "markdown" if markdown else "json"))
     if not markdown and (left_out := msgspec.json.decode(content, type=LeftOut).left_out):
-        notice(f"Damaged and left out: {one_line(', '.join(left_out))}.")
+        notice(f"Damaged and omitted: {one_line(', '.join(left_out))}.")
     click.echo(safe(content.decode()) if markdown else msgspec.json.format(content, indent=2), nl=not markdown)
 
 
@@ -229,7 +240,9 @@ def export_session(session_id: str, markdown: bool, cwd: str) -> None:
 @click.argument("document", metavar="FILE", type=click.File("rb"))
 @cwd_option
 def import_session(document: BinaryIO, cwd: str) -> None:
-    """Make a session from an export. `-` reads it from stdin. No file of the project is touched.
+    """Create a session from an export.
+
+    Use `-` to read it from stdin. Project files are not changed.
 
     \b
     longboat session import session.json
@@ -268,7 +281,7 @@ def _messages(connection: "Connection", workspace_id: str, session_id: str) -> l
 
 
 def _senders(connection: "Connection", workspace_id: str, session_id: str) -> dict[str, str]:
-    """Who sent each run, as far as they said."""
+    """The sender of each run, if known."""
     from longboat.client import calls
 
     me = person(own_name())
@@ -281,8 +294,8 @@ def _print_undone(connection: "Connection", workspace_id: str, session_id: str) 
     from longboat.client import calls
 
     if turns := connection.send(calls.session_status(workspace_id, session_id)).undone:
-        what = "1 turn is undone and not shown" if turns == 1 else f"{turns} turns are undone and not shown"
-        click.echo(f"\n[{what}: longboat redo -s {session_id} brings back the one that was undone last]")
+        what = "1 undone turn is" if turns == 1 else f"{turns} undone turns are"
+        click.echo(f"\n[{what} not shown. Restore the last one with: longboat redo -s {session_id}]")
 
 
 def _print_message(message: Message, senders: Mapping[str, str]) -> None:

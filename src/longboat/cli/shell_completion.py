@@ -1,5 +1,5 @@
-"""What a shell offers where an id or a model is wanted. Asks a server that runs, and never starts one; what goes wrong
-offers nothing: whoever presses Tab wants no error there."""
+"""Shell completion for ids and models. Asks a running server but never starts one. On any error it offers nothing:
+nobody wants an error message from pressing Tab."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from longboat.cli.connection import Connection
 
 Named = Iterable[tuple[str, str]]
-"""Names, and what to say of each."""
+"""Pairs of a name and its description."""
 OFFERED = 20
 
 
@@ -56,7 +56,7 @@ def questions(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[
 
 
 def models(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """Those that are configured for the directory."""
+    """The models configured for the directory."""
     from longboat.cli.models import describe
     from longboat.errors import LongboatError
 

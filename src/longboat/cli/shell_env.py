@@ -1,4 +1,4 @@
-"""The environment of the shell that a command was typed in, as it goes along with a prompt."""
+"""The shell environment that is sent along with a prompt."""
 
 import os
 from typing import TYPE_CHECKING
@@ -15,15 +15,15 @@ _KEPT_BACK = frozenset(name for names in PROVIDER_KEYS.values() for name in name
 
 
 def env_for(address: "Address", wanted: bool | None) -> dict[str, str] | None:
-    """What is sent to this server. Unless somebody says otherwise, only our own unix socket is trusted with it: it
-    holds secrets. Keys that no command is given do not even leave."""
+    """The environment to send to this server. It holds secrets, so by default only a unix socket gets it. Provider keys
+    are never sent: commands do not get them."""
     if not (address.url is None if wanted is None else wanted):
         return None
     found = {name: value for name, value in os.environ.items() if _may_go(name, value)}
     try:
         check_environ(found)
     except BadInput as error:
-        notice(f"{error.message} Commands are given that of the server.")
+        notice(f"{error.message} Commands will use the server's environment.")
         return None
     return found
 

@@ -1,4 +1,4 @@
-"""`longboat skills`: what the files of the project and of the user offer."""
+"""`longboat skills`: list the skills, commands and sub-agents of the project and the user."""
 
 import click
 
@@ -10,8 +10,8 @@ from longboat.cli.options import cwd_option, format_option
 @format_option
 @cwd_option
 def skills(style: str, cwd: str) -> None:
-    """List the skills, the commands (`longboat run /NAME`) and the sub-agents that the files of this project and your
-    own offer, and what is wrong with them.
+    """List the skills, commands (`longboat run /NAME`) and sub-agents defined in this project's files and your own, and
+    any problems with them.
 
     \b
     longboat skills
@@ -30,7 +30,7 @@ def skills(style: str, cwd: str) -> None:
         rows.append(("command", name, one_line(command.description)))
     rows += [("sub-agent", one_line(each.name), one_line(each.description)) for each in page.agents]
     if rows:
-        table(("KIND", "NAME", "WHAT FOR"), rows)
+        table(("KIND", "NAME", "DESCRIPTION"), rows)
     else:
         click.echo("No skills, commands or sub-agents.")
     for problem in page.problems:

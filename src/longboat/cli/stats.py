@@ -1,4 +1,4 @@
-"""`longboat stats`: what was used and done, as plain tables with small bars."""
+"""`longboat stats`: usage statistics as plain tables with small bars."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 WIDTH = 16
 EIGHTHS = " ▏▎▍▌▋▊▉"
 SESSIONS = 10
-"""That are shown; `--format json` has more."""
+"""How many sessions the text format shows; `--format json` has more."""
 
 
-@click.command(short_help="Show tokens, cost, runs, tools and waiting times.")
-@click.option("--days", type=click.IntRange(1, 3_650), default=30, show_default=True, help="The last so many (UTC).")
-@click.option("--all", "everywhere", is_flag=True, help="Of every directory, not only of this one.")
+@click.command(short_help="Show tokens, cost, runs, tool calls and durations.")
+@click.option(
+    "--days", type=click.IntRange(1, 3_650), default=30, show_default=True, help="Number of days to include (UTC)."
+)
+@click.option("--all", "everywhere", is_flag=True, help="Include all directories, not only this one.")
 @format_option
 @cwd_option
 def stats(days: int, everywhere: bool, style: str, cwd: str) -> None:
-    """Show what was used and done in this directory: tokens and cost by day, model and session, how runs ended, which
-    tools were called, and how long runs waited and took.
+    """Show usage statistics of this directory: tokens and cost by day, model and session; outcomes of runs; tool calls;
+    and how long runs waited and worked.
 
     \b
     longboat stats --days 7
@@ -42,7 +44,7 @@ def stats(days: int, everywhere: bool, style: str, cwd: str) -> None:
     elif found.days:
         _print(found)
     else:
-        click.echo(f'Nothing since {found.since}: longboat run "…" begins.')
+        click.echo(f'No usage since {found.since}. Send a prompt with: longboat run "…"')
 
 
 def _print(found: "Stats") -> None:
@@ -70,11 +72,11 @@ def _print(found: "Stats") -> None:
     if found.outcomes:
         click.echo()
         ends = [(OUTCOMES[each.outcome], f"{each.runs:,}") for each in found.outcomes]
-        table(("ENDED", "RUNS", ""), _barred(ends, [each.runs for each in found.outcomes]))
+        table(("OUTCOME", "RUNS", ""), _barred(ends, [each.runs for each in found.outcomes]))
         click.echo()
         table(
-            ("SECONDS", "HALF", "90 %", "99 %", "MOST"),
-            [_spans("waiting", found.waiting), _spans("working", found.working), _spans("in all", found.whole)],
+            ("SECONDS", "MEDIAN", "P90", "P99", "MAX"),
+            [_spans("waiting", found.waiting), _spans("working", found.working), _spans("total", found.whole)],
         )
 
 
@@ -104,14 +106,14 @@ def _spans(name: str, latency: "Latency") -> tuple[str, ...]:
 
 
 def _barred(rows: Sequence[Sequence[str]], values: Iterable[int]) -> list[tuple[str, ...]]:
-    """Each row with a bar: the largest value has the whole width."""
+    """Each row with a bar; the largest value has the full width."""
     numbers = list(values)
     most = max(numbers, default=0)
     return [(*row, bar(number, most)) for row, number in zip(rows, numbers, strict=True)]
 
 
 def bar(value: int, most: int) -> str:
-    """In eighths of a character; what is there at all has at least one."""
+    """A bar in eighths of a character; any value above zero gets at least one eighth."""
     if value <= 0 or most <= 0:
         return ""
     whole, rest = divmod(max(1, round(value / most * WIDTH * 8)), 8)

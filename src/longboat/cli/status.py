@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from longboat.wire.models import Health
 
 
-@click.command(short_help="Show the server and what it is doing.")
+@click.command(short_help="Show the server and its workspaces.")
 @format_option
 @click.pass_context
 def status(ctx: click.Context, style: str) -> None:
-    """Show whether a server runs, where, and which workspaces it has open. Exit code 1 if none runs.
+    """Show whether a server is running, its address and its open workspaces. Exit code 1 if none is running.
 
     \b
     longboat status
@@ -46,12 +46,12 @@ def status(ctx: click.Context, style: str) -> None:
 
 
 def nobody(address: "Address") -> str:
-    """That no server answers, and what would help."""
+    """The message that no server answers, with advice."""
     from longboat.cli.main import naming_variable
 
     if name := naming_variable():
         return f"No server answers at {address}: start it, or unset {name} to use your own."
-    return 'No server runs: longboat run "…" starts one.'
+    return 'No server is running. Start one with: longboat run "…"'
 
 
 def health_told(health: "Health") -> str:

@@ -14,9 +14,11 @@ from longboat.errors import LongboatError, ServerBusy
 
 
 @click.command(short_help="Stop the server.")
-@click.option("--force", is_flag=True, help="Also when runs are unfinished: they are interrupted; queued ones stay.")
+@click.option(
+    "--force", is_flag=True, help="Stop even if runs are unfinished: active ones are interrupted, queued ones are kept."
+)
 def stop(force: bool) -> None:
-    """Stop the server if it is idle.
+    """Stop the server, if it is idle.
 
     \b
     longboat stop
@@ -28,7 +30,7 @@ def stop(force: bool) -> None:
 
     connection = Connection()
     if probe(connection) is None:
-        click.echo(f"No server answers at {connection.address}." if naming_variable() else "No server runs.")
+        click.echo(f"No server answers at {connection.address}." if naming_variable() else "No server is running.")
         return
     busy = [each.path for each in connection.send(calls.workspaces()).items if each.busy]
     try:
@@ -39,26 +41,26 @@ def stop(force: bool) -> None:
     try:
         if busy:
             where = safe(", ".join(busy))
-            click.echo(f"Waiting for what runs in {where}: up to {drain_s:g} s, then it is interrupted.", err=True)
-            click.echo("(Ctrl-C interrupts it now.)", err=True)
+            click.echo(f"Waiting up to {drain_s:g} s for runs in {where} to end, then interrupting them.", err=True)
+            click.echo("(Press Ctrl-C to interrupt them now.)", err=True)
         gone = wait_until_gone(connection, drain_s + STOP_S)
     except KeyboardInterrupt:
         _hurry()
         gone = wait_until_gone(connection, STOP_S)
     if not gone:
-        raise Failure("The server still answers.", "`longboat logs` shows what it does.")
+        raise Failure("The server is still running.", "`longboat logs` shows its log.")
     click.echo("The server has stopped.")
 
 
 def _unfinished(busy: Sequence[str]) -> Failure:
-    """Where something runs: the server may have many directories open, and this may be none of them."""
+    """The failure of a busy server. Names the directories: the current one may not be among them."""
     where, there = (f" in {safe(', '.join(busy))}", elsewhere(busy[0])) if busy else ("", "")
-    hint = f"`longboat runs{there} --state active` shows what runs; `longboat stop --force` stops it anyway."
+    hint = f"`longboat runs{there} --state active` lists the active runs; `longboat stop --force` stops anyway."
     return Failure(f"A run is unfinished{where}: wait for it, or cancel it.", hint)
 
 
 def _drain_s() -> float:
-    """How long the user's own server lets active runs go on; where another was named, about as long."""
+    """How long the user's own server waits for active runs; an estimate for any other server."""
     from longboat.config.load import load_user_config
     from longboat.config.settings import ServerSection
 
@@ -69,7 +71,7 @@ def _drain_s() -> float:
 
 
 def _hurry() -> None:
-    """The second signal of a server on this machine skips the drain; any other is left to itself."""
+    """Send our own server a second signal, which skips the wait for active runs. Any other server is left alone."""
     from longboat.client.address import read_discovery
 
     found = read_discovery(os.environ)

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from longboat.store.sqlite.backup import Progress, Restored
 
 SHOWN = 20
-"""Problems that people are shown; json has up to a hundred."""
-BESIDE = "Not in it: token and logins/ of the data directory (both secret), longboat.json and trusted.json."
+"""How many problems the text format shows; json has up to a hundred."""
+BESIDE = "Not included: token and logins/ in the data directory (both secret), longboat.json and trusted.json."
 
 
 @click.group(short_help="Back up, restore and check the database.")
 def store() -> None:
-    """The database that holds all sessions, runs, messages and events of a server on this machine.
+    """Back up, restore and check the database of a server on this machine.
+
+    It holds all sessions, runs, messages and events.
 
     \b
     longboat store backup ~/longboat-backup.db
@@ -41,11 +43,11 @@ def store() -> None:
 @data_dir_option
 @click.pass_context
 def back_up_store(ctx: click.Context, file: Path, force: bool, style: str, data_dir: str | None) -> None:
-    """Copy the database into FILE, as it is at this moment. The server may keep running.
+    """Copy the database to FILE. The server may keep running.
 
-    Only you can read the copy. It holds all transcripts; it does not hold the token, the logins to MCP servers or your
-    configuration. It is checked as `longboat store check` does: if a row cannot be read, the backup is made all the
-    same, with a warning and exit code 1. A database file that is damaged itself is not backed up.
+    Only you can read the copy. It holds all transcripts, but not the token, the logins to MCP servers or your
+    configuration. The copy is checked like `longboat store check`: if a row cannot be read, you get the backup with a
+    warning and exit code 1. A database file that is itself damaged is not backed up.
 
     \b
     longboat store backup ~/longboat-backup.db
@@ -75,9 +77,9 @@ def back_up_store(ctx: click.Context, file: Path, force: bool, style: str, data_
 def restore_store(ctx: click.Context, file: Path, style: str, data_dir: str | None) -> None:
     """Replace the database with a backup. The server must be stopped.
 
-    The backup is checked first: a damaged file is refused; one with rows that cannot be read is restored, with a
-    warning and exit code 1. The database it replaces is kept beside the new one, with the time in its name. Runs that
-    were unfinished when the backup was made are handled as after a crash when the server starts.
+    The backup is checked first: a damaged file is refused; one with unreadable rows is restored, with a warning and
+    exit code 1. The old database is kept next to the new one, with the time in its name. Runs that were unfinished when
+    the backup was made are handled as after a crash when the server starts.
 
     \b
     longboat stop
@@ -105,10 +107,10 @@ def restore_store(ctx: click.Context, file: Path, style: str, data_dir: str | No
 def _show_restored(done: "Restored") -> None:
     click.echo(f"Restored {_told(done.report)} to {safe(done.report.file)}.")
     if done.kept is not None:
-        click.echo(f"The database that was there before is now {safe(done.kept)}: delete it once all is well.")
+        click.echo(f"The previous database is now {safe(done.kept)}: delete it when you no longer need it.")
     if unfinished := done.report.counts.get("unfinished_runs"):
         runs = "1 run was" if unfinished == 1 else f"{unfinished} runs were"
-        notice(f"{runs} unfinished in the backup: at the next start active runs are settled and queued ones run.")
+        notice(f"{runs} unfinished in the backup. At the next start, active runs are closed and queued ones run.")
     warn(done.report, "The backup was restored, but")
 
 
@@ -118,10 +120,11 @@ def _show_restored(done: "Restored") -> None:
 @data_dir_option
 @click.pass_context
 def check_store(ctx: click.Context, path: Path | None, style: str, data_dir: str | None) -> None:
-    """Check the server's database, or PATH: a data directory or a backup file. The server may keep running.
+    """Check the server's database, a data directory or a backup.
 
-    Checks the file itself, the references between its rows, that every row can be read, that the event log has no
-    gaps, and that every finished run ended exactly once. Exit code 1 if something is wrong.
+    PATH is a data directory or a backup file. Checks the file itself, the references between its rows, that every row
+    can be read, that the event log has no gaps, and that every finished run ended exactly once. The server may keep
+    running. Exit code 1 if there is a problem.
 
     \b
     longboat store check
@@ -145,13 +148,13 @@ def show_report(report: "Report") -> None:
 
     click.echo(f"{safe(report.file)}: {_told(report)}")
     for problem in report.problems[:SHOWN]:
-        click.echo(f"{click.style('WRONG', fg='red')}  {problem.kind:<9}  {safe(problem.detail)}")
+        click.echo(f"{click.style('error', fg='red')}  {problem.kind:<9}  {safe(problem.detail)}")
     if (hidden := len(report.problems) - SHOWN) > 0:
         notice(f"{hidden} more: --format json")
     if report.problems:
         click.echo(_advice(Path(report.file)), err=True)
     elif report.schema < newest_schema():
-        click.echo(f"No problems found in the file. Its rows have an old schema ({report.schema}) and were not read.")
+        click.echo(f"No problems found in the file. Its schema is old ({report.schema}), so its rows were not checked.")
     else:
         click.echo("No problems found.")
 
@@ -160,23 +163,23 @@ def _advice(file: Path) -> str:
     from longboat.store.datadir import STORE_NAME
 
     if file.name == STORE_NAME and (file.parent / "lock").exists():
-        return "Restore a backup (`longboat store restore`), or export what is readable and delete the rest."
+        return "Restore a backup (`longboat store restore`), or export the readable sessions and delete the others."
     return "Do not rely on this backup."
 
 
 def warn(report: "Report", what: str) -> None:
-    """What a check found in a copy."""
+    """Print a warning if the check of a copy found problems."""
     if report.problems:
         more = f" and {len(report.problems) - 1} more" if len(report.problems) > 1 else ""
         command = shlex.join(["longboat", "store", "check", report.file])
         click.secho(f"{what} it has problems: {safe(report.problems[0].detail)}{more}.", err=True, fg="red")
-        click.echo(f"  {safe(command)} shows all of them.", err=True)
+        click.echo(f"  List all of them with: {safe(command)}", err=True)
     elif not report.complete:
         click.secho(f"{what} it could not be checked in time.", err=True, fg="red")
 
 
 def _told(report: "Report") -> str:
-    """How much is in it, in one line."""
+    """The counts and the size, on one line."""
     held = [
         f"{report.counts[name]:,} {name[:-1] if report.counts[name] == 1 else name}"
         for name in ("sessions", "messages", "runs", "events")
@@ -187,7 +190,7 @@ def _told(report: "Report") -> str:
 
 
 def _chosen(data_dir: str | None) -> Path:
-    """The data directory; people are told what they may not expect of it."""
+    """The data directory. Prints the note about the choice, if there is one."""
     chosen = choose_data_dir(data_dir)
     if chosen.note:
         notice(safe(chosen.note))
@@ -196,7 +199,7 @@ def _chosen(data_dir: str | None) -> Path:
 
 @contextmanager
 def _progress(label: str) -> "Iterator[Progress]":
-    """A bar on a terminal, nothing elsewhere."""
+    """A progress bar on a terminal, nothing elsewhere."""
     from sys import stderr
 
     with click.progressbar(length=1, label=label, file=stderr, hidden=not stderr.isatty()) as bar:

@@ -1,6 +1,6 @@
-"""What the sub-agents of a run do, for a person at a terminal: a short line for each call that is over, and their end.
+"""Shows a run's sub-agents at a terminal: a short line for each finished call, and how each sub-agent ended.
 
-Takes typed events of sub-agents alone. Must not know where lines go: whoever owns the terminal writes them.
+Takes typed events of sub-agents only. Must not know where lines go: a callback writes them.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,27 +14,27 @@ from longboat.wire.events import Event
 from longboat.wire.models import Message, Outcome, Run, RunComplete, ToolCallPart, ToolResultPart
 
 Write = Callable[[str, bool], None]
-"""Takes a line, and whether it tells of a failure."""
+"""Takes a line, and whether it reports a failure."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _SubAgent:
     task: str = ""
     seconds: float | None = None
-    """How long it took, once it has ended."""
+    """The duration, once it has ended."""
     calls: dict[str, str] = field(default_factory=dict)
-    """What each call is about."""
+    """A description of each call, by id."""
     over: set[str] = field(default_factory=set)
-    """The calls that have ended."""
+    """Ids of the finished calls."""
 
 
 class SubAgents:
     def __init__(self, write: Write) -> None:
         self._write = write
         self._known: dict[str, _SubAgent] = {}
-        """Those at work, by their runs."""
+        """The running sub-agents, by run id."""
         self._last = ""
-        """Whose line was written last."""
+        """The run id of the last line written."""
 
     def show(self, event: Event) -> None:
         match event.payload:
@@ -72,7 +72,7 @@ class SubAgents:
         del self._known[complete.run_id]
 
     def _tell(self, run_id: str, line: str, *, failed: bool) -> None:
-        """A line; where several are at work, below the task of the one that it is about."""
+        """Write a line. If several sub-agents are running, the task of this one comes first."""
         if self._last != run_id and (self._last or len(self._known) > 1):
             self._write(f"  ↳ {self._agent(run_id).task}", False)
         self._last = run_id

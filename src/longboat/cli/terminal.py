@@ -1,4 +1,4 @@
-"""Opening the terminal app: which server, which directory, which session."""
+"""Opens the terminal app: chooses the server, the directory and the session."""
 
 import os
 import secrets
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What the command line says of the session."""
+    """The session options given on the command line."""
 
     session: str | None = None
     last: bool = False
@@ -32,7 +32,7 @@ class Wishes:
 
 
 def open_here(cwd: str, wishes: Wishes) -> None:
-    """The app on the user's own server, which is started if none runs."""
+    """Open the app on the user's own server, starting it if necessary."""
     from longboat.cli.background import ensure_server
     from longboat.cli.shell_env import env_for
 
@@ -42,7 +42,7 @@ def open_here(cwd: str, wishes: Wishes) -> None:
 
 
 def open_there(url: str, token: str | None, path: str | None, wishes: Wishes) -> None:
-    """The app on a server that somebody named. What it refuses is told before the app takes the screen."""
+    """Open the app on a server at an address. Its errors are printed before the app takes over the screen."""
     from longboat.cli.connection import Connection
     from longboat.client import calls
     from longboat.client.address import find
@@ -56,11 +56,11 @@ def open_there(url: str, token: str | None, path: str | None, wishes: Wishes) ->
 
 def check_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Failure("The terminal app needs a terminal.", 'Without one: longboat run "…", or longboat watch RUN.')
+        raise Failure("The terminal app needs a terminal.", 'Without one, use longboat run "…" or longboat watch RUN.')
 
 
 def _session(connection: "Connection", path: str, wishes: Wishes) -> str | None:
-    """The one that is meant; none is a new one."""
+    """The id of the session to open; None for a new one."""
     from longboat.cli.connection import last_session
     from longboat.cli.ids import session_meant
 
@@ -95,7 +95,7 @@ async def _shown(
     from longboat.client import Client
     from longboat.tui import open_app
 
-    # Others see this name: a person, at one of perhaps several terminals.
+    # Other clients see this name; the suffix tells several terminals of one person apart.
     name = f"{own_name()}:tui-{secrets.token_hex(2)}"
     url = address.get("url")
     come_back = "longboat -s {session_id}" if url is None else f"longboat attach {url} -s {{session_id}}"
@@ -115,7 +115,7 @@ async def _shown(
 
 
 def _bring_back(lost: LongboatError | None) -> None:
-    """Whoever has one terminal, with the app in it, has no other to start the server from."""
+    """Restart a server that died: the person's only terminal may be the one that runs the app."""
     from longboat.cli.background import revive
     from longboat.client.patience import STOPPED
 
@@ -126,25 +126,25 @@ def _bring_back(lost: LongboatError | None) -> None:
 def _chosen(known: Sequence[Workspace]) -> str:
     """The directory on the server to work in: the only one, or the one that the person picks."""
     if not known:
-        raise Failure("No directory is open on that server.", "Name one of its directories: --cwd /path/on/the/server.")
+        raise Failure("No directory is open on that server.", "Choose one with --cwd /path/on/the/server.")
     if len(known) == 1:
         return known[0].path
     for number, workspace in enumerate(known, 1):
         click.echo(f"{number:3}  {safe(workspace.path)}{'  (busy)' if workspace.busy else ''}")
     here = os.path.realpath(".")
     usual = next((number for number, each in enumerate(known, 1) if each.path == here), 1)
-    chosen = click.prompt("Which directory", value_proc=lambda given: _meant(given, known), default=str(usual))
+    chosen = click.prompt("Directory", value_proc=lambda given: _meant(given, known), default=str(usual))
     return str(chosen)
 
 
 def _meant(given: str, known: Sequence[Workspace]) -> str:
-    """The path of the directory that a person names by its number in the list, its path or its id."""
+    """The path of a directory given by its number in the list, its path or its id."""
     given = given.strip()
     names = ((str(number), each.path, each.id) for number, each in enumerate(known, 1))
     for workspace, called in zip(known, names, strict=True):
         if (given.rstrip("/") or given) in called:
             return workspace.path
     raise click.UsageError(
-        f"{safe(given)!r} is none of them: give a number from 1 to {len(known)}, a path or an id. "
-        "(--cwd DIR opens another one.)"
+        f"{safe(given)!r} is not in the list: enter a number from 1 to {len(known)}, a path or an id. "
+        "(Use --cwd DIR for another directory.)"
     )

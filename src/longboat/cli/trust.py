@@ -1,4 +1,4 @@
-"""`longboat trust`: what a project's file asks for, and whether it gets it."""
+"""`longboat trust`: review what a project's longboat.json asks for, and trust it."""
 
 import json
 import os
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 MASK = "***"
 
 _KEY_HEADER = re.compile(r"(?:.*[-_])?(?:authorization|auth|(?:api)?key|token|secret|password|cookie)", re.I | re.S)
-"""By the end of its name: `X-Api-Key`, and not `X-Api-Key-Goes-To`."""
+"""Headers that hold a key, by the end of their name: `X-Api-Key`, but not `X-Api-Key-Goes-To`."""
 _CREDENTIALS = re.compile(r"(?<=://)[^/\\?#\s]*(?=@)")
 
 
-@click.command(short_help="Show what a project's longboat.json asks for, and trust it.")
+@click.command(short_help="Review a project's longboat.json and trust it.")
 @click.argument("directory", metavar="[DIR]", default=".", type=click.Path(file_okay=False, resolve_path=True))
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--list", "listing", is_flag=True, help="Show which directories are trusted.")
-@click.option("--forget", "forgetting", is_flag=True, help="Trust it no longer.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--list", "listing", is_flag=True, help="List the trusted directories.")
+@click.option("--forget", "forgetting", is_flag=True, help="Stop trusting DIR.")
 def trust(directory: str, yes: bool, listing: bool, forgetting: bool) -> None:
-    """Show what DIR's longboat.json asks for beyond what any project may have, and trust it as it is now.
+    """Show what DIR's longboat.json asks for beyond the defaults for any project, and trust it as it is now.
 
-    Until then it may not send anything to an address of its own, use your keys or run anything. If the file changes, it
-    has to be trusted again.
+    Until you trust the file, it cannot send data to its own addresses, use your keys or run anything. If the file
+    changes, you have to trust it again.
 
     \b
-    longboat trust                  the directory you are in
+    longboat trust                  the current directory
     longboat trust --list
     longboat trust --forget DIR
     """
     if listing and forgetting:
-        raise click.UsageError("Give --list or --forget, not both.")
+        raise click.UsageError("Use --list or --forget, not both.")
     if listing:
         _list()
     elif forgetting:
@@ -52,20 +52,20 @@ def _trust(directory: Path, *, yes: bool) -> None:
 
     found = _review(directory)
     if not found.file.exists():
-        raise Failure(f"There is no {_shown(found.file)}.", "Name the directory: longboat trust DIR")
+        raise Failure(f"There is no {_shown(found.file)}.", "Give the directory: longboat trust DIR")
     if found.standing is Standing.HARMLESS:
         click.echo(f"{_shown(found.file)} asks for nothing that needs trust.")
         return
     _print(found)
     if found.standing is Standing.TRUSTED:
-        click.echo("It is trusted.")
+        click.echo("This file is trusted.")
         return
     if not yes:
         if not sys.stdin.isatty():
-            raise Failure("Nobody is at a terminal to be asked.", "In a script, add --yes.")
+            raise Failure("Cannot ask for confirmation without a terminal.", "In a script, use --yes.")
         click.confirm("Trust this file as it is now?", abort=True, err=True)
     record(_record_file(), directory, found.digest)
-    click.echo("It is trusted as long as it does not change.")
+    click.echo("Trusted, until the file changes.")
 
 
 def _print(found: "Review") -> None:
@@ -73,19 +73,19 @@ def _print(found: "Review") -> None:
     from longboat.config.trust import Standing
 
     changed = " has changed since you trusted it. It" if found.standing is Standing.CHANGED else ""
-    click.echo(f"{_shown(found.file)}{changed} asks for this:\n")
+    click.echo(f"{_shown(found.file)}{changed} asks for:\n")
     for demand in found.demands:
-        # Escaped, and never cut short: what a stranger wrote is shown as it is, or the question is a trap.
+        # Escaped, and never shortened: a person must see exactly what they are asked to trust.
         value = json.dumps(masked(demand))
         click.echo(f"  {click.style(spelled(demand.path), bold=True)}: {value}\n      {demand.why}")
     click.echo()
 
 
 def masked(demand: "Demand") -> Any:
-    """The value without literal keys. References stay: which variables are to be sent is the point.
+    """The value without literal keys. References stay, because they show which variables would be sent.
 
-    Only of providers: whatever belongs to a command decides what the command does. And only what is a key by its name:
-    any other header may tell a gateway where to send the user's.
+    Only keys of providers are masked: the values of a command decide what it does. And only headers that are keys by
+    name: any other header may tell a gateway where to send the user's key.
     """
     match demand.path, demand.value:
         case ("providers", _, "api_key"), str(value):
@@ -118,21 +118,21 @@ def _list() -> None:
     def state(directory: str) -> str:
         try:
             return str(_review(Path(directory)).standing)
-        except ConfigInvalid:  # it could be read when it was trusted
+        except ConfigInvalid:  # it was valid when it was trusted, so it has changed
             return str(Standing.CHANGED)
 
     directories = sorted(recorded(_record_file()))
     if directories:
-        table(("FILE IS", "DIRECTORY"), [(state(directory), _shown(directory)) for directory in directories])
+        table(("STATE", "DIRECTORY"), [(state(directory), _shown(directory)) for directory in directories])
     else:
-        click.echo("No directory is trusted.")
+        click.echo("No directories are trusted.")
 
 
 def _forget(directory: Path) -> None:
     from longboat.config.trust import forget
 
     known = forget(_record_file(), directory)
-    click.echo(f"{_shown(directory)} {'is trusted no longer' if known else 'was not trusted'}.")
+    click.echo(f"{_shown(directory)} {'is no longer trusted' if known else 'was not trusted'}.")
 
 
 def _review(directory: Path) -> "Review":

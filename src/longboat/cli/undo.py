@@ -1,4 +1,4 @@
-"""`longboat undo`: take a turn back."""
+"""`longboat undo`: undo a turn."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,29 +13,28 @@ if TYPE_CHECKING:
     from longboat.wire.workshop import Undone
 
 WORDS = 70
-"""Columns of the prompt by which a turn is known again."""
+"""Columns of the prompt shown, enough to recognize the turn."""
 
 
-@click.command(short_help="Take the newest turn back: its file changes and its messages.")
+@click.command(short_help="Undo the last turn: its file changes and its messages.")
 @click.option(
     "-s",
     "--session",
     "session_id",
     metavar="ID",
     shell_complete=shell_completion.sessions,
-    help="The session.  [default: the one used last here]",
+    help="Session.  [default: the last one used in this directory]",
 )
 @cwd_option
 def undo(session_id: str | None, cwd: str) -> None:
-    """Put back the files that the newest turn changed with its own tools, and take its messages out of the session.
-    You are told the prompt, and of each file whether it was restored, recreated or removed.
+    """Undo the last turn: revert the files it changed with the agent's file tools and remove its messages.
 
-    If somebody has changed one of those files since, nothing is undone, and you are told which. What shell commands did
-    is not undone.
+    Prints the prompt of the turn, and for each file whether it was restored, recreated or removed. If one of those
+    files has been changed since, nothing is undone and the file is named. Effects of shell commands are not undone.
 
     \b
     longboat undo
-    longboat redo        changed your mind again?
+    longboat redo        restore the turn
     """
     from longboat.client import calls
 
@@ -43,7 +42,7 @@ def undo(session_id: str | None, cwd: str) -> None:
 
 
 def turn_about(call: "Callable[[str, str], Call[Undone]]", session_id: str | None, cwd: str, *, done: str) -> None:
-    """Undo or redo in a session, and say of which prompt, and what became of which files."""
+    """Undo or redo in a session, and print the prompt and what happened to each file."""
     from longboat.cli.background import ensure_server
     from longboat.cli.connection import last_session
     from longboat.cli.console import one_line, safe
@@ -57,15 +56,15 @@ def turn_about(call: "Callable[[str, str], Call[Undone]]", session_id: str | Non
     if session_id is not None:
         session_id = session_meant(connection, workspace_id, session_id).id
     elif (session_id := last_session(connection, workspace_id)) is None:
-        raise Failure("There is no session here yet.", 'Begin one with: longboat run "…"')
+        raise Failure("There is no session in this directory yet.", 'Start one with: longboat run "…"')
     undone = connection.send(call(workspace_id, session_id))
     try:
         prompt = connection.send(calls.get_run(workspace_id, undone.run_id)).prompt
-        said = one_line(prompt, WORDS) or "(a prompt without words)"
-    except NotFound:  # the session is a copy of one in which it ran
+        said = one_line(prompt, WORDS) or "(empty prompt)"
+    except NotFound:  # the session is a fork, and the run belongs to the original
         said = "a turn from before the fork"
     click.echo(f"{done}: {said}")
     for file in undone.fates:
         click.echo(f"  {file.fate.value} {safe(file.path)}")
     if not undone.files:
-        click.echo("  It had changed no files.")
+        click.echo("  No files were changed.")

@@ -5,7 +5,7 @@ import click
 
 @click.command(short_help="Show the versions of this command and of the server.")
 def version() -> None:
-    """Show the versions of this command and of the server, if one runs.
+    """Show the versions of this command and of the server, if one is running.
 
     \b
     longboat version

@@ -1,5 +1,5 @@
-"""Waiting for a run with the SDK: what Ctrl-C does, what an outage looks like, who answers what the run asks, and how
-the end becomes an exit code (R1, R3, R4, A2).
+"""Waits for a run with the SDK: handles Ctrl-C, outages and requests for answers, and turns the outcome into an exit
+code (R1, R3, R4, A2).
 
 The only part of the command line that needs httpx2 and an event loop.
 """
@@ -34,16 +34,16 @@ CANCELED = 130
 def submit_and_wait(
     workspace_id: str, submit: Submit, display: Display, *, give_up_after_s: float, wait_for_answers: bool
 ) -> int:
-    """Submit, show the run, and return the exit code. `wait_for_answers`: where nobody can be asked, somebody else will
-    answer."""
+    """Submit, show the run, and return the exit code. `wait_for_answers`: without a terminal, wait until somebody
+    answers elsewhere."""
     return asyncio.run(_submit_and_wait(workspace_id, submit, Stage(display), give_up_after_s, wait_for_answers))
 
 
 def wait(
     workspace_id: str, run_id: str, display: Display, *, give_up_after_s: float, is_sub_agent: bool = False
 ) -> int:
-    """Show a run that was submitted before, and return the exit code. `is_sub_agent`: it is a sub-agent's, so that what
-    it does is no aside."""
+    """Show a run that was submitted before, and return the exit code. `is_sub_agent`: the run is a sub-agent's, so its
+    events are shown in full."""
     stage = Stage(display, sub_agents=not is_sub_agent)
     return asyncio.run(_wait(workspace_id, run_id, stage, give_up_after_s))
 
@@ -86,11 +86,11 @@ async def _submit_and_wait(
         raise _unanswered(stage.answering.unanswerable)
     if interrupt.asked and (complete is None or complete.outcome is not Outcome.CANCELED):
         if complete is not None:
-            stage.say(f"It was over before: {OUTCOMES[complete.outcome]}")
+            stage.say(f"The run had already ended: {OUTCOMES[complete.outcome]}")
         return CANCELED
     code = _exit_code(complete, stage)
     if complete is not None and sys.stdout.isatty():
-        stage.say(f'session {complete.session_id}; go on with: longboat run -c "…"')
+        stage.say(f'session {complete.session_id}; continue with: longboat run -c "…"')
     return code
 
 
@@ -119,7 +119,7 @@ async def _shown(
     except ServerUnreachable as error:
         if not accepted.is_set():
             raise
-        hint = f"The prompt was accepted and is kept: longboat watch {shlex.quote(run_id)} goes on watching."
+        hint = f"The server has the prompt. Follow the run with: longboat watch {shlex.quote(run_id)}"
         raise Failure(error.message, hint) from error
     finally:
         stage.answering.close()
@@ -127,28 +127,28 @@ async def _shown(
 
 
 def _unanswered(ask: Ask) -> Failure:
-    """What to say of a run that asked where nobody can answer."""
-    message = f"The run was canceled: it asked something, and nobody is at a terminal here.\n  ? {title_of(ask)}"
+    """The failure of a run that asked something where nobody can answer."""
+    message = f"The run was canceled: it needs an answer and there is no terminal here.\n  ? {title_of(ask)}"
     if isinstance(ask, Question):
-        return Failure(message, "With --wait-for-answers it waits until somebody answers: longboat questions")
+        return Failure(message, "Use --wait-for-answers to wait until somebody answers with: longboat questions")
     message += f"\n    why: {one_line(ask.why)}" if ask.why else ""
     allowing = ", ".join(ask.grant or ask.wide)
-    rules = f", or allow it in longboat.json (permissions.allow): {allowing}" if allowing else ""
+    rules = f", or add to permissions.allow in longboat.json: {allowing}" if allowing else ""
     return Failure(
         message,
-        "With --wait-for-answers it waits until somebody answers: longboat permissions\n"
-        f"  With --yolo nothing is asked{safe(rules)}",
+        "Use --wait-for-answers to wait until somebody answers with: longboat permissions\n"
+        f"  Use --yolo to allow everything{safe(rules)}",
     )
 
 
 def _told_by(stage: Stage) -> Callable[[LongboatError | None], None]:
     def tell(lost: LongboatError | None) -> None:
         if lost is None:
-            stage.say("The connection is back.")
+            stage.say("Reconnected.")
         elif lost.code == STOPPED:
-            stage.say(f"{lost.message} (This one waits for it.)")
+            stage.say(f"{lost.message} (Waiting for it to come back.)")
         else:
-            stage.say("The connection is lost: trying again …")
+            stage.say("Connection lost. Reconnecting …")
             revive()
 
     return tell
@@ -170,11 +170,11 @@ def _exit_code(complete: RunComplete | None, stage: Stage) -> int:
 def _how_to_go_on(complete: RunComplete) -> str:
     if SessionDamaged.headline(complete.session_id) in complete.error:
         return ""  # the error itself says what to do
-    return f'The session keeps what was said: longboat run -s {complete.session_id} "…" goes on.'
+    return f'Continue with: longboat run -s {complete.session_id} "…"'
 
 
 class _Interrupt:
-    """The SIGINT handler: cancels the run, once it is accepted, and bounds the wait; a second one leaves at once."""
+    """The SIGINT handler: cancels the run once it is accepted, and limits the wait. A second SIGINT exits at once."""
 
     def __init__(self, client: Client, workspace_id: str, run_id: str, stage: Stage) -> None:
         self._client = client
@@ -192,22 +192,24 @@ class _Interrupt:
 
     @property
     def unheeded(self) -> str:
-        """What to say when the time is over."""
+        """The message for a run that did not stop in time."""
         if self._delivered:
-            return f"It has not stopped within {STOP_S:g} s. See: longboat runs; longboat cancel {self._run_id}"
-        return f"The server could not be told within {STOP_S:g} s: the run may go on. longboat cancel {self._run_id}"
+            return f"The run did not stop within {STOP_S:g} s. See: longboat runs; longboat cancel {self._run_id}"
+        return (
+            f"The server did not confirm within {STOP_S:g} s; the run may continue. Try: longboat cancel {self._run_id}"
+        )
 
     def __call__(self) -> None:
         if self._task is not None:
             os._exit(CANCELED)  # every display flushes what it writes
-        self._stage.say("Canceling … (Ctrl-C again leaves at once)")
+        self._stage.say("Canceling … (press Ctrl-C again to exit now)")
         self._task = asyncio.create_task(self._cancel())
         self.deadline.reschedule(asyncio.get_running_loop().time() + STOP_S)
 
     async def _cancel(self) -> None:
         await self.accepted.wait()
         try:
-            # For longer than we wait: as long as this command is there it insists.
+            # Longer than the wait itself: keep trying for as long as this command lives.
             await self._client.cancel_run(self._workspace_id, self._run_id, give_up_after_s=2 * STOP_S)
             self._delivered = True
         except LongboatError as error:

@@ -6,16 +6,16 @@ from longboat.cli import shell_completion
 from longboat.cli.options import cwd_option, events_option
 
 
-@click.command(short_help="Watch a run that somebody sent.")
+@click.command(short_help="Stream the answer of a run started elsewhere.")
 @click.argument("run_id", metavar="RUN", shell_complete=shell_completion.runs)
 @events_option
 @click.option("--give-up-after", type=click.FloatRange(0), default=60, metavar="SECONDS", hidden=True)
 @cwd_option
 @click.pass_context
 def watch(ctx: click.Context, run_id: str, style: str, give_up_after: float, cwd: str) -> None:
-    """Stream the answer of a run that you or somebody else sent, from now to its end.
+    """Stream the answer of a run, started by you or somebody else, until it ends.
 
-    Ctrl-C only stops watching; `longboat cancel` ends the run. Exit code as of `longboat run`.
+    Ctrl-C only stops watching; use `longboat cancel` to cancel the run. Exit codes as for `longboat run`.
 
     \b
     longboat watch 0198c2f4-91…
@@ -33,6 +33,6 @@ def watch(ctx: click.Context, run_id: str, style: str, give_up_after: float, cwd
         is_sub_agent = found.parent_run_id is not None
         code = wait(workspace_id, found.run_id, display, give_up_after_s=give_up_after, is_sub_agent=is_sub_agent)
     except KeyboardInterrupt:
-        display.say(f"The run goes on. (longboat cancel {found.run_id} ends it.)")
+        display.say(f"The run continues. To cancel it: longboat cancel {found.run_id}")
         raise
     ctx.exit(code)

@@ -1,7 +1,8 @@
-"""What a project's file asks for that only a trusted one gets.
+"""Finds the settings in a project's file that need the user's trust.
 
-Pure. Whoever clones a repository has not read its `longboat.json`: until they have, it may choose among what the user
-has set up, and nothing in it may send anything anywhere, take a secret, or run. Must not know who is trusted.
+Pure. A user who clones a repository has not read its `longboat.json`. Until they trust it, the file may only choose
+among what the user has set up: it may not send data anywhere, use a secret, or run anything. Must not know which
+projects are trusted.
 """
 
 from collections.abc import Iterator
@@ -13,19 +14,19 @@ from longboat.config.keys import PROVIDER_KEYS
 from longboat.config.references import referred
 
 HARMLESS = frozenset({"$schema", "models", "titles", "retry", "on_restart"})
-"""What any project may say. A section that is not named here needs trust, so that a new one is safe by being new."""
+"""Sections that any project may set. Every other section needs trust, so a new section is safe by default."""
 
 _WHY = {
-    "type": "your own file says otherwise, and your key would go elsewhere",
-    "base_url": "your prompts and files would go to this address",
-    "api_key": "your requests would carry a key that this file chooses",
-    "headers": "your requests would carry what this file puts into them",
-    "permissions": "the agent would be allowed things without asking you",
-    "mcp": "commands of this file would be run",
-    "lsp": "commands of this file would be run",
-    "hooks": "commands of this file would be run",
-    "web": "the agent would reach addresses that this file chooses",
-    "sandbox": "this file would choose how commands are boxed in",
+    "type": "your own file sets another type, so your key would go to another provider",
+    "base_url": "your prompts and files would be sent to this address",
+    "api_key": "your requests would use a key chosen by this file",
+    "headers": "your requests would carry headers chosen by this file",
+    "permissions": "the agent could act without asking you",
+    "mcp": "commands from this file would be run",
+    "lsp": "commands from this file would be run",
+    "hooks": "commands from this file would be run",
+    "web": "the agent could reach addresses chosen by this file",
+    "sandbox": "this file would decide how commands are sandboxed",
 }
 
 
@@ -39,7 +40,7 @@ class Demand:
 
 
 def demands(project: dict[str, Any], user: dict[str, Any]) -> tuple[Demand, ...]:
-    """The fields of a project's valid file that need trust. What the user's own file says too needs none."""
+    """The fields of a project's valid file that need trust. A field that the user's own file sets alike needs none."""
     return tuple(_demands(project, user))
 
 
@@ -66,7 +67,7 @@ def _of_provider(name: str, theirs: dict[str, Any], mine: dict[str, Any]) -> Ite
 
 
 def _is_its_own_key(theirs: dict[str, Any], mine: dict[str, Any]) -> bool:
-    """Whether a known provider's usual variable goes to that provider's usual address: what teams commit."""
+    """Whether a known provider's usual variable goes to that provider's usual address, as teams commit it."""
     section = mine | theirs
     name = referred(section["api_key"] or "")
     return name in PROVIDER_KEYS.get(section["type"], ()) and section.get("base_url") is None
@@ -85,7 +86,7 @@ def _changes(path: Path, theirs: Any, mine: Any, key: str) -> Iterator[Demand]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """As JSON has it: for Python 1, 1.0 and true are equal, and for who reads them they are not."""
+    """Compare as JSON does: Python treats 1, 1.0 and true as equal."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -94,7 +95,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _demand(path: Path, value: Any, key: str) -> Demand:
-    return Demand(path=path, value=value, why=_WHY.get(key, "it is more than a stranger may ask for"))
+    return Demand(path=path, value=value, why=_WHY.get(key, "an untrusted file may not set this"))
 
 
 def _section(value: dict[str, Any], key: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""JSON with comments and trailing commas, and the line on which each value stands.
+"""Parses JSON with comments and trailing commas, and finds the line of each value.
 
 Owns the text. Must not know what a configuration means. Comments and trailing commas are blanked out in place, so that
-every offset, and with it every line, stays the one the user sees in the editor. Files are read on the event loop, and
-strangers write some of them: every pass here takes time in proportion to the text.
+every offset and every line stays the one the user sees in the editor. Files are read on the event loop, and some come
+from strangers: every pass here takes time in proportion to the text.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 Path = tuple[str | int, ...]
 
 MAX_DEPTH = 32
-"""How deep `lines` looks. What we check lies far above; below it a short text could have very many long paths."""
+"""How deep `lines` looks. Longboat's keys are far above; below, a short text could have very many long paths."""
 
 # Possessive, and whole without its closing quote: an open string is not looked at again from each quote inside it.
 _STRING = r'"(?:\\.|[^"\\\n])*+"?'
@@ -36,15 +36,17 @@ class JsoncError(ValueError):
 
 
 def parse(text: str) -> Any:
-    """The value that the text spells."""
+    """The value of the text."""
     plain = _plain(text)
 
     def refuse(constant: str) -> NoReturn:
-        raise JsoncError(f"not valid JSON: {constant} is not a number here", _line_of(re.escape(constant), plain))
+        raise JsoncError(f"not valid JSON: {constant} is not allowed as a number", _line_of(re.escape(constant), plain))
 
     def finite(number: str) -> float:
         if math.isinf(value := float(number)):
-            raise JsoncError(f"not valid JSON: {number[:20]} is too large a number", _line_of(re.escape(number), plain))
+            raise JsoncError(
+                f"not valid JSON: the number {number[:20]} is too large", _line_of(re.escape(number), plain)
+            )
         return value
 
     try:
@@ -65,11 +67,11 @@ def parse(text: str) -> Any:
 
 
 def _refuse_halves(plain: str) -> None:
-    """JSON can spell half of a surrogate pair, which nothing that writes UTF-8 can write."""
+    """JSON can contain half of a surrogate pair, which cannot be encoded as UTF-8."""
     for token, line in _tokens(plain) if "\\ud" in plain.lower() else ():
         if token.startswith('"') and (half := _HALF.search(json.loads(token))):
             spelled = f"\\u{ord(half[0]):x}"
-            raise JsoncError(f"{spelled} is half of a character, and the other half is not beside it", line)
+            raise JsoncError(f"{spelled} is half of a surrogate pair; the other half is missing", line)
 
 
 def lines(text: str) -> dict[Path, int]:
@@ -116,9 +118,7 @@ def _plain(text: str) -> str:
         if match[1]:
             return match[1]
         if match[2]:
-            raise JsoncError(
-                "the comment that starts here is never closed with */", text.count("\n", 0, match.start()) + 1
-            )
+            raise JsoncError("this comment is not closed with */", text.count("\n", 0, match.start()) + 1)
         return _NOT_BLANK.sub(" ", match[0])
 
     uncommented = _COMMENT.sub(blank, text)

@@ -1,8 +1,8 @@
-"""Reading `longboat.json`: the user's file and the project's, merged, checked, and complained about by file and line.
+"""Reads `longboat.json`: merges the user's file and the project's, checks them, and reports errors by file and line.
 
-Owns where the files lie, which of them wins, and that a stranger's file is refused. Must not know what providers do
-with their values: `$NAME` references stay as they are until someone calls `expand`, so that a key that is not used need
-not be set.
+Owns where the files are, which of them wins, and that an untrusted file is refused. Must not know what providers do
+with their values: `$NAME` references stay as they are until someone calls `expand`, so a key that is not used does not
+have to be set.
 """
 
 import shlex
@@ -23,12 +23,12 @@ FILE_NAME = "longboat.json"
 
 _ADDING = frozenset({"permissions", "hooks"})
 _NAMED = 5
-"""So many other fields are named in a refusal; a file may have thousands."""
+"""The number of other fields that a refusal names; a file may have thousands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """A project's file as a user looks at it before trusting it."""
+    """A project's file, for review before the user trusts it."""
 
     file: Path
     digest: str
@@ -40,7 +40,7 @@ def load_config(directory: Path, *, environ: Mapping[str, str], user_dir: Path) 
     """The configuration of a workspace: the user's file overlaid, key by key, with the project's.
 
     `user_dir` is the user's home directory; `XDG_CONFIG_HOME` in `environ` moves the file elsewhere. A project's file
-    that asks for what only a trusted one gets is refused, so nothing of a stranger's is in what this returns.
+    that needs trust and has none is refused, so the result never contains an untrusted setting.
     """
     user, project = _sources(directory, environ, user_dir)
     config = _overlaid(user, project)
@@ -51,7 +51,7 @@ def load_config(directory: Path, *, environ: Mapping[str, str], user_dir: Path) 
 
 
 def review(directory: Path, *, environ: Mapping[str, str], user_dir: Path) -> Review:
-    """How the project's file stands, and what it asks for. Nothing that such a file names is run unless `TRUSTED`."""
+    """Whether the project's file is trusted, and what needs trust in it. Nothing it names is run unless `TRUSTED`."""
     user, project = _sources(directory, environ, user_dir)
     _overlaid(user, project)
     return _reviewed(user, project)
@@ -89,25 +89,25 @@ def _refusal(found: Review, user: Source, project: Source) -> ProjectNotTrusted:
     since = "has changed since you trusted it" if found.standing is Standing.CHANGED else "is not trusted"
     message = (
         f"{place((project,), first.path)}: {first.why}, and this file {since}. Run `longboat trust "
-        f"{shlex.quote(str(project.file.parent))}` to look at what it asks for and decide, or move it to {user.file}."
+        f"{shlex.quote(str(project.file.parent))}` to review it and decide, or move the setting to {user.file}."
     )
     if others:
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-        message += f" Likewise {', '.join(spelled(each.path) for each in others[:_NAMED])}{more}."
+        message += f" The same applies to {', '.join(spelled(each.path) for each in others[:_NAMED])}{more}."
     return ProjectNotTrusted(message)
 
 
 def _overlaid(user: Source, project: Source) -> Config:
     if "server" in project.value:
         where = place((project,), ("server",))
-        raise ConfigInvalid(f"{where}: only the user's own file may hold this section: move it to {user.file}")
+        raise ConfigInvalid(f"{where}: this section is only allowed in your own file; move it to {user.file}")
     return _checked(_merge(_without_stray_keys(user.value, project.value), project.value), (project, user))
 
 
 def _without_stray_keys(user: dict[str, Any], project: dict[str, Any]) -> dict[str, Any]:
-    """The user's values less the secrets of providers whose address the project changes.
+    """The user's values without the secrets of providers whose address the project changes.
 
-    Even of a trusted file: what it asks for was shown to the user, and the user's key was not in it.
+    This applies to trusted files too: the user reviewed the file, and the user's key was not in it.
     """
     sections, theirs = user.get("providers"), project.get("providers")
     if not isinstance(sections, dict) or not isinstance(theirs, dict):
@@ -126,7 +126,7 @@ def _without_secrets(section: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merge(below: dict[str, Any], above: dict[str, Any], *, adding: bool = False) -> dict[str, Any]:
-    """`adding`: lists of both follow one another. A project's rules and hooks never replace the user's guards."""
+    """`adding`: lists are concatenated. A project's rules and hooks never replace the user's own."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
@@ -140,7 +140,7 @@ def _merge(below: dict[str, Any], above: dict[str, Any], *, adding: bool = False
 
 
 def _checked(value: dict[str, Any], sources: tuple[Source, ...]) -> Config:
-    """The typed configuration. `sources` come with the winning file first: it is to blame for a value both give."""
+    """The typed configuration. `sources` have the winning file first: errors name it for a value that both set."""
     try:
         return msgspec.convert(value, Config)
     except msgspec.ValidationError as error:

@@ -1,6 +1,6 @@
-"""What is wrong with a configuration, in words: the exact key, what was expected there, and what was perhaps meant.
+"""Explains an error in a configuration: the exact key, what was expected there, and a suggestion.
 
-Loaded only when something is wrong. Must not know files or lines.
+Imported only when there is an error. Must not know files or lines.
 """
 
 import difflib
@@ -19,7 +19,7 @@ _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
 
 
 def explain(error: msgspec.ValidationError, value: dict[str, Any]) -> tuple[Path, str]:
-    """The path of the key that is to blame, and what to tell the user of it."""
+    """The path of the wrong key, and the message for the user."""
     message, steps = _split(str(error))
     path = _resolve(value, str(error), steps, ())
     if unknown := _UNKNOWN.fullmatch(message):
@@ -34,7 +34,7 @@ def explain(error: msgspec.ValidationError, value: dict[str, Any]) -> tuple[Path
 
 
 def _split(text: str) -> tuple[str, list[str | int | None]]:
-    """msgspec's message and its path, in which None stands for a key of a mapping that it does not tell."""
+    """msgspec's message and its path. None stands for a mapping key that msgspec does not name."""
     message, _, where = text.rpartition(" - at `$")
     if not message:
         return text, []
@@ -42,7 +42,7 @@ def _split(text: str) -> tuple[str, list[str | int | None]]:
 
 
 def _resolve(value: dict[str, Any], error: str, steps: list[str | int | None], done: Path) -> Path:
-    """Fill in each untold key: it is the one that, left alone in its mapping, still raises the same."""
+    """Fill in each unnamed key: the one that, alone in its mapping, still raises the same error."""
     if not steps:
         return done
     step, *rest = steps

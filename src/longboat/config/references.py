@@ -1,4 +1,4 @@
-"""`$NAME` in a value: a word for what the environment holds."""
+"""`$NAME` in a value: a reference to an environment variable."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from longboat.errors import ConfigInvalid
 REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<braced>[A-Za-z_]\w*)\}|(?P<bare>[A-Za-z_]\w*))")
 
 _OWN = "LONGBOAT_"
-"""Variables of this name hold the server's own token and places: no value is ever made of them."""
+"""Variables with this prefix hold the server's own token and paths; they are never used in a value."""
 
 
 def expand(value: str, environ: Mapping[str, str]) -> str:
@@ -20,11 +20,11 @@ def expand(value: str, environ: Mapping[str, str]) -> str:
             return "$"
         if name.startswith(_OWN):
             raise ConfigInvalid(
-                f"{name} is Longboat's own and is never put into a value: use a variable of another name."
+                f"{name} is reserved for Longboat and cannot be used in a value. Use a variable with another name."
             )
         if name not in environ:
             raise ConfigInvalid(
-                f"The environment variable {name} is not set, but longboat.json refers to it: export it."
+                f"longboat.json refers to the environment variable {name}, which is not set. Export it."
             )
         return environ[name]
 
@@ -32,7 +32,7 @@ def expand(value: str, environ: Mapping[str, str]) -> str:
 
 
 def referred(value: str) -> str | None:
-    """The variable that the value is nothing but a reference to."""
+    """The variable's name if the value is exactly one reference."""
     match = REFERENCE.fullmatch(value)
     return (match["braced"] or match["bare"]) if match else None
 

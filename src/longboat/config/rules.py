@@ -1,4 +1,4 @@
-"""Adding a rule to a project's `longboat.json` without disturbing what a person wrote there, comments included."""
+"""Adds a rule to a project's `longboat.json` and leaves the rest of the file, comments included, as it is."""
 
 import hashlib
 import json
@@ -19,13 +19,13 @@ _EMPTY = "{\n}\n"
 
 
 def remember(directory: Path, rules: Sequence[str], *, environ: Mapping[str, str], user_dir: Path) -> None:
-    """Allow these from now on in the project's own file. A file that was as good as trusted stays so: it was the user
-    who said “always”. Trusted is what is written here, never what somebody else may write at the same time."""
+    """Allow these from now on in the project's own file. A trusted or harmless file stays trusted: the user chose
+    “always”. Only what is written here is trusted, never what someone else writes at the same time."""
     file = directory / FILE_NAME
     before = review(directory, environ=environ, user_dir=user_dir)
     content = file.read_bytes() if file.exists() else b""
     if content and hashlib.sha256(content).hexdigest() != before.digest:
-        raise ConfigInvalid(f"{file} is being changed just now: nothing was added to it.")
+        raise ConfigInvalid(f"{file} is being changed right now, so nothing was added to it.")
     changed = with_rules(file, content.decode() or _EMPTY, rules).encode()
     if before.standing in (Standing.TRUSTED, Standing.HARMLESS):
         trusted = trusted_file(user_config_file(environ, user_dir))
@@ -36,7 +36,7 @@ def remember(directory: Path, rules: Sequence[str], *, environ: Mapping[str, str
 
 
 def with_rules(file: Path, text: str, rules: Sequence[str]) -> str:
-    """The file's text with these allowed. Rules that are there already stay once."""
+    """The file's text with these rules added. Existing rules are not repeated."""
     value = jsonc.parse(text)
     known = value.get("permissions", {}).get("allow", [])
     new = [rule for rule in dict.fromkeys(rules) if rule not in known]
@@ -46,7 +46,7 @@ def with_rules(file: Path, text: str, rules: Sequence[str]) -> str:
     # A command may have several lines. Other signs that cannot be seen would hide what is allowed.
     sayable = all(rule.replace("\n", " ").replace("\t", " ").isprintable() for rule in new)
     if changed is None or not sayable or jsonc.parse(changed) != _expected(value, new):
-        raise ConfigInvalid(f"{file}: could not add {', '.join(new)} to permissions.allow: add it by hand.")
+        raise ConfigInvalid(f"{file}: could not add {', '.join(new)} to permissions.allow. Add it by hand.")
     return changed
 
 

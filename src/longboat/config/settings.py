@@ -1,4 +1,4 @@
-"""What a server process is started with, and what a workspace's `longboat.json` may say."""
+"""The settings of a server process, and the schema of `longboat.json`."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,43 +13,43 @@ Tokens = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of all sections: unknown keys are mistakes."""
+    """Base of all sections: unknown keys are errors."""
 
 
 class OnRestart(StrEnum):
-    """What becomes of a run that was active when the server crashed."""
+    """What happens to a run that was active when the server crashed."""
 
     INTERRUPT = "interrupt"
     RESUME = "resume"
 
 
 class ModelEntry(_Section, frozen=True, kw_only=True):
-    """A model of a configured provider. What is left out is looked up in the catalogue."""
+    """A model of a configured provider. Missing values are looked up in the catalogue."""
 
     id: str
     """The model's name at the provider."""
     context_window: Tokens | None = None
-    """In tokens; a conversation that comes near it is summarized. Left out: what is known of the model, else 128000."""
+    """In tokens. A conversation that comes close to it is summarized. Default: from the catalogue, otherwise 128000."""
     max_output_tokens: Tokens | None = None
-    """The longest answer to ask for. Left out: the provider's own."""
+    """The longest answer to request, in tokens. Default: the provider's limit."""
     effort: Literal["low", "medium", "high"] | None = None
-    """How much it thinks where a prompt does not say."""
+    """Reasoning effort for prompts that do not set one."""
     images: bool | None = None
-    """Whether it sees images."""
+    """Whether the model accepts images."""
     tools: bool | None = None
-    """Whether it calls tools."""
+    """Whether the model can call tools."""
     reasoning: bool | None = None
-    """Whether an effort can be set."""
+    """Whether the reasoning effort can be set."""
     json_schema: bool | None = None
-    """Whether its server takes a schema for the answer besides tools."""
+    """Whether the provider accepts an answer schema together with tools."""
 
 
 class ProviderSection(_Section, frozen=True, kw_only=True):
     """A provider of your own, or changes to a known one.
 
     In `base_url`, `api_key` and `headers`, `$NAME` and `${NAME}` stand for environment variables and `$$` for a dollar
-    sign. Variables whose names begin with `LONGBOAT_` are Longboat's own and cannot be used there. A key from the
-    environment goes to the provider's own address only: a `base_url` needs an `api_key` beside it.
+    sign. Variables whose names begin with `LONGBOAT_` are reserved and cannot be used there. Keys found in the
+    environment are sent only to the provider's own address: if you set `base_url`, set `api_key` too.
     """
 
     type: Literal[
@@ -65,78 +65,76 @@ class ProviderSection(_Section, frozen=True, kw_only=True):
         "bedrock",
         "local",
     ]
-    """What it speaks, or which known provider it is."""
+    """The known provider, or the API it is compatible with."""
     base_url: str | None = None
-    """Where it is: needed for `openai-compatible` and `anthropic-compatible`. Left out: the provider's own address."""
+    """The API's URL; required for `openai-compatible` and `anthropic-compatible`. Default: the provider's own."""
     api_key: str | None = None
-    """The key, or `$NAME` for an environment variable. Left out: the provider's own variable."""
+    """The key, or `$NAME` for an environment variable. Default: the provider's usual variable."""
     headers: dict[str, str] = {}
     """Sent with every request."""
     models: tuple[ModelEntry, ...] = ()
-    """What it has; the first is its default."""
+    """The provider's models; the first is the default."""
 
 
 class ModelsSection(_Section, frozen=True, kw_only=True):
-    """Which model plays which role, as `provider/model`."""
+    """Which model has which role, as `provider/model`."""
 
     large: str | None = None
-    """Answers prompts."""
+    """The model that answers prompts."""
     small: str | None = None
-    """Writes titles."""
+    """The model that writes session titles."""
     detect: bool = True
-    """With nothing configured, look for an Ollama or llama.cpp server on this machine."""
+    """If no model is configured, look for an Ollama or llama.cpp server on this machine."""
 
 
 class RetrySection(_Section, frozen=True, kw_only=True):
-    """How failed model requests are tried again."""
+    """How failed model requests are retried."""
 
     attempts: Annotated[int, msgspec.Meta(ge=1, le=20)] = 5
-    """How often a request is sent at most."""
+    """Maximum number of attempts for one request."""
     base_s: Seconds = 1.0
-    """Seconds before the second try; doubled each time."""
+    """Seconds before the first retry; doubled each time."""
     max_s: Seconds = 30.0
-    """The longest wait."""
+    """The longest wait between attempts, in seconds."""
 
 
 class ServerSection(_Section, frozen=True, kw_only=True):
-    """Read once, when the server starts, and from your own file only: a project cannot change the server it is opened
-    in."""
+    """Server settings. Read once when the server starts, and only from your own file, never from a project's."""
 
     drain_s: Seconds = 10.0
-    """How long active runs may go on when the server is told to stop."""
+    """How many seconds active runs may continue after the server is asked to stop."""
     keep_events_days: Days = 7.0
-    """How long the event log is kept for clients that come back; transcripts stay for ever."""
+    """How many days the event log is kept for clients that reconnect. Transcripts are kept forever."""
     allowed_hosts: tuple[str, ...] = ()
-    """Names under which a reverse proxy reaches the server."""
+    """Host names under which a reverse proxy reaches the server."""
     heartbeat_s: Annotated[float, msgspec.Meta(ge=1, le=15)] = 15.0
-    """Seconds between the signs of life on a silent event stream; less where something on the way cuts silent
-    connections."""
+    """Seconds between heartbeats on a silent event stream. Use less if a proxy closes silent connections."""
     max_body_mb: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 16
-    """The largest request body, but for an import."""
+    """The largest request body, except for an import."""
     max_import_mb: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 512
-    """The largest export that can be imported. It needs about five times as much memory for a moment."""
+    """The largest export that can be imported. An import briefly needs about five times as much memory."""
     max_output_mb: Annotated[int, msgspec.Meta(ge=1, le=1_048_576)] = 512
-    """Disk space for the full output of commands, all workspaces together. The oldest output makes way."""
+    """Disk space for the full output of commands in all workspaces. The oldest output is deleted first."""
     max_workspace_output_mb: Annotated[int, msgspec.Meta(ge=1, le=1_048_576)] = 256
-    """The same for one workspace."""
+    """Disk space for the full output of commands in one workspace."""
 
 
 class PermissionsSection(_Section, frozen=True, kw_only=True):
-    """Rules over tools, such as `view`, `bash(git status)`, `bash(npm test *)`, `edit(src/**)`."""
+    """Permission rules, such as `view`, `bash(git status)`, `bash(npm test *)`, `edit(src/**)`."""
 
     allow: tuple[str, ...] = ()
-    """What is done without asking."""
+    """What Longboat may do without asking."""
     deny: tuple[str, ...] = ()
-    """What is never done; these rules go first."""
+    """What Longboat never does. Deny rules come first."""
 
 
 class SearchSection(_Section, frozen=True, kw_only=True):
-    """Who is asked by `web_search`."""
+    """The search service that `web_search` uses."""
 
     kind: Literal["searxng", "brave"]
-    """What it speaks."""
+    """The kind of search service."""
     endpoint: str
-    """The URL that is asked."""
+    """The service's URL."""
     key: str = ""
     """The key, as `$NAME` for an environment variable."""
 
@@ -145,46 +143,46 @@ class WebSection(_Section, frozen=True, kw_only=True):
     """What the web tools may reach."""
 
     allowed_networks: tuple[str, ...] = ()
-    """Private networks that may be fetched from all the same, such as `"10.1.0.0/16"`."""
+    """Private networks that the web tools may reach, such as `"10.1.0.0/16"`."""
     search: SearchSection | None = None
-    """Who is asked by `web_search`."""
+    """The search service that `web_search` uses."""
 
 
 class Config(_Section, frozen=True, kw_only=True, rename={"schema_": "$schema"}):
     """`longboat.json`."""
 
     schema_: str | None = None
-    """For your editor; not looked at."""
+    """For your editor; Longboat ignores it."""
     providers: dict[str, ProviderSection] = {}
     """Your own providers, or changes to known ones, by name."""
     models: ModelsSection = ModelsSection()
-    """Which model plays which role."""
+    """Which model has which role."""
     permissions: PermissionsSection = PermissionsSection()
-    """What need not be asked, and what is never done."""
+    """What Longboat may do without asking, and what it never does."""
     mcp: dict[str, Any] = {}
     """MCP servers, by name."""
     lsp: dict[str, Any] = {}
     """Language servers, by name."""
     hooks: dict[str, Any] = {}
-    """Programs that are told and asked, by event."""
+    """Programs to run on events, by event."""
     web: WebSection = WebSection()
     """What the web tools may reach."""
     sandbox: Literal["off", "auto", "required"] = "off"
-    """Whether shell commands run in a box that writes only to the workspace and temp, and has no network."""
+    """Whether shell commands run in a sandbox: no network, and writes only to the workspace and the temp directory."""
     titles: bool = True
-    """Let the small model find titles for sessions."""
+    """Let the small model write session titles."""
     retry: RetrySection = RetrySection()
-    """How failed model requests are tried again."""
+    """How failed model requests are retried."""
     on_restart: OnRestart = OnRestart.INTERRUPT
-    """A run that was active when the server crashed: `"interrupt"` ends it, `"resume"` goes on with it, three times at
-    most."""
+    """What happens to a run that was active when the server crashed: `"interrupt"` ends it, `"resume"` continues it, at
+    most three times."""
     server: ServerSection = ServerSection()
     """The server itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How one server process runs. Command-line flags, environment and the user's config meet here."""
+    """The settings of one server process, from command-line flags, the environment and the user's config."""
 
     data_dir: Path
     runtime_dir: Path
@@ -193,7 +191,7 @@ class Settings:
     port: int = 0
     token: str
     idle_exit_s: float | None = None
-    """A server started in the background ends itself after so long without a workspace (B3)."""
+    """How long a server started in the background keeps running without a workspace (B3)."""
     server: ServerSection = field(default_factory=ServerSection)
     heartbeat_s: float = 15.0
     create_hold_s: float = 30.0

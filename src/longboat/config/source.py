@@ -1,6 +1,6 @@
-"""One `longboat.json` as it was read: its bytes, its value, and where in it a complaint belongs.
+"""One `longboat.json` as it was read: its bytes, its value, and the position to name in an error.
 
-Must not know which files there are, nor what a configuration means.
+Must not know which files exist, nor what a configuration means.
 """
 
 import hashlib
@@ -43,8 +43,8 @@ def read(file: Path) -> Source:
     return Source(file=file, text=text, value=value, digest=hashlib.sha256(content).hexdigest())
 
 
-def contents(file: Path, *, most: int = MAX_BYTES, advice: str = "which no configuration is") -> bytes | None:
-    """The bytes of a regular file of sensible size, if it is there: a pipe or a device would hold up the server."""
+def contents(file: Path, *, most: int = MAX_BYTES, advice: str = "too large for a configuration") -> bytes | None:
+    """The bytes of a regular file of sensible size, or None. Reading a pipe or a device would block the server."""
     try:
         with open(file, "rb", opener=_without_waiting) as opened:
             status = os.fstat(opened.fileno())
@@ -64,7 +64,7 @@ def _without_waiting(file: str, flags: int) -> int:
 
 
 def place(sources: tuple[Source, ...], path: jsonc.Path) -> str:
-    """File, line and key of a value. The first source that has the key is to blame for it."""
+    """File, line and key of a value, in the first source that has the key."""
     places = [(source.file, jsonc.lines(source.text)) for source in sources if source.value]
     owner = path
     while not any(owner in lines for _, lines in places):
@@ -74,6 +74,6 @@ def place(sources: tuple[Source, ...], path: jsonc.Path) -> str:
 
 
 def spelled(path: jsonc.Path) -> str:
-    """The path as a person writes it. A stranger's key may hold what moves a cursor or turns text around: escaped."""
+    """The path as a person writes it. Control characters are escaped: a stranger's key may contain terminal codes."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
     return text if text.isprintable() else json.dumps(text)[1:-1]

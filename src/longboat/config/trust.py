@@ -1,7 +1,7 @@
-"""Whose files the user trusts: `trusted.json`, beside the user's own file.
+"""Which project files the user trusts: `trusted.json`, beside the user's own file.
 
-Owns that file. Trust is of content: it is recorded with the SHA-256 of what the user has seen, and a file that has
-changed since is a stranger again. Must not know what a file asks for.
+Owns that file. Trust applies to content: it is recorded with the SHA-256 of what the user reviewed, and a file that has
+changed since is no longer trusted. Must not know what a file contains.
 """
 
 import fcntl
@@ -17,27 +17,27 @@ from longboat.errors import ConfigInvalid
 from longboat.regular import opener
 
 MAX_RECORD = 4 << 20
-"""Some 30,000 directories. Read on the event loop, where more would be felt."""
+"""About 30,000 directories. The file is read on the event loop, so a larger one would be noticeable."""
 
 
 class Standing(StrEnum):
-    """How a project's file stands with the user. Only what a trusted file names may be run."""
+    """Whether the user trusts a project's file. Only what a trusted file names may be run."""
 
     HARMLESS = "harmless"
-    """It asks for nothing that needs trust, or is not there."""
+    """The file needs no trust, or does not exist."""
     TRUSTED = "trusted"
     CHANGED = "changed"
-    """It was trusted, and is not what it was."""
+    """The file was trusted, but has changed since."""
     STRANGER = "stranger"
 
 
 def trusted_file(user_file: Path) -> Path:
-    """Where the record lies, or would."""
+    """Where the record is, or would be."""
     return user_file.with_name("trusted.json")
 
 
 def standing(trusted: Path, directory: Path, digest: str) -> Standing:
-    """How a file of this content in this directory stands, if it asks for anything."""
+    """Whether a file with this content in this directory is trusted."""
     known = recorded(trusted).get(_name(directory))
     if known is None:
         return Standing.STRANGER
@@ -47,7 +47,7 @@ def standing(trusted: Path, directory: Path, digest: str) -> Standing:
 def recorded(trusted: Path) -> dict[str, str]:
     """The directories that were trusted, each with the digest of its file at that time."""
     content = contents(
-        trusted, most=MAX_RECORD, advice="which `longboat trust` never writes: delete it, then trust again"
+        trusted, most=MAX_RECORD, advice="so `longboat trust` did not write it; delete it and trust the project again"
     )
     if content is None:
         return {}
@@ -56,7 +56,9 @@ def recorded(trusted: Path) -> dict[str, str]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict) or not all(isinstance(digest, str) for digest in value.values()):
-        raise ConfigInvalid(f"{trusted}: this is not what `longboat trust` writes: delete it, then trust again.")
+        raise ConfigInvalid(
+            f"{trusted}: `longboat trust` did not write this file. Delete it and trust the project again."
+        )
     return value
 
 
@@ -67,7 +69,7 @@ def record(trusted: Path, directory: Path, digest: str) -> None:
 
 
 def forget(trusted: Path, directory: Path) -> bool:
-    """Trust it no longer. False if it was not trusted."""
+    """Stop trusting it. False if it was not trusted."""
     with _locked(trusted):
         known = recorded(trusted)
         if known.pop(_name(directory), None) is None:
@@ -81,7 +83,7 @@ def _name(directory: Path) -> str:
 
 
 def _still_there(known: dict[str, str]) -> dict[str, str]:
-    """Without the directories that are gone: work trees and check-outs come and go, and would fill the record."""
+    """Without the directories that no longer exist: worktrees and checkouts come and go, and would fill the record."""
     return {directory: digest for directory, digest in known.items() if not _is_gone(directory)}
 
 
@@ -97,7 +99,7 @@ def _is_gone(directory: str) -> bool:
 
 @contextmanager
 def _locked(trusted: Path) -> Iterator[None]:
-    """Two who change the record at once do it one after the other, so that nothing forgotten comes back."""
+    """Locks the record, so that concurrent changes cannot bring back a forgotten entry."""
     try:
         trusted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(trusted.with_suffix(".lock"), "a", opener=opener) as lock:
@@ -108,10 +110,12 @@ def _locked(trusted: Path) -> Iterator[None]:
 
 
 def _write(trusted: Path, known: dict[str, str]) -> None:
-    """Whole or not at all, and for its owner alone."""
+    """Write atomically, readable only by the owner."""
     content = json.dumps(known, indent=2, sort_keys=True)
     if len(content) > MAX_RECORD:
-        raise ConfigInvalid(f"{trusted}: this is full: `longboat trust --forget` what you need no longer.")
+        raise ConfigInvalid(
+            f"{trusted}: this file is full. Run `longboat trust --forget` for projects you no longer need."
+        )
     fresh = trusted.with_suffix(".new")
     with open(fresh, "w", encoding="ascii", opener=opener) as file:
         file.write(content)

@@ -21,7 +21,7 @@ class Agent:
     name: str
     description: str
     tools: tuple[str, ...] | None
-    """None: all that a sub-agent may have."""
+    """None: all tools that a sub-agent may have."""
     model: str | None
     read_only: bool
     path: Path
@@ -62,12 +62,14 @@ def _agent(path: Path, text: str) -> Agent | None:
     head = document.fields(_Head)
     description = " ".join(head.description.split())
     if not description:
-        raise BadFile(path, "the agent has no description: say in its head what it is for and when to use it.", line=1)
+        raise BadFile(
+            path, "the agent has no description. Say in the front matter what it is for and when to use it.", line=1
+        )
     if not document.body:
-        raise BadFile(path, "the agent has no prompt: write it below the head.", line=1)
+        raise BadFile(path, "the agent has no prompt. Write it below the front matter.", line=1)
     name = head.name or path.stem
     if not _NAME.fullmatch(name):
-        message = f"name: {name!r} is no name: use at most 64 letters, digits, _ and -."
+        message = f"name: {name!r} is not a valid name. Use at most 64 letters, digits, _ and -."
         raise BadFile(path, message, line=document.line("name"))
     return Agent(
         name=name,

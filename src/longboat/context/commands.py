@@ -109,7 +109,7 @@ def _command(path: Path, text: str) -> Command:
     document = front_matter.parse(path, text)
     head = document.fields(_Head)
     if not document.body:
-        raise BadFile(path, "the command is empty: write its prompt below the head.", line=1)
+        raise BadFile(path, "the command is empty. Write its prompt below the front matter.", line=1)
     # An unquoted `[file]` is a list to YAML.
     hint = head.argument_hint if isinstance(head.argument_hint, str) else f"[{', '.join(head.argument_hint)}]"
     return Command(

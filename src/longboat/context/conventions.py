@@ -1,6 +1,6 @@
-"""How a project wants its code to look, as far as its own settings tell: for `longboat init`.
+"""A project's code style, as far as its own settings define it: for `longboat init`.
 
-Tells settings alone, no tastes: what a file does not say is left to people.
+Reports only settings, never guesses: people can add the rest.
 """
 
 import re

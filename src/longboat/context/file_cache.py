@@ -1,6 +1,6 @@
-"""Files read whole, bounded, and kept until their stamp changes. Must not know what they mean.
+"""Reads whole files, with a size limit, and caches them until they change. Must not know what they mean.
 
-What is wrong with a file is a sentence with its place in it: whoever loads many files collects these and goes on.
+A problem with a file is a sentence that names its place: the loaders collect these and continue.
 """
 
 import os
@@ -27,7 +27,7 @@ _Stamp = tuple[int, int, int]
 
 
 class BadFile(Exception):
-    """A file that cannot be used, as a sentence: where, what is wrong, what to do."""
+    """A file cannot be used; the message says where, what is wrong and what to do."""
 
     def __init__(self, path: Path, message: str, *, line: int | None = None) -> None:
         super().__init__(f"{display_path(path)}{'' if line is None else f':{line}'}: {message}")
@@ -35,7 +35,7 @@ class BadFile(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found(Generic[T]):
-    """What was found, and what was wrong with the rest."""
+    """What was found, and the problems with the rest."""
 
     items: tuple[T, ...] = ()
     problems: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ def entries(directory: Path) -> Found[str]:
 
 
 def too_many(directory: Path) -> str:
-    return str(BadFile(directory, f"holds more than {MAX_ENTRIES} entries: the rest is left out."))
+    return str(BadFile(directory, f"has more than {MAX_ENTRIES} entries; the rest is ignored."))
 
 
 def display_path(path: Path) -> str:
@@ -145,7 +145,7 @@ def _text(path: Path, text: str) -> str:
 def _check_within(path: Path, within: Path | None) -> None:
     if within is not None and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(within)):
         # A cloned repository must not have the user's own files sent to a model.
-        raise BadFile(path, f"leads out of {display_path(within)} and is not read: put a copy there instead of a link.")
+        raise BadFile(path, f"is a link out of {display_path(within)} and is not read. Use a copy instead of a link.")
 
 
 def _read(path: Path) -> str:
@@ -154,13 +154,13 @@ def _read(path: Path) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise BadFile(path, "is no regular file.")
+            raise BadFile(path, "is not a regular file.")
         with os.fdopen(descriptor, "rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadFile(path, f"cannot be read: {_reason(error)}.") from None
     if len(content) > MAX_BYTES:
-        raise BadFile(path, f"is larger than {MAX_BYTES >> 20} MB and is not read: make it shorter.")
+        raise BadFile(path, f"is larger than {MAX_BYTES >> 20} MB and is not read. Make it shorter.")
     return _decoded(path, content)
 
 
@@ -171,7 +171,7 @@ def _decoded(path: Path, content: bytes) -> str:
     except UnicodeDecodeError as error:
         at = error.start
     if at >= 0:
-        raise BadFile(path, "expected a text in UTF-8.", line=content.count(b"\n", 0, at) + 1)
+        raise BadFile(path, "expected UTF-8 text.", line=content.count(b"\n", 0, at) + 1)
     return text.replace("\r\n", "\n")
 
 

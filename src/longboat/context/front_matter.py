@@ -1,7 +1,7 @@
-"""The head of a Markdown file: YAML between two `---` lines, and the body below. Knows no file's meaning.
+"""The front matter of a Markdown file: YAML between two `---` lines, and the body below. Does not know its meaning.
 
-Files written for other agents often have heads that are nearly YAML (`description: Use when: …`, `argument-hint: [a]
-[b]`): a value that is no YAML is taken as the text that it is.
+Files written for other agents often have front matter that is almost YAML (`description: Use when: …`,
+`argument-hint: [a] [b]`): a value that is not valid YAML is used as plain text.
 """
 
 import json
@@ -25,7 +25,7 @@ Shape = TypeVar("Shape", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """`head` is None where the file has none. Its keys are in lower case with underscores, its scalars are text."""
+    """`head` is None if the file has none. Its keys are in lower case with underscores, its scalars are text."""
 
     path: Path
     head: dict[str, Any] | None
@@ -48,7 +48,7 @@ class Document:
         if given is None or given == "inherit":
             return None
         if given not in ("large", "small") and not re.fullmatch(r"[^\s/]+/\S+", given):
-            message = f"model: {given!r} is no model: expected provider/model, large, small or inherit."
+            message = f"model: {given!r} is not a model. Expected provider/model, large, small or inherit."
             raise BadFile(self.path, message, line=self.line("model"))
         return given
 
@@ -63,13 +63,13 @@ def parse(path: Path, text: str) -> Document:
         return Document(path=path, head=None, body=text.strip(), lines={})
     end = next((at for at, line in enumerate(lines) if at and line.rstrip() in ("---", "...")), None)
     if end is None:
-        raise BadFile(path, "the head that begins here is never closed with a line of ---.", line=1)
+        raise BadFile(path, "the front matter that begins here is not closed with a --- line.", line=1)
     head = lines[1:end]
     if sum(map(len, head)) > MAX_HEAD:
-        raise BadFile(path, f"the head has more than {MAX_HEAD} characters: move text below it.", line=1)
+        raise BadFile(path, f"the front matter has more than {MAX_HEAD} characters. Move text below it.", line=1)
     value = _value(path, head)
     if not isinstance(value, dict):
-        raise BadFile(path, "expected lines of `key: value` between the --- lines.", line=2)
+        raise BadFile(path, "expected `key: value` lines between the --- lines.", line=2)
     return Document(
         path=path,
         head={_plain(key): item for key, item in value.items() if item != ""},

@@ -1,7 +1,7 @@
-"""Hooks: the user's own programs, asked before and after tools, at prompts and when a run has finished (A5).
+"""Hooks: the user's own programs, run before and after tools, at prompts and when a run has finished (A5).
 
-A hook reads one JSON object on stdin (`HookCall`) and prints one (`HookReply`) or nothing. Exit 2 denies, with stderr
-as the reason. Whatever else goes wrong is reported and never blocks. What it leaves running is ended with it.
+A hook reads one JSON object on stdin (`HookCall`) and prints one (`HookReply`) or nothing. Exit code 2 denies, with
+stderr as the reason. Any other failure is reported and never blocks. Processes it leaves running are ended with it.
 """
 
 import re
@@ -36,7 +36,7 @@ class HookEvent(StrEnum):
 
 
 class Hook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A command for the shell. `matcher` names tools, with `*`, `?` and `|` between several; left out, all match."""
+    """A shell command. `matcher` names tools, with `*`, `?` and `|` between several; by default all match."""
 
     command: Annotated[str, msgspec.Meta(min_length=1)]
     matcher: Annotated[str, msgspec.Meta(pattern=r"^[\w*?| -]*$")] = "*"
@@ -48,7 +48,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The section `hooks` of `longboat.json`."""
+    """The `hooks` section of `longboat.json`."""
 
     before_tool: tuple[Hook, ...] = ()
     after_tool: tuple[Hook, ...] = ()
@@ -61,7 +61,7 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class HookCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a hook is told."""
+    """The input of a hook."""
 
     event: HookEvent
     session_id: str
@@ -78,7 +78,7 @@ class HookCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HookReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a hook may say."""
+    """The output of a hook."""
 
     decision: Literal["deny", "allow"] | None = None
     reason: str = ""
@@ -88,7 +88,7 @@ class HookReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What all hooks of one event say together."""
+    """The combined result of all hooks of one event."""
 
     decision: Literal["deny", "allow"] | None = None
     reason: str = ""
@@ -100,7 +100,7 @@ class Verdict:
 
 
 class _Failed(Exception):
-    """A hook that did not work, as a sentence about it."""
+    """A hook failed; the message says how."""
 
 
 def read_hooks(section: Mapping[str, Any]) -> Hooks:
@@ -111,7 +111,7 @@ def read_hooks(section: Mapping[str, Any]) -> Hooks:
         message, _, place = str(error).partition(" - at `$")
         key = f"hooks{place.rstrip('`')}"
         if key.endswith(".matcher") and "regex" in message:
-            message = "Expected names of tools, with * and ? for parts and | between several"
+            message = "Expected tool names, with * and ? as wildcards and | between several"
         raise ConfigInvalid(f"{key}: {message[:1].lower()}{message[1:]}") from None
 
 
@@ -159,7 +159,7 @@ def _with(verdict: Verdict, reply: HookReply) -> Verdict:
 
 def _reason(reply: HookReply) -> str:
     reason = reply.reason.strip()[:MAX_TEXT]
-    return reason or ("A hook denied it and gave no reason." if reply.decision == "deny" else "")
+    return reason or ("A hook denied this without giving a reason." if reply.decision == "deny" else "")
 
 
 async def _run(hook: Hook, call: HookCall, environ: Mapping[str, str]) -> HookReply:
@@ -179,11 +179,11 @@ async def _run(hook: Hook, call: HookCall, environ: Mapping[str, str]) -> HookRe
     if done.code == DENY_CODE:
         return HookReply(decision="deny", reason=stderr[:MAX_TEXT])
     if done.code is None:
-        raise _Failed(f"took longer than {hook.timeout_s:g} s and was ended.")
+        raise _Failed(f"took longer than {hook.timeout_s:g} s and was killed.")
     if done.is_cut:
         raise _Failed(f"printed more than {process.MAX_OUTPUT // 1024} KB.")
     if done.code != 0:
-        raise _Failed(f"failed with exit code {done.code}: {_last_line(stderr) or 'it said nothing'}")
+        raise _Failed(f"failed with exit code {done.code}: {_last_line(stderr) or 'no output'}")
     return _reply(done.stdout)
 
 
@@ -193,7 +193,7 @@ def _reply(stdout: bytes) -> HookReply:
     try:
         return msgspec.json.decode(stdout, type=HookReply)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _Failed(f"printed what is no reply: {error}. Print JSON or nothing, and notes to stderr.") from None
+        raise _Failed(f"printed an invalid reply: {error}. Print JSON or nothing; write notes to stderr.") from None
 
 
 def _short(command: str) -> str:

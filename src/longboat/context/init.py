@@ -1,4 +1,4 @@
-"""A first AGENTS.md for a project, made by looking at it, without a model: for `longboat init`."""
+"""Writes a first AGENTS.md from a survey of the project, without a model: for `longboat init`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,8 +27,8 @@ def draft_agents_md(directory: Path) -> str:
         [
             "## Rules",
             "",
-            "<!-- What an agent cannot see from the files: decisions, names to use and to avoid, what must not be",
-            "touched, how to tell that a change is done. Delete what is wrong above; keep this file short. -->",
+            "<!-- What an agent cannot see from the files: decisions, names to use and to avoid, what not to",
+            "touch, how to tell that a change is done. Delete what is wrong above; keep this file short. -->",
         ],
     )
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -50,7 +50,7 @@ def _opening(chain: Toolchain, seen: Survey) -> Iterator[str]:
 
 def _commands(chain: Toolchain) -> list[str]:
     if not chain.steps:
-        asked = "<!-- How is it set up, run, tested and checked? A line for each, such as: - `make test`: all tests -->"
+        asked = "<!-- How is it set up, run, tested and checked? One line each, such as: - `make test`: all tests -->"
         return ["## Commands", "", asked]
     lines = (f"- `{step.command}`" + (f": {step.purpose}" if step.purpose else "") for step in chain.steps)
     return ["## Commands", "", *lines]
@@ -75,7 +75,7 @@ def _pages(directory: Path) -> list[str]:
     pages = [name for name in _PAGES if (directory / name).is_file()]
     ci = [name for name in _CI if (directory / name).exists()]
     lines = [f"- Read `{name}` before larger changes." for name in pages]
-    lines += [f"- CI is defined in `{name}`: what it runs must pass." for name in ci]
+    lines += [f"- CI is defined in `{name}`; its checks must pass." for name in ci]
     return ["## Also", "", *lines] if lines else []
 
 

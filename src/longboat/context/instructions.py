@@ -1,7 +1,7 @@
-"""AGENTS.md, or CLAUDE.md where there is none beside it: what the people of a project want of the agent (A5).
+"""AGENTS.md, or CLAUDE.md if there is no AGENTS.md beside it: a project's instructions for the agent (A5).
 
-Read from the repository's root down to the workspace, after the user's own; those below the workspace when the agent
-reads a file there. A line of theirs may bring in another file with `@path`, one level deep and not from elsewhere.
+Read from the repository's root down to the workspace, after the user's own; those in subdirectories when the agent
+reads a file there. A line may include another file with `@path`, one level deep and only from inside the project.
 """
 
 import os
@@ -18,7 +18,7 @@ MAX_CHARS = 60_000
 """Of all instructions together. The nearest are kept whole before those further out."""
 MAX_IMPORTS = 20
 FOREIGN = frozenset({".git", "node_modules", "site-packages", ".venv", "venv"})
-"""Directories whose files other people wrote: what stands there is no instruction of this project's."""
+"""Directories with other people's code: files there are not instructions of this project."""
 
 _IMPORT = re.compile(r"(?<![\w@/.])@([^\s@`'\"<>|]+)")
 _CODE = re.compile(r"`[^`]*`")
@@ -79,7 +79,7 @@ class _Reader:
             if each.name.endswith(".md"):
                 self.problems.append(str(BadFile(path, f"@{each.name} does not exist.", line=each.line)))
         elif not Path(os.path.realpath(target)).is_relative_to(os.path.realpath(within)):
-            message = f"@{each.name} lies outside of {display_path(within)} and is not read."
+            message = f"@{each.name} is outside {display_path(within)} and is not read."
             self.problems.append(str(BadFile(path, message, line=each.line)))
         else:
             self._add(Path(os.path.normpath(target)), within)
@@ -120,7 +120,7 @@ def _bounded(reader: _Reader) -> Found[Instruction]:
         text = cut(item.text, left, display_path(item.path))
         if text != item.text:
             problems.append(
-                str(BadFile(item.path, f"was cut: all instructions together are longer than {MAX_CHARS} characters."))
+                str(BadFile(item.path, f"was cut off: all instructions together exceed {MAX_CHARS} characters."))
             )
         left = max(left - len(item.text), 0)
         kept.append(replace(item, text=text))

@@ -1,4 +1,4 @@
-"""Everything that speaks to the agent of one workspace, read anew for each turn; unchanged files are not read again."""
+"""The instructions, skills, commands and sub-agents of one workspace, refreshed for each turn if files changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Context:
 
 
 class Library:
-    """Reads the disk: call it off the loop."""
+    """Reads the disk: call it off the event loop."""
 
     def __init__(self, directory: Path, *, environ: Mapping[str, str], user_dir: Path) -> None:
         """`user_dir` is the user's home directory."""

@@ -1,4 +1,4 @@
-"""Where the files that speak to the agent lie: the project's, up to its repository's root, and the user's own."""
+"""Where the agent's context files are: the project's, up to its repository's root, and the user's own."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -10,8 +10,8 @@ from longboat.config.load import user_config_file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """A directory that may hold definitions. What is found in it must lie `within`, symlinks resolved; the user's own
-    files may lie anywhere."""
+    """A directory that may contain definitions. Files in it must be inside `within`, with symlinks resolved; the user's
+    own files may be anywhere."""
 
     path: Path
     within: Path | None
@@ -19,7 +19,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locations:
-    """All paths but `config_dir` and `home` are without symlinks."""
+    """All paths except `config_dir` and `home` have symlinks resolved."""
 
     directory: Path
     root: Path

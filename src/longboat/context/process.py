@@ -1,4 +1,4 @@
-"""A short program run to its end: bounded in time and output, with all that it started ended with it.
+"""Runs a short program to its end, with limits on time and output; everything it started is ended with it.
 
 Must not know what the programs are for.
 """

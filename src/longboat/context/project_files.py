@@ -1,4 +1,4 @@
-"""A project's own files, as a first look at it needs them: each read once; one that is missing or broken is empty."""
+"""A project's own files, for a first survey: each is read once; a missing or broken file is empty."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _READMES = ("README.md", "README.rst", "README.txt", "README", "readme.md")
 
 
 class ProjectFiles:
-    """The project's package files, each read once; one that is missing or broken is empty."""
+    """The project's package files. Each is read once; a missing or broken file is empty."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

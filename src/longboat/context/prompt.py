@@ -1,5 +1,5 @@
-"""The system prompt: our base text and what the workspace adds to it. What changes most often comes last, so that
-providers can keep the rest.
+"""The system prompt: our base text and what the workspace adds. What changes most often comes last, so that providers
+can cache the rest.
 
 Must not know sessions or clocks: the date is passed in.
 """
@@ -71,13 +71,13 @@ def instruction_block(instruction: Instruction, directory: Path) -> str:
 
 
 def _skills(skills: tuple[Skill, ...], directory: Path) -> str:
-    intro = "Skills: guides for particular tasks. When a task fits one, read its file first.\n"
+    intro = "Skills: guides for particular tasks. If one fits the task, read its file first.\n"
     lines = (f"- {skill.name}: {skill.description} ({_place(skill.path, directory)})" for skill in skills)
     return intro + _format_list(lines) if skills else ""
 
 
 def _agents(agents: tuple[Agent, ...]) -> str:
-    intro = "Sub-agents that you can hand a task to:\n"
+    intro = "Sub-agents that you can give a task:\n"
     return intro + _format_list(f"- {agent.name}: {agent.description}" for agent in agents) if agents else ""
 
 

@@ -1,6 +1,6 @@
-"""Skills: instructions for particular tasks, listed by name and description, read when they are needed (A5).
+"""Skills: instructions for particular tasks, listed by name and description, read when needed (A5).
 
-A skill is a directory with a SKILL.md, whose other files it may speak of.
+A skill is a directory with a SKILL.md, which may refer to the other files there.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Skill:
     @property
     def text(self) -> str:
         """What the model reads of it."""
-        return f"Skill {self.name}. Its files lie in {display_path(self.path.parent)}.\n\n{self.body}"
+        return f"Skill {self.name}. Its files are in {display_path(self.path.parent)}.\n\n{self.body}"
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,9 @@ def _skill(path: Path, text: str) -> Skill:
     head = document.fields(_Head)
     description = " ".join((head.description or "").split())
     if not description:
-        raise BadFile(path, "the skill has no description: say in its head what it is for and when to use it.", line=1)
+        raise BadFile(
+            path, "the skill has no description. Say in the front matter what it is for and when to use it.", line=1
+        )
     return Skill(
         name=_name(head.name) or path.parent.name,
         description=cut(description, MAX_DESCRIPTION, display_path(path)),

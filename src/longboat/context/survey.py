@@ -1,4 +1,4 @@
-"""What a project's tree shows at a glance: its languages and its layout. Opens no file."""
+"""A project's languages and layout, from file names alone. Opens no file."""
 
 import os
 from collections import Counter

@@ -1,4 +1,4 @@
-"""How a project is set up, tested and checked, as far as its own files tell."""
+"""How a project is set up, tested and checked, according to its own files."""
 
 import re
 from collections.abc import Iterator

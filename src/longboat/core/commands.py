@@ -1,4 +1,4 @@
-"""What may be asked of a session."""
+"""The commands that a session accepts."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from longboat.wire.models import Delivery, Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accept:
-    """Take a prompt in: it has a seq and a reservation from now on (L1)."""
+    """Accept a prompt: it gets a seq and a reservation (L1)."""
 
     run_id: str
     seq: int
@@ -23,33 +23,33 @@ class Enter:
 
 
 CANCEL_BATCH = 100
-"""How many queued runs a cancel finishes in one transaction: more would hold everybody up (L9)."""
+"""How many queued runs a cancel finishes in one transaction: more would block everyone else (L9)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelSession:
-    """Cancel all that was accepted so far. Of a long queue the first runs are finished now, the others are covered."""
+    """Cancel everything accepted so far. Of a long queue the first runs finish now; the others are covered."""
 
     at_once: int = CANCEL_BATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelRun:
-    """Cancel one run in whatever state it is."""
+    """Cancel one run, whatever its state."""
 
     run_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailRun:
-    """A run that waits cannot be started, for a defect of ours: it ends rather than wait for ever (E1)."""
+    """End a waiting run that cannot be started because of a bug, instead of letting it wait forever (E1)."""
 
     run_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearQueue:
-    """Cancel what is queued and leave the active run alone. A long queue is finished in batches, too."""
+    """Cancel the queued runs but not the active one. A long queue is finished in batches."""
 
     at_once: int = CANCEL_BATCH
 
@@ -71,21 +71,21 @@ class ChangeDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainStep:
-    """A step of the active turn is about to be built: fold what wants to steer it."""
+    """A step of the active turn is about to be built: fold the steering prompts into it."""
 
     run_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendStep:
-    """The step goes to the model now: what is folded can no longer be withdrawn."""
+    """The step is being sent to the model: folded prompts can no longer be withdrawn."""
 
     run_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTurn:
-    """The active turn has unwound; this is what happened."""
+    """The active turn has ended with this outcome."""
 
     run_id: str
     outcome: Outcome
@@ -93,7 +93,7 @@ class EndTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """The workspace or the server is leaving: nothing starts any more."""
+    """The workspace or the server is closing: no run starts any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What the core decides: facts that the shell records in one transaction, and after the commit acts upon."""
+"""The core's decisions: facts that the runtime records in one transaction and acts upon after the commit."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResumed:
-    """An active run goes on after a crash: its user message is already there."""
+    """An active run continues after a crash: its user message is already in the transcript."""
 
     run_id: str
 
@@ -35,14 +35,14 @@ class RunFolded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptWithdrawn:
-    """A folded prompt leaves the transcript again before its step was sent."""
+    """A folded prompt is removed from the transcript before its step is sent."""
 
     run_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelRequested:
-    """The ledger remembers the cancel; if the run is active its turn is asked to stop."""
+    """The ledger records the cancel; if the run is active, its turn is asked to stop."""
 
     run_id: str
 
@@ -57,7 +57,7 @@ class QueueCovered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverSettled:
-    """The last run that a cancel covered is finished: what was recorded of the cover can go."""
+    """The last run covered by a cancel has finished: the record of the cancel can be deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class DeliveryChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished:
-    """The run's one end. `transcript`: the prompt never started on an idle session and leaves its two messages (T2)."""
+    """How the run ended. `transcript`: the prompt never started on an idle session and leaves its two messages (T2)."""
 
     run_id: str
     outcome: Outcome

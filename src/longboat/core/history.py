@@ -1,6 +1,6 @@
-"""The transcript: how a broken-off one is repaired (T3), and what of it a model is shown.
+"""The transcript: repairs an interrupted one (T3) and selects what the model sees.
 
-Pure. A transcript that went through here is one that the next model request accepts: every tool call has its result.
+Pure. After this, a transcript is valid for the next model request: every tool call has its result.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -21,9 +21,9 @@ from longboat.wire.models import (
 )
 
 KEPT = 15_000
-"""Characters of the beginning and of the end of what a broken-off tool had shown (A1)."""
-NOT_RUN = "This call was not run: the server stopped while somebody was still being asked."
-SUMMARY_LEAD = "This conversation was longer. Its summary so far:\n\n"
+"""How many characters to keep of the beginning and the end of an interrupted tool's output (A1)."""
+NOT_RUN = "This call was not run: the server stopped before anyone approved it."
+SUMMARY_LEAD = "Summary of the earlier conversation:\n\n"
 
 
 def text_of(message: Message) -> str:
@@ -59,7 +59,7 @@ def is_object(text: str) -> bool:
 
 
 def not_begun(messages: Iterable[Message], waiting: Set[str]) -> frozenset[str]:
-    """The calls that wait for somebody and those behind them: calls that ask are made one after the other."""
+    """The calls that are waiting for an answer and those after them: calls that ask are made one after the other."""
     calls = [call.id for message in messages for call in calls_of(message)]
     first = min((calls.index(call_id) for call_id in waiting if call_id in calls), default=len(calls))
     return frozenset(calls[first:])

@@ -1,7 +1,7 @@
-"""The life of a run: one pure `decide()`.
+"""The lifecycle of a run: one pure `decide()`.
 
 Owns every rule L1–L15 that can be decided without I/O. `decide(state, command)` returns the session's next state and
-the effects, in order, that the shell records in one transaction and then acts upon. It never changes its arguments, so
+the effects, in order, that the runtime records in one transaction and then performs. It never changes its arguments, so
 a failed commit is undone by keeping the old state (L15). Must not know messages, models, tasks or storage.
 """
 
@@ -44,7 +44,7 @@ from longboat.errors import TooLate, WorkspaceClosing
 from longboat.wire.models import Outcome, RunState
 
 MAX_TRIES = 3
-"""How often an active run is taken up again after a crash (B6)."""
+"""How often an active run is resumed after a crash (B6)."""
 
 Decision = tuple[SessionState, tuple[Effect, ...]]
 

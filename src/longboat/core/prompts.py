@@ -1,8 +1,8 @@
-"""What we tell the model. Short on purpose: every token of it is paid in every step."""
+"""Fixed prompts for the model. Short on purpose: every step pays for every token."""
 
 SUMMARIZE = """\
 Write a summary of this conversation for yourself: it will replace everything above.
-Keep what is needed to go on: the person's goal and wishes, decisions, files and names that matter, what is done, what \
+Keep what you need to continue: the user's goal and wishes, decisions, important files and names, what is done, what \
 is left, and what was tried and failed. Write plain text, no greeting."""
 
 TITLE_SYSTEM = "You name conversations. Answer with a title of at most six words and nothing else."

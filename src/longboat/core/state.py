@@ -1,4 +1,4 @@
-"""The states of a run as one table, and what the core remembers of a session."""
+"""The states of a run as one table, and the state that the core keeps for a session."""
 
 from bisect import bisect_left
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ TRANSITIONS: dict[RunState, dict[Happening, RunState]] = {
 
 
 class InvalidTransition(Exception):
-    """A cell that is missing from the table: a defect of the shell. Nothing has changed."""
+    """The table has no such transition: a bug in the runtime. Nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ _seq = attrgetter("seq")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """The unfinished runs of one session by state, its cancel mark, and whether the house is closing.
+    """The unfinished runs of one session by state, its cancel mark, and whether the workspace is closing.
 
     Kept apart by state, so that no command has to look through a long queue: runs are found by bisection.
     """

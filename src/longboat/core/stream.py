@@ -1,4 +1,4 @@
-"""A message while it streams: where text goes, what a delta says, and how deltas make a message again.
+"""A message while it streams: where text goes, what a delta contains, and how deltas become a message again.
 
 Pure. The same rules build a message from a model's stream, and rebuild it from the log after a crash.
 """
@@ -15,7 +15,8 @@ from longboat.wire.models import Message, MessageDelta, Part, ReasoningPart, Tex
 from longboat.wire.tools import ToolTraits
 
 MAX_PARTS = 256
-"""Of one answer. Each is told with the whole message: the parts of an answer cost their number times its length."""
+"""Limit for one answer. Each new part sends the whole message again, so the cost is the number of parts times the
+length."""
 
 
 def encodable(text: str) -> str:
@@ -55,7 +56,7 @@ class _Growing:
 
 
 class Draft:
-    """An assistant message being written. What it returns is what clients must hear.
+    """An assistant message being written. Its methods return what clients must be sent.
 
     A part starts empty: first the whole message in its new shape, if it has one, then the text as a delta.
     """
@@ -98,7 +99,7 @@ class Draft:
         return self._grow(self._calls[index], text)
 
     def withdraw(self) -> None:
-        """Forget all that was streamed: the request is tried again (T7)."""
+        """Forget everything that was streamed: the request is retried (T7)."""
         self._parts.clear()
         self._calls.clear()
 
@@ -116,8 +117,8 @@ class Draft:
             # No model that works does this. An error is plain: merging parts would move text past tool calls and
             # signed thoughts, which cannot be merged themselves, and would show an answer that nobody gave.
             raise ModelError(
-                f"It has more than {MAX_PARTS} parts (text, thoughts and tool calls in turns). What came until then is "
-                "kept: ask for less at once, or choose another model.",
+                f"It has more than {MAX_PARTS} parts (text, thoughts and tool calls in turns). The parts so far are "
+                "kept. Ask for less at once, or choose another model.",
                 title="The model's answer has too many parts",
                 code="too_many_parts",
             )

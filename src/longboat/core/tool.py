@@ -1,4 +1,4 @@
-"""A tool as models and turns know it."""
+"""A tool as models and turns see it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +9,8 @@ from longboat.wire.tools import UNKNOWN, ToolTraits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """What the model is told of a tool, and what the tool says of itself to everybody else.
-
-    `schema` is the JSON Schema of its input object.
-    """
+    """A tool's description for the model, and what it declares to everyone else. `schema` is the JSON Schema of its
+    input object."""
 
     name: str
     description: str

@@ -1,4 +1,4 @@
-"""What a turn decides without I/O: what is a prompt, when the window is nearly full, when it goes round in circles."""
+"""A turn's decisions without I/O: what is a prompt, when the context window is nearly full, when the turn loops."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -74,21 +74,21 @@ class Asked:
         self._prompts.append(prompt)
 
     def take_back(self, prompt: str) -> None:
-        """The newest that reads so: the same may have been asked before."""
+        """Remove the newest prompt with this text: the same text may have been sent before."""
         at = len(self._prompts) - 1 - self._prompts[::-1].index(prompt)
         del self._prompts[at]
         if at < self._told:
             self._told -= 1
 
     def begin_with(self, prompt: str) -> None:
-        """What began the turn turned out to say this."""
+        """Replace the text of the prompt that began the turn."""
         self._prompts[0] = prompt
 
     def forget(self) -> None:
         self._prompts.clear()
 
     def untold(self) -> Iterator[tuple[str, bool]]:
-        """Each once, with whether it began the turn; also those that are added meanwhile."""
+        """Each prompt once, with whether it began the turn; includes those added during the iteration."""
         while self._told < len(self._prompts):
             self._told += 1
             yield self._prompts[self._told - 1], self._told == 1

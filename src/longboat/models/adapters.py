@@ -1,6 +1,7 @@
-"""A chosen model becomes an adapter: which wire, which address, what is known of it.
+"""Builds the adapter for a chosen model: which wire format, which address, what is known about it.
 
-Must not know how the choice was made. Adapters are imported here, on whatever thread builds them: they are heavy.
+Must not know how the choice was made. Adapters are imported here, on the thread that builds them, because they are
+heavy.
 """
 
 from collections.abc import Mapping
@@ -41,7 +42,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where and as whom a provider is asked, with all references filled in."""
+    """A provider's address and credentials, with all references replaced."""
 
     key: str | None = field(default=None, repr=False)
     base_url: str | None = None

@@ -1,6 +1,6 @@
-"""Tool call ids that any provider takes, whoever made them: a session may change its model in the middle. Pure.
+"""Tool call ids that every provider accepts, wherever they came from: a session may switch models. Pure.
 
-The call and its result get the same id, for it is made of the old one alone.
+The call and its result get the same id, because it depends only on the old one.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
-"""What is known of models: windows, limits, abilities and prices, without any configuration.
+"""What is known about models without any configuration: windows, limits, abilities and prices.
 
-Owns who is believed: what the provider itself listed (`longboat models refresh`), then the price list of genai-prices,
-then our `catalogue.json`. Must not know how a model is asked. The price list takes a fifth of a second to import: it
-is loaded on first use, on whatever thread builds the model.
+Owns the order of sources: what the provider itself listed (`longboat models refresh`), then the price list of
+genai-prices, then our `catalogue.json`. Must not know how a model is called. The price list takes a fifth of a second
+to import, so it is loaded on first use, on the thread that builds the model.
 """
 
 import re
@@ -30,7 +30,7 @@ _COMPATIBLE = frozenset({"openai-compatible", "anthropic-compatible", "local"})
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Models of like ability. A pattern is over a plain name: lower case, no maker before it, dashes for dots."""
+    """Similar models. A pattern matches a normalized name: lower case, no vendor prefix, dashes for dots."""
 
     match: tuple[str, ...]
     window: int | None = None
@@ -61,7 +61,7 @@ Tariff = Callable[[Counted], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of one model; None where nothing is."""
+    """What is known about one model; None if unknown."""
 
     context_window: int | None = None
     max_output_tokens: int | None = None

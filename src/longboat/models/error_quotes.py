@@ -1,7 +1,7 @@
-"""A provider's own words as errors may show them: without our secrets, and cut to a bearable length. Pure.
+"""A provider's message for use in errors: without our secrets, and shortened. Pure.
 
-Some servers quote the key or a header back. The order matters: what is cut first may end in half a key that nothing
-recognizes any more.
+Some servers quote the key or a header. The order matters: shortening first could leave half a key that is no longer
+recognized.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,21 +1,21 @@
-"""What people are told where nothing is configured and the local model answers for want of another.
+"""The advice shown when nothing is configured and the local model is used as a fallback.
 
-Must not know how a model is chosen: it is handed the provider that was.
+Must not know how a model is chosen: it gets the chosen provider.
 """
 
 from longboat.config.settings import Config
 from longboat.models.providers import LOCAL_TYPE
 
-_NO_CODER = "the small local model answers, which talks but is no coder."
+_NO_CODER = "Using the small local model. It can chat but cannot code."
 
 
 def advice_on(config: Config, provider: str) -> str | None:
-    """How to get a better model than the one that answers, unless somebody chose that one."""
+    """How to get a better model, unless someone chose the current one."""
     if provider != LOCAL_TYPE or provider in config.providers or config.models.large is not None:
         return None
     if config.providers:
-        return f"No provider in longboat.json is ready: {_NO_CODER} `longboat models` says what is missing."
+        return f"No provider in longboat.json is ready. {_NO_CODER} Run `longboat models` to see what is missing."
     return (
-        f"No provider is configured: {_NO_CODER} For a real one set ANTHROPIC_API_KEY, OPENAI_API_KEY or another key, "
-        "or write a longboat.json: `longboat models --help` tells how."
+        f"No provider is configured. {_NO_CODER} For a real one set ANTHROPIC_API_KEY, OPENAI_API_KEY or another key, "
+        "or write a longboat.json; see `longboat models --help`."
     )

@@ -1,4 +1,4 @@
-"""What a model can bear: which images it is sent, and what it is told instead of those it cannot see. Pure."""
+"""Which images a model is sent, and the text that replaces those it cannot see. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from longboat.wire.models import FilePart, Message, Part, TextPart, ToolResultPa
 SEEN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """What providers take as images."""
 
-BLIND = "this model sees no images"
+BLIND = "this model cannot see images"
 
 
 def is_image(part: FilePart) -> bool:

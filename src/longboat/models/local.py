@@ -1,7 +1,7 @@
-"""The local model: a small language model on this machine, no key and no network once its weights are here.
+"""The local model: a small language model on this machine; it needs no key, and no network after the download.
 
-Owns the process that runs it: started on first use, shared by all turns, started again if it died. Must not know the
-wire it speaks: that is `openai_chat.py`, nor how so small a model uses tools: that is `local_steps.py`.
+Owns the process that runs it: started on first use, shared by all turns, restarted if it dies. Must not know its wire
+format (`openai_chat.py`), nor how such a small model uses tools (`local_steps.py`).
 """
 
 import asyncio
@@ -135,7 +135,7 @@ class LocalModel:
     async def _start(self) -> AsyncGenerator[Progress, None]:
         if not runtime_installed():
             raise ModelError(
-                f"The local model's runtime is not installed: run `{_INSTALL}`, or set another provider's key.",
+                f"The local model's runtime is not installed. Run `{_INSTALL}`, or set another provider's key.",
                 title="The local model is not installed",
                 code="model_not_configured",
             )
@@ -225,7 +225,7 @@ async def _ready(process: asyncio.subprocess.Process, job: Job, log: Path) -> Re
         return msgspec.json.decode(line, type=Ready)
     except (TimeoutError, msgspec.DecodeError):
         raise ModelError(
-            f"The local model did not start: see {log}. If its weights are damaged, delete {job.weights} and run "
+            f"The local model did not start; see {log}. If its weights are damaged, delete {job.weights} and run "
             "`longboat models pull`.",
             title="The local model did not start",
             code="local_model_failed",
@@ -295,6 +295,6 @@ def _events_of_step(step: str | Call | None, end: Finished) -> tuple[ModelEvent,
                 Finished(StopReason.TOOL_USE, end.usage),
             )
         case None:
-            return TextDelta("(I did not come to an end with this step.)"), Finished(StopReason.MAX_TOKENS, end.usage)
+            return TextDelta("(I could not finish this step.)"), Finished(StopReason.MAX_TOKENS, end.usage)
         case _:
             return TextDelta(step), Finished(StopReason.END_TURN, end.usage)

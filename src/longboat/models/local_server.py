@@ -15,7 +15,7 @@ MAX_OUTPUT_TOKENS = 512
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run. Each of the `slots` answers one request at a time and remembers `context_window` tokens."""
+    """What to run. Each of the `slots` answers one request at a time with a window of `context_window` tokens."""
 
     weights: str
     alias: str

@@ -1,9 +1,9 @@
-"""How a very small model uses tools: each step is one JSON object that its server holds it to, so that it parses.
+"""How a very small model uses tools: each step is one JSON object, and its server enforces the schema.
 
 Pure. Such a model cannot write calls by itself, but it can fill in a form: `{"tool": NAME, "input": {…}}` with the
-fields that the tool needs, or `{"answer": TEXT}`. Left to itself it would use any tool on a greeting: the form has only
-the tools that the prompt's own words call for, and the files that it names. One call a prompt, for it does not know
-when it is done.
+fields that the tool needs, or `{"answer": TEXT}`. On its own it would use some tool even for a greeting, so the form
+offers only the tools that the prompt's words suggest, and the files that it names. One call per prompt, because the
+model does not know when it is done.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""The native adapter for servers that speak OpenAI's chat wire: OpenRouter, vLLM, llama.cpp, Ollama and most others.
+"""The native adapter for servers with OpenAI's chat API: OpenRouter, vLLM, llama.cpp, Ollama and most others.
 
-Owns the HTTP of a model request: connect, time out, close. Must not know turns or retries. What goes out is made in
-`openai_request`, what comes back is read in `openai_stream`, refusals are explained in `openai_refusal`.
+Owns the HTTP of a model request: connect, time out, close. Must not know turns or retries. `openai_request` builds the
+request, `openai_stream` reads the answer, `openai_refusal` explains errors.
 """
 
 import asyncio
@@ -100,7 +100,7 @@ class OpenAIChatModel:
             # The library's own message would quote the header, which may be the key.
             raise ModelError(
                 f"The request to {self._to.provider} cannot be sent: its base_url {self._to.url}, its key or one of its"
-                " headers holds characters that HTTP does not allow. Check them in longboat.json.",
+                " headers contains characters that HTTP does not allow. Check them in longboat.json.",
                 title="The provider's settings are wrong",
                 code="bad_request",
             ) from None
@@ -155,12 +155,12 @@ class OpenAIChatModel:
         if isinstance(error, httpx2.ReadTimeout):
             return self._silent()
         reason = str(error) or type(error).__name__
-        return reader.broken(f"dropped the connection in mid-answer ({self._to.quote(reason)})")
+        return reader.broken(f"dropped the connection before the answer was complete ({self._to.quote(reason)})")
 
     def _silent(self) -> ModelError:
         return ModelError(
             f"{self._to.provider} sent nothing for {self._timeout.read:g} s.",
-            title="The provider went silent",
+            title="The provider stopped responding",
             code="timeout",
             retryable=True,
         )

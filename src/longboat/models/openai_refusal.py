@@ -1,6 +1,6 @@
-"""What an OpenAI-compatible server's refusal means: a `ModelError` that says whether to try again and what to do.
+"""What an OpenAI-compatible server's error means: a `ModelError` that says whether to retry and what to do.
 
-Owns the table of statuses and the many spellings of the same complaint. Must not know HTTP clients.
+Owns the table of statuses and the many forms of the same error. Must not know HTTP clients.
 """
 
 import re
@@ -48,7 +48,7 @@ class Complaint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addressee:
-    """Whom the request went to, as errors name it."""
+    """The provider and model of a request, for error messages."""
 
     provider: str
     model: str
@@ -89,7 +89,7 @@ def read_value(value: Any) -> Complaint:
 
 
 def status_in_stream(complaint: Complaint) -> int:
-    """The status an error inside a stream would have had. One that tells nothing is the server's own trouble."""
+    """The status that an error inside a stream stands for. Without any hint it is a server error."""
     if complaint.status is not None:
         return complaint.status
     if _QUOTA.search(complaint.kind) or _overflows(complaint):
@@ -102,12 +102,12 @@ def _overflows(complaint: Complaint) -> bool:
 
 
 def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: float | None = None) -> ModelError:
-    """The error for a status and a complaint."""
+    """The error for a status and an error body."""
     said = f"{to.provider} answered {status}" + (f": {to.quote(complaint.message)}" if complaint.message else ".")
     if status in (408, 409) or status >= 500:
         return ModelError(
             said,
-            title="The provider has trouble",
+            title="Provider error",
             code="server_error",
             retryable=True,
             retry_after_s=retry_after_s,
@@ -124,10 +124,10 @@ def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: 
 
 
 def _final(status: int, complaint: Complaint, to: Addressee, said: str) -> ModelError:
-    """The refusals that a second try cannot change."""
+    """The errors for which a retry is pointless."""
     if status in (401, 403):
         setting = f"providers.{to.provider}.api_key"
-        cause = f"Check {setting} in longboat.json." if to.has_key else f"No key is set: give {setting}."
+        cause = f"Check {setting} in longboat.json." if to.has_key else f"No key is set. Set {setting}."
         return ModelError(with_advice(said, cause), title="The API key was refused", code="auth")
     if status == 404:
         advice = f"Check the model id {to.model!r} and the base_url {to.url}."

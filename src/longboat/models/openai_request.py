@@ -1,4 +1,4 @@
-"""Our transcript on the OpenAI chat wire: the body of a request. Pure; must not know HTTP or any one server."""
+"""Our transcript as the body of an OpenAI chat request. Pure; must not know HTTP or a particular server."""
 
 import base64
 import binascii
@@ -20,7 +20,7 @@ _object = msgspec.json.Decoder(dict[str, Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How one server differs from the others, and what is asked of its model unless a request says otherwise."""
+    """How one server differs from others, and the default settings for its model."""
 
     max_output_tokens: int | None = None
     effort: Effort | None = None
@@ -105,7 +105,7 @@ def _encode_message(message: Message) -> list[dict[str, Any]]:
     pieces: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, ToolResultPart) and part.images:
-            pieces.append({"type": "text", "text": f"What the tool call {portable_id(part.tool_call_id)} shows:"})
+            pieces.append({"type": "text", "text": f"Image from the tool call {portable_id(part.tool_call_id)}:"})
             pieces += [_image(image.media_type, image.data) for image in part.images]
     return pieces
 

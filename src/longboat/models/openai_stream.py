@@ -1,7 +1,7 @@
-"""The OpenAI chat stream, from bytes to our events. Pure: bytes in, events out; must not know HTTP.
+"""Decodes the OpenAI chat stream: bytes in, events out. Pure; must not know HTTP.
 
-Every chunk of every answer passes here, so it decodes only the fields it needs and keeps the common case, one piece of
-text, on the shortest path.
+Every chunk of every answer passes through here, so it decodes only the fields it needs and keeps the common case, one
+piece of text, on the shortest path.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from longboat.wire.ids import new_id
 from longboat.wire.models import Usage
 
 MAX_LINE = 8 * 1024 * 1024
-"""A line that is still open after so many bytes is no answer of a chat model."""
+"""A longer line cannot be the answer of a chat model."""
 
 _STOP_REASONS = {
     "length": StopReason.MAX_TOKENS,
@@ -96,7 +96,7 @@ class _Call:
 
 
 class StreamReader:
-    """Feed it what comes; it gives the events that became whole. `finish` gives the last one, or raises."""
+    """Feed it chunks; it returns the completed events. `finish` returns the last one, or raises."""
 
     def __init__(self, to: Addressee, *, tariff: Tariff | None = None) -> None:
         """`tariff` prices what is counted, where the server names no cost itself."""
@@ -130,7 +130,7 @@ class StreamReader:
         if self._reason is None:
             yield from self.feed(b"\n")  # the last line may lack its end
         if self._reason is None:
-            raise self.broken("ended the stream in mid-answer, without a finish_reason")
+            raise self.broken("ended the stream before the answer was complete, without a finish_reason")
         yield Finished(self._stop_reason(self._reason), self._usage())
 
     def broken(self, what: str) -> ModelError:
@@ -147,7 +147,7 @@ class StreamReader:
             self._rest.clear()
         self._rest += piece
         if len(self._rest) > MAX_LINE:
-            raise self.broken("sent a line without end")
+            raise self.broken("sent a line that is too long")
         return lines
 
     def _read(self, data: bytes) -> Iterator[ModelEvent]:
@@ -183,7 +183,7 @@ class StreamReader:
                 yield from self._tool_call(piece)
         if choice.finish_reason:
             if choice.finish_reason == "error":
-                raise self._error({"message": "the model failed in mid-answer"})
+                raise self._error({"message": "the model failed before the answer was complete"})
             self._reason = choice.finish_reason
 
     def _tool_call(self, piece: _ToolCall) -> Iterator[ModelEvent]:

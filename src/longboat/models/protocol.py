@@ -1,8 +1,8 @@
-"""The seam between a turn and a language model.
+"""The protocol between a turn and a language model.
 
-Owns what a turn asks and what it hears back. Must not know any provider. An adapter turns our messages into the
-provider's wire and its stream into these events; it raises `ModelError` and nothing else, with `retryable` set for what
-may pass (429, 5xx, a dropped or truncated stream) and clear for what will not (401, unknown model, quota).
+Owns what a turn requests and what it gets back. Must not know any provider. An adapter converts our messages into the
+provider's wire format and its stream into these events. It raises only `ModelError`, with `retryable` set for temporary
+errors (429, 5xx, a dropped or truncated stream) and not set for permanent ones (401, unknown model, quota).
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -40,7 +40,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStart:
-    """The calls of a step are told apart by `index`, in order of appearance from 0."""
+    """The calls of a step are numbered by `index`, in order of appearance from 0."""
 
     index: int
     call_id: str
@@ -63,7 +63,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Something a person should see while waiting, such as a model being loaded."""
+    """A notice for people who are waiting, such as that a model is being loaded."""
 
     message: str
 
@@ -87,7 +87,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
-    """What a model can do, as far as is known: what is not known is assumed."""
+    """What a model can do. Unknown abilities are assumed."""
 
     images: bool = True
     tools: bool = True

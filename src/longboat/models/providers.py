@@ -1,4 +1,4 @@
-"""The providers that are known by name: their keys, addresses and default models. Data; must not know any wire."""
+"""The providers known by name: their keys, addresses and default models. Data; must not know any wire format."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ LOCAL_TYPE = "local"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownProvider:
-    """A provider that a key in the environment is enough for. Its name is also its type in `longboat.json`."""
+    """A provider that needs only a key in the environment. Its name is also its type in `longboat.json`."""
 
     keys: tuple[str, ...]
     large: ModelEntry

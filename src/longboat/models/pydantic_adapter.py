@@ -1,7 +1,7 @@
-"""The general adapter: providers with a wire of their own (Anthropic, OpenAI, Google, Mistral), through pydantic-ai.
+"""The general adapter: providers with their own wire format (Anthropic, OpenAI, Google, Mistral), through pydantic-ai.
 
 Owns when the library is loaded: on first use and on a thread, because it and a provider's SDK take seconds to import
-and other clients' streams must go on meanwhile. Must not know the library itself: that is `pydantic_ai.py`.
+and other clients' streams must not stop. Must not know the library itself: that is `pydantic_ai.py`.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ Wire = Literal["anthropic", "openai", "google", "mistral"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where and as whom a model is asked. `provider` and `name` are ours: what messages are labeled with."""
+    """A model's address and credentials. `provider` and `name` are our names, which messages are labeled with."""
 
     provider: str
     name: str
@@ -39,7 +39,7 @@ class Endpoint:
 
 
 class PydanticModel:
-    """A model behind pydantic-ai. Close it to close its connections; it opens them again when asked again."""
+    """A model behind pydantic-ai. Closing it closes its connections; the next request opens them again."""
 
     def __init__(self, endpoint: Endpoint, *, context_window: int, abilities: Abilities = EVERYTHING) -> None:
         self._endpoint = endpoint if abilities.effort else replace(endpoint, effort=None)
@@ -85,7 +85,7 @@ def _open_backend(endpoint: Endpoint) -> "Backend":
         return Backend(endpoint)
     except OSError as error:
         raise ModelError(
-            f"{endpoint.provider}/{endpoint.name} cannot be asked: {error.strerror or error}.",
+            f"{endpoint.provider}/{endpoint.name} cannot be used: {error.strerror or error}.",
             title="The provider cannot be reached",
             code="unreachable",
             retryable=True,

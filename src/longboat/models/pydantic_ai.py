@@ -1,8 +1,8 @@
-"""One model behind pydantic-ai: its connections and its settings. Import it through `general.py` only: it is heavy.
+"""One model behind pydantic-ai: connections and settings. Import it through `pydantic_adapter.py` only: it is heavy.
 
-What goes out is made in `pydantic_request`, what comes back is read in `pydantic_stream`, failures are explained in
-`pydantic_failure`. Nothing of the library's leaves these modules: its objects change with its releases, ours are
-stored. The SDKs' own retries are off, because the turn retries and says so.
+`pydantic_request` builds requests, `pydantic_stream` reads answers, `pydantic_failure` explains errors. The library's
+objects never leave these modules: they change with its releases, while ours are stored. The SDKs' own retries are off,
+because the turn retries and reports it.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator

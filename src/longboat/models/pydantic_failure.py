@@ -1,6 +1,6 @@
-"""Failures of pydantic-ai and of the SDKs under it as `ModelError`: what happened, what to do, whether to try again.
+"""Errors of pydantic-ai and the SDKs below it as `ModelError`: what happened, what to do, whether to retry.
 
-Import it through `general.py` only: the library is heavy.
+Import it through `pydantic_adapter.py` only: the library is heavy.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def _model_error(error: Exception, endpoint: Endpoint, *, opened: bool) -> Model
 
 
 _REFUSED = ("bad_request", "The request was refused", "", False)
-_TROUBLE = ("server_error", "The provider has trouble", "", True)
+_TROUBLE = ("server_error", "Provider error", "", True)
 _SETTINGS = ("bad_request", "The provider's settings are wrong", "Check its base_url, key and headers.", False)
 
 _CLASSES: tuple[tuple[type[Exception] | tuple[type[Exception], ...], tuple[str, str, str, bool]], ...] = (
@@ -77,7 +77,7 @@ def _classify(error: Exception, *, opened: bool) -> tuple[str, str, str, bool]:
         if opened:
             return "stream_broken", "The model's answer broke off", "", True
         return "unreachable", "The provider cannot be reached", "Check the network and the provider's base_url.", True
-    return "model_error", "The model request failed", "", False
+    return "model_error", "Model request failed", "", False
 
 
 def _detail(error: Exception) -> str:

@@ -1,6 +1,6 @@
-"""Our request in pydantic-ai's terms. Import it through `general.py` only: the library is heavy.
+"""Our request in pydantic-ai's types. Import it through `pydantic_adapter.py` only: the library is heavy.
 
-Owns what of a transcript a provider is sent: another's reasoning is not, and its call ids are made fit.
+Owns which parts of a transcript a provider is sent: not the reasoning of another provider, and with adapted call ids.
 """
 
 import base64

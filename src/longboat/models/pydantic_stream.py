@@ -1,4 +1,4 @@
-"""pydantic-ai's stream as our events. Import it through `general.py` only: the library is heavy."""
+"""pydantic-ai's stream as our events. Import it through `pydantic_adapter.py` only: the library is heavy."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from longboat.wire import models as wire
 
 
 class Translation:
-    """Turns one response's events into ours: calls get numbers, a signature waits until its reasoning is over."""
+    """Converts one response's events into ours: calls get numbers, a signature waits until its reasoning has ended."""
 
     def __init__(self) -> None:
         self._calls: dict[int, int] = {}
@@ -92,7 +92,7 @@ def stop_reason(final: pai.ModelResponse) -> StopReason:
         case "content_filter":
             return StopReason.CONTENT_FILTER
         case "error":
-            raise theirs.UnexpectedModelBehavior("The model stopped with an error of its own.")
+            raise theirs.UnexpectedModelBehavior("The model stopped with an error.")
         case None if "finish_reason" not in (final.provider_details or {}):
             raise theirs.ModelAPIError(final.model_name or "", "The stream ended before the answer was complete.")
     called = any(isinstance(part, pai.ToolCallPart) for part in final.parts)

@@ -1,7 +1,7 @@
-"""Fetching what is newly known of models: the price list, and what each configured provider lists itself.
+"""Fetches the newest data about models: the price list, and each configured provider's own list.
 
-Owns the requests of `longboat models refresh`; nothing else ever fetches these. What cannot be fetched stays as it was.
-Keys go to the provider they belong to. Where the results lie is in `refreshed_catalogue.py`.
+Owns the requests of `longboat models refresh`; nothing else fetches these. What cannot be fetched stays unchanged. Keys
+are sent only to the provider they belong to. `refreshed_catalogue.py` stores the results.
 """
 
 import json
@@ -30,7 +30,7 @@ _OUTPUTS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What came of one fetch: a sentence for people."""
+    """The result of one fetch, as a sentence for people."""
 
     ok: bool
     text: str
@@ -62,9 +62,11 @@ def _prices(client: httpx2.Client, data_dir: Path, url: str) -> Report:
         raw = _get(client, url, {})
         fits = refreshed_catalogue.parse_prices(json.loads(raw))
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, RecursionError) as error:
-        return Report(ok=False, text=f"The price list was not fetched: {_reason(error)} The one that is here stays.")
+        return Report(ok=False, text=f"The price list could not be fetched: {_reason(error)} The current one is kept.")
     if not fits:
-        return Report(ok=False, text="The price list is of a newer kind than this version reads. The old one stays.")
+        return Report(
+            ok=False, text="The price list has a format that this version cannot read. The current one is kept."
+        )
     refreshed_catalogue.save_prices(data_dir, raw)
     return Report(ok=True, text="The price list is up to date.")
 
@@ -92,7 +94,7 @@ def _list_models(
         said = quote_error(_reason(error), secrets_of(access.key, access.headers, access.base_url), limit=MAX_REASON)
         return Report(ok=False, text=f"{name} did not list its models: {said}"), {}
     told = sum(model.context_window is not None for model in models.values())
-    return Report(ok=True, text=f"{name} lists {len(models)} models and tells the window of {told}."), models
+    return Report(ok=True, text=f"{name} lists {len(models)} models; {told} of them with their context window."), models
 
 
 def _get(client: httpx2.Client, url: str, headers: Mapping[str, str]) -> bytes:
@@ -109,7 +111,7 @@ def _get(client: httpx2.Client, url: str, headers: Mapping[str, str]) -> bytes:
 def _models(answer: Any) -> dict[str, Listed]:
     items = answer.get("data") if isinstance(answer, dict) else answer
     if not isinstance(items, list):
-        raise ValueError("It sent no list of models.")
+        raise ValueError("It did not send a list of models.")
     return {item["id"]: _one(item) for item in items if isinstance(item, dict) and isinstance(item.get("id"), str)}
 
 

@@ -1,7 +1,7 @@
-"""What `longboat models refresh` found: a newer price list, and what providers say of their own models.
+"""What `longboat models refresh` fetched: a newer price list, and the providers' lists of their models.
 
-Owns two files under `<data_dir>/models/`. Either may be missing or broken: then it is as if it had never been fetched.
-Fetching is in `refresh.py`.
+Owns two files under `<data_dir>/models/`. A missing or broken file is treated as never fetched. `refresh.py` fetches
+them.
 """
 
 import json
@@ -18,7 +18,7 @@ LISTED = "listed.json"
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a provider says of one of its models."""
+    """A provider's entry for one of its models."""
 
     context_window: int | None = None
     max_output_tokens: int | None = None

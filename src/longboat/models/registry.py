@@ -1,7 +1,7 @@
-"""Which model answers: names like `provider/model`, the configuration and the usual environment keys become models.
+"""Chooses the model: from names like `provider/model`, the configuration and the usual keys in the environment.
 
-Owns the choice. Must not know any wire: `building.py` makes the adapters. Keys are read here and handed on; nothing
-that leaves this module otherwise holds one.
+Owns the choice. Must not know any wire format: `building.py` makes the adapters. Keys are read here and passed on;
+nothing else that leaves this module contains one.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ class ProviderInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What is configured. `large` and `small` are the names that play these roles, None if `problem` tells why not."""
+    """What is configured. `large` and `small` are the models with these roles; None if there is none: see `problem`."""
 
     large: str | None
     small: str | None
@@ -54,7 +54,7 @@ class Overview:
 
 
 class Registry:
-    """The models of one configuration. Hand in a `local_model` to share its process; the giver closes that one."""
+    """The models of one configuration. Pass a `local_model` to share its process; the caller closes it."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class Registry:
             return section
         names = ", ".join(dict.fromkeys((*self._config.providers, *KNOWN, *CLOUDS, LOCAL_TYPE)))
         raise _not_configured(
-            f"No provider {provider!r}: models are named provider/model, with a provider of longboat.json or one of "
+            f"There is no provider {provider!r}. Use provider/model with a provider from longboat.json or one of "
             f"{names}."
         )
 
@@ -199,11 +199,11 @@ class Registry:
         if section.type == LOCAL_TYPE:
             return None if local.runtime_installed() else "Run `pip install 'longboat[local]'`."
         if section.type in ("openai-compatible", "anthropic-compatible"):
-            return None if section.base_url else f"Give providers.{provider}.base_url in longboat.json."
+            return None if section.base_url else f"Set providers.{provider}.base_url in longboat.json."
         if key is None and not section.base_url:
             return f"Set {' or '.join(keys_of(section.type))}."
         if section.type in CLOUDS and not section.base_url and cloud_address(section.type, self._environ) is None:
-            return f"Set {cloud_wants(section.type)}, or give providers.{provider}.base_url in longboat.json."
+            return f"Set {cloud_wants(section.type)}, or providers.{provider}.base_url in longboat.json."
         return None
 
     def _check_usable(self, provider: str, section: ProviderSection) -> None:
@@ -266,7 +266,7 @@ class Registry:
         if window_of(choice, self._data_dir) is not None:
             return None
         return (
-            f"The context window of {choice.name} is not known: {catalogue.DEFAULT_WINDOW:,} tokens are assumed. Give "
+            f"The context window of {choice.name} is unknown; assuming {catalogue.DEFAULT_WINDOW:,} tokens. Set "
             f"its context_window in providers.{choice.provider}.models, or run `longboat models refresh`."
         )
 
@@ -305,4 +305,4 @@ def _display_url(url: str) -> str:
 
 
 def _not_configured(message: str) -> ModelError:
-    return ModelError(message, title="No model to ask", code="model_not_configured")
+    return ModelError(message, title="Cannot run the prompt", code="model_not_configured")

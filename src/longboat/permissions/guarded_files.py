@@ -1,7 +1,7 @@
-"""Guarded files: those that hold rules, hooks or configuration. A change to one changes what may run.
+"""Guarded files: files with rules, hooks or configuration. A change to one of them changes what is allowed to run.
 
-Owns the one list of them. No grant matches a guarded file, and no answer offers a rule for one: only a rule that a
-person wrote, and that names the file, does. Must not know rules, nor look at the disk.
+Owns their list. No grant covers a guarded file, and no answer offers a rule for one: only a rule that a person wrote
+and that names the file allows a change. Must not know rules, nor look at the disk.
 
 `.gitattributes` and `.gitmodules` are not here: they only choose among programs that `.git/config` names.
 """
@@ -9,7 +9,7 @@ person wrote, and that names the file, does. Must not know rules, nor look at th
 import re
 
 GUARDED_DIRECTORIES = (".agents", ".claude", ".config/longboat", ".git")
-"""With everything in them. `.git` is a file in a worktree."""
+"""Including everything in them. `.git` is a file in a worktree."""
 GUARDED_FILES = (".mcp.json", "longboat.json")
 GUARDED = (*GUARDED_DIRECTORIES, *GUARDED_FILES)
 
@@ -23,16 +23,16 @@ _QUOTES = re.compile(r"""['"\\]""")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _SEQUENCE = re.compile(r"([!-~])\.\.([!-~])(?:\.\.-?\d+)?")
 _MAX_BRACES = 500
-"""Nobody reads a word that becomes so many: it may be anything."""
+"""A word that expands to more than this is treated as possibly guarded."""
 
 
 def is_guarded(path: str) -> bool:
-    """Whether this is a guarded file, or lies in a guarded directory. Some file systems ignore case."""
+    """Whether this is a guarded file or is in a guarded directory. Some file systems ignore case."""
     return _IN_PATH.search(path.casefold()) is not None
 
 
 def mentions_guarded(text: str) -> bool:
-    """Whether a text that cannot be read as a command has the name of a guarded file in it."""
+    """Whether a text that cannot be parsed as a command contains the name of a guarded file."""
     return _IN_TEXT.search(_QUOTES.sub("", text).casefold()) is not None
 
 

@@ -1,7 +1,7 @@
-"""Whether a glob of the shell and the pattern of a rule can name the same file.
+"""Whether a shell glob and a rule's pattern can match the same file.
 
-Owns the comparison of the two languages. It answers “yes” where it is not sure: what hangs on it is a question to a
-person. Must not know commands, nor look at the disk.
+Owns the comparison of the two languages. When not sure it answers “yes”; the cost is one question to a person. Must not
+know commands, nor look at the disk.
 """
 
 import re
@@ -11,9 +11,9 @@ from enum import Enum
 from longboat.permissions.rules import PathPattern, relative_to
 
 MAX_GLOB = 4_096
-"""A longer name is none that a system takes; it counts as one that may be any."""
+"""No system accepts a longer name; a longer one is treated as if it could match anything."""
 _MAX_SIGNS = 16
-"""More of them make the comparison slow, and are written by nobody."""
+"""More would make the comparison slow, and nobody writes that many."""
 _MAX_FORMS = 16
 
 _WILD = re.compile(r"[*?\[]+")
@@ -21,7 +21,7 @@ _SHELL_SIGN = re.compile(r"\*+|\?|\[[^]/]*\]?|[^*?\[]", re.DOTALL)
 
 
 class _Sign(Enum):
-    """What stands for more than one letter."""
+    """Signs that match more than one letter."""
 
     FIRST = "not a dot, and the one behind it may go on; or nothing at all"
     SHOWN = "one letter that is no dot"
@@ -40,12 +40,12 @@ _SPECIAL: dict[str, tuple[_Path, ...]] = {
     "*": ((_Sign.MANY,),),
     "?": ((_Sign.ONE,),),
 }
-"""What each sign of a rule may stand for."""
+"""What each sign of a rule may match."""
 _RUNS = (_Sign.MANY, _Sign.DEEP)
 
 
 def may_name(glob: str, pattern: PathPattern, directory: str) -> bool:
-    """Whether the pattern fits something that an absolute, normalized `glob` stands for."""
+    """Whether the pattern matches something that an absolute, normalized `glob` matches."""
     return _meets(glob, (), pattern, directory)
 
 
@@ -72,7 +72,7 @@ def _meets(glob: str, end: _Path, pattern: PathPattern, directory: str) -> bool:
 
 
 def _shell_path(glob: str) -> Iterator[str | _Sign]:
-    """Without `dotglob` a sign at the beginning of a name stands for no dot."""
+    """Without `dotglob` a sign at the beginning of a name does not match a dot."""
     begins = True
     for sign in _SHELL_SIGN.findall(glob):
         if sign[0] == "*":

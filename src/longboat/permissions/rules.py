@@ -1,8 +1,8 @@
-"""Permission rules: how `bash(npm test *)`, `edit(src/**)` and their like are written, and what they match.
+"""Permission rules such as `bash(npm test *)` and `edit(src/**)`: how they are written, and what they match.
 
-Owns the syntax and the matching of one rule. What the pattern of a rule means depends on the traits of the tool that it
-names: whoever parses rules hands them in. Must not know any tool, the order in which rules are asked, nor what is
-allowed without one: that is `permissions`.
+Owns the syntax and the matching of one rule. What a pattern means depends on the traits of the tool that it is for: the
+caller passes them. Must not know any tool, the order in which rules are checked, nor what is allowed without one: that
+is `permissions`.
 """
 
 import posixpath
@@ -20,14 +20,14 @@ _RULE = re.compile(r"([a-z][a-z0-9_]*|mcp__[A-Za-z0-9_.*-]+)(?:\((.+)\))?", re.D
 _URL = re.compile(r"(https?://)([^/?#\\@\s]+)([/?#].*)?", re.DOTALL)
 _SET = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _TEXT = re.compile(r"=\s")
-"""So begins the pattern for one text, whatever is in it: no star stands for anything there."""
+"""The start of a pattern that matches one exact text; a star in it is a plain star."""
 _PIECE = re.compile(r"""'[^']*'|"(?:[^"\\$`]|\\.)*"|\\.|\*|[^\s'"\\*;|&<>()$`]+""", re.DOTALL)
 _IN_QUOTES = re.compile(r'\\([$`"\\])')
 _GLOB_SIGN = re.compile(r"/\*\*/|/\*\*\Z|\*\*/|\*\*|\*|\?|\\.|[^*?\\/]+|/|\\", re.DOTALL)
 
 
 class RuleInvalid(ValueError):
-    """A rule that cannot be used. The message names it and says how to write one."""
+    """An invalid rule. The message names it and says how to write one."""
 
     def __init__(self, rule: object, why: str) -> None:
         super().__init__(
@@ -250,10 +250,10 @@ def parse_rule(rule: str, tools: Traits) -> Rule:
     """Raises RuleInvalid."""
     found = _RULE.fullmatch(rule.strip()) if isinstance(rule, str) else None
     if not found:
-        raise RuleInvalid(rule, "it is no tool with an optional pattern in parentheses")
+        raise RuleInvalid(rule, "it is not a tool name with an optional pattern in parentheses")
     tool, pattern = found.groups()
     if "*" in tool and pattern is not None:
-        raise RuleInvalid(rule, "a name with * takes no pattern")
+        raise RuleInvalid(rule, "a tool name with * cannot have a pattern")
     traits = tools.get(tool, UNKNOWN)
     try:
         return Rule(
@@ -295,9 +295,9 @@ def _command_pattern(text: str) -> CommandPattern:
     if open_end:
         words.pop()
     if words and words[0].pieces[0].endswith(":") and not words[0].exact:
-        raise _Malformed("“:*” means nothing here; write a space and *")
+        raise _Malformed("“:*” has no meaning here; write a space and *")
     if not words and not open_end:
-        raise _Malformed("it names no command")
+        raise _Malformed("it does not name a command")
     return CommandPattern(tuple(settings), tuple(words), open_end)
 
 
@@ -314,7 +314,7 @@ def _words(text: str) -> list[Glob]:
             found = _PIECE.match(text, at)
             if not found:
                 raise _Malformed(
-                    f"{text[at]!r} has no place in the pattern of one simple command; quote it if a word has it"
+                    f"{text[at]!r} is not allowed in the pattern of a simple command; quote it if it is part of a word"
                 )
             at = found.end()
             if found.group() == "*":
@@ -335,9 +335,9 @@ def _unquoted(piece: str) -> str:
 
 def _path_pattern(text: str) -> PathPattern:
     if text.startswith("~"):
-        raise _Malformed("~ is not followed; write the absolute path")
+        raise _Malformed("~ is not expanded; write the absolute path")
     if ".." in text.split("/"):
-        raise _Malformed("“..” has no place in a pattern; write an absolute path for what is outside the workspace")
+        raise _Malformed("“..” is not allowed in a pattern; write an absolute path for files outside the workspace")
     source = text.removeprefix("./")
     if source.endswith("/"):
         source += "**"
@@ -355,10 +355,10 @@ def _translated(sign: str) -> str:
 def _url_pattern(text: str) -> UrlPattern:
     found = _URL.fullmatch(text)
     if not found:
-        raise _Malformed("it is no URL that begins with https:// or http://")
+        raise _Malformed("it is not a URL that begins with https:// or http://")
     scheme, host, rest = found.groups()
     if rest is None and "*" in host:
-        raise _Malformed("a * in the name of a host needs a / behind it, or it would stand for other hosts too")
+        raise _Malformed("a * in a host name needs a / after it, or it would match other hosts too")
     if not rest:
         rest = "/"
     return UrlPattern(scheme, Glob(tuple(host.lower().split("*"))), Glob(tuple(rest.split("*"))))

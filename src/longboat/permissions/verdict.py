@@ -41,14 +41,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What a tool call is about to do, for the rules and for the person who is asked.
+    """What a tool call would do, for the rules and for the person who is asked.
 
     `argument` is what rules match: a path relative to the workspace (absolute outside it) for file tools, a URL for the
     web, a command for a shell. `paths` are all absolute paths it touches, `only_read` those of them that a command
-    does no more than read. `directory` is where a command runs, if not in the root of the workspace; `doubt` says why
-    even a look at the git repository may run something. `outside` asks for a command to run without the wall around
-    harmless commands, and `has_wall` says whether there is one. `detail` is shown to the person: a diff, the whole
-    command.
+    only reads. `directory` is where a command runs, if not in the workspace's root; `doubt` says why even reading the
+    git repository may run something. `outside` asks to run the command without the read-only wall around harmless
+    commands; `has_wall` says whether there is one. `detail` is shown to the person: a diff, the whole command.
     """
 
     tool: str
@@ -66,10 +65,10 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """All of it may be done."""
+    """The call is allowed."""
 
     harmless: bool = field(default=False, compare=False)
-    """No rule and no person says so: it is a shell command of which every part only looks. It runs behind the wall."""
+    """Neither a rule nor a person allowed it: it is a shell command that only reads. It runs behind the wall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +90,8 @@ Verdict = Allow | Deny | Ask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """The rules that an answer for the session, or for always, would add: exactly this, or a wider form. With either
-    the same call is not asked again. Empty where only “once” can be offered, as for guarded files."""
+    """The rules that the answers “for this session” and “always” would add: exactly this call, or a wider form. With
+    either the same call is not asked again. Empty if only “once” can be offered, as for guarded files."""
 
     narrow: tuple[str, ...] = ()
     wide: tuple[str, ...] = ()
@@ -116,7 +115,7 @@ def _is_harmless(assessment: ShellAssessment) -> bool:
 
 
 def grant_for(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory: str) -> Offer:
-    """What to offer the person beside “once”, for a need that is asked."""
+    """The rules to offer the person besides “once”."""
     assessment = _assess(need, rules, grants, directory)
     if next(assessment.denials(), None):
         return Offer()
@@ -132,7 +131,7 @@ def grant_for(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), direct
 
 
 def _for_all(need: Need, assessment: Assessment) -> tuple[str, ...]:
-    """For what has a part that no rule can name: the rule for all of it, and those that it needs beside it."""
+    """For a call with a part that no rule can name: the rule for the whole call, and the other rules it needs."""
     if not (rule := assessment.rule_for_all()):
         return ()
     more = _assess(
@@ -145,26 +144,26 @@ def _for_all(need: Need, assessment: Assessment) -> tuple[str, ...]:
 def parts_of(
     need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory: str
 ) -> tuple[tuple[CommandPart, ...], int]:
-    """What a shell command that is asked is made of, and how many parts were left out."""
+    """The parts of a shell command that needs approval, and how many were left out."""
     assessment = _assess(need, rules, grants, directory)
     return describe_parts(assessment) if isinstance(assessment, ShellAssessment) else ((), 0)
 
 
 def may_be_denied(need: Need, *, rules: Rules, directory: str) -> str:
-    """Why it cannot be told whether a rule denies this; empty where it can. For those whom nobody would ask."""
+    """Why it is not certain whether a rule denies this; empty if it is. For runs that ask nobody."""
     doubt = next(_assess(need, rules, (), directory).doubts(), None)
     return doubt.why if doubt else ""
 
 
 def named_paths(command: str, *, directory: str, start: str = "") -> tuple[NamedPath, ...]:
-    """The paths inside the workspace that a shell command may name, if it runs in `start`. Whoever can look at the disk
-    resolves them and puts those that lead out through a link into `Need.paths`, so that they are asked."""
+    """The paths inside the workspace that a shell command may name, if it runs in `start`. The caller resolves them on
+    disk and puts those that lead out through a link into `Need.paths`, so that they need approval."""
     need = Need(tool="", action="run", argument=command, directory=start)
     return _assess_shell(need, Rules(), (), directory).named()
 
 
 def hidden_by(rules: Rules, *, directory: str) -> Callable[[str], bool]:
-    """What says of an absolute path whether a rule denies the view of it: for tools that show many files at once."""
+    """A test whether a rule hides an absolute path, for tools that show many files at once."""
     root = posixpath.normpath(directory)
     patterns = [rule.pattern for rule in rules.deny if rule.governs_reading and isinstance(rule.pattern, PathPattern)]
     return lambda path: any(pattern.fits(path, root) for pattern in patterns)

@@ -1,1 +1,1 @@
-"""The async shell: it carries out what the core decides, owns the tasks, and connects store, models and tools."""
+"""The async runtime: executes the core's decisions, owns the tasks, and connects store, models, tools and clients."""

@@ -1,6 +1,6 @@
-"""The whole server but for its sockets: open it with `async with open_app(settings) as app`.
+"""The whole server except for its sockets: open it with `async with open_app(settings) as app`.
 
-Owns the store, the open workspaces and the way in and out: recovery at the start (B6), leaving at the end (B5).
+Owns the store, the open workspaces, the recovery at the start (B6) and the shutdown at the end (B5).
 """
 
 import asyncio
@@ -328,7 +328,7 @@ class App:
             for workspace in workspaces:
                 workspace.sessions.interrupt()
             if not await self._unwound(workspaces, FINAL_S, asyncio.Event()):
-                logger.error("some runs did not end in time: they are settled at the next start")
+                logger.error("some runs did not end in time; they are settled at the next start")
         async with self._opening:  # one that is just being opened is closed, too
             self._opens_no_more = True
         last, self._open = list(self._open.values()), {}  # also those that somebody opened during the drain
@@ -364,7 +364,7 @@ class App:
             self._damage = StoreDamaged(report.problems[0].detail + more).message
             logger.error("%s", self._damage)
         elif not report.complete and not self.leaving:
-            logger.info("the store is too large to be checked at the start: `longboat store check` checks all of it")
+            logger.info("the store is too large to be checked at the start; `longboat store check` checks all of it")
 
     async def prune(self) -> None:
         """Forget old events now and then. A store that fails is tried again the next time."""
@@ -407,9 +407,9 @@ def _resolve(path: str) -> Path:
     except (OSError, ValueError, RuntimeError) as error:
         raise BadInput(f"{path!r} is not a usable path: {error}.", code="bad_path") from None
     if not readable:
-        raise BadInput(f"{path} cannot be read: check its permissions.", code="path_unreadable")
+        raise BadInput(f"{path} cannot be read. Check its permissions.", code="path_unreadable")
     try:
         str(directory).encode()
     except UnicodeEncodeError:
-        raise BadInput(f"{path!r} leads to a name that is not UTF-8: rename it.", code="bad_path") from None
+        raise BadInput(f"{path!r} leads to a name that is not UTF-8. Rename it.", code="bad_path") from None
     return directory

@@ -1,4 +1,4 @@
-"""Instants as the wire spells them."""
+"""Times in the wire's format."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Trying again while the store cannot be written: a full disk or a foreign lock often goes away."""
+"""Retries while the store cannot be written: a full disk or another program's lock is often temporary."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Tasks with an owner: none is forgotten, none outlives the `async with` it belongs to."""
+"""Tasks with an owner: none is lost, and none outlives the `async with` it belongs to."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ CLOSE_S = 1.0
 
 
 class Tasks:
-    """Holds tasks until they are done. A failure is logged, not spread; leaving cancels what is left."""
+    """Keeps tasks until they are done. A failure is logged, not propagated; leaving cancels the remaining tasks."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()

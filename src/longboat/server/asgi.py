@@ -1,4 +1,4 @@
-"""The ASGI application of an opened runtime: the gate, and behind it the routes."""
+"""The ASGI application of an open runtime: authentication in front of the routes."""
 
 from typing import TYPE_CHECKING
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class _Router(Litestar):
-    """Litestar without what it loads for users of pydantic, attrs and OpenTelemetry, which is 100 ms of our start.
+    """Litestar without its support for pydantic, attrs and OpenTelemetry, which would cost 100 ms at the start.
 
-    Both methods are Litestar's own and undocumented: should they go, nothing breaks, the start is slower and
-    test_server_process says so.
+    Both methods are undocumented parts of Litestar: if they disappear, nothing breaks, but the start gets slower and
+    test_server_process fails.
     """
 
     @staticmethod

@@ -1,8 +1,8 @@
-"""Who may call. Pure decisions over headers and addresses, and the thin ASGI layer that asks them.
+"""Who may call. Pure decisions based on headers and addresses, and the thin ASGI layer that applies them.
 
-A request over the unix socket is trusted: the socket's mode is its lock. Over TCP, always: the Host must be ours (else
-a name in someone's DNS could lead a browser here), an Origin must be the same page, and the token must be known. A
-loopback address proves nothing: every user and every web page on the machine has one.
+A request over the unix socket is trusted: the socket's file mode protects it. Over TCP, the Host must be ours
+(otherwise a foreign DNS name could lead a browser here), an Origin must be the same site, and the token must be right.
+A loopback address proves nothing: every user and every web page on the machine has one.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ PAGE_PATHS = frozenset({"/", "/stats"})
 """What a person opens in a browser: without the token, it asks for it."""
 
 LOGIN_FORM = ("POST", "/login")
-"""The only request whose body is read from somebody who has not shown the token."""
+"""The only request whose body is read without a token."""
 MAX_FORM = 4_096
 
 _LOOKED_AT = frozenset({b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site", b"x-forwarded-proto"})
@@ -47,14 +47,14 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A host and port as Host and Origin spell them."""
+    """A host and port as written in Host and Origin."""
 
     host: str
     port: int | None
 
     @classmethod
     def parse(cls, text: str) -> "Authority | None":
-        """None for what is no plain `host[:port]`."""
+        """None if it is not a plain `host[:port]`."""
         if not text or any(char in text for char in "/@?#\\") or not text.isprintable() or " " in text:
             return None
         try:
@@ -85,7 +85,7 @@ def _is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What this server was started with."""
+    """The server's settings for authentication."""
 
     token: str
     listen_host: str | None = None
@@ -158,7 +158,7 @@ class Policy:
         return self._is_allowed(host) and found.get("x-forwarded-proto") == ["https"]
 
     def _cookie_value(self) -> str:
-        """Derived: a cookie that somebody sees opens this door for a browser, and is not the token."""
+        """Derived from the token: whoever sees a cookie can use a browser here, but does not have the token."""
         return hmac.digest(self.token.encode(), b"longboat cookie", hashlib.sha256).hex()
 
     def _is_known(self, found: Mapping[str, list[str]], *, local_port: int) -> bool:

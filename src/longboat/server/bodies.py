@@ -1,4 +1,4 @@
-"""Reading a request body: JSON of a known shape, bounded in size. Must not know what is done with it."""
+"""Reads a request body: JSON of a known type, limited in size. Must not know how it is used."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,13 +19,13 @@ _decoder = cache(msgspec.json.Decoder)
 
 
 async def read_body(request: Request[Any, Any, Any], shape: type[Shape]) -> Shape:
-    """The body as `shape`. No body at all stands for `{}` where the route takes that."""
+    """The body as `shape`. No body counts as `{}` if the route allows that."""
     _check_type(request.headers.get("content-type", ""))
     raw = await read_bytes(request)
     if not raw and request.route_handler.opt["body_optional"]:
         raw = b"{}"
     if not raw:
-        raise BadInput("The body is empty: send a JSON object.", code="bad_json")
+        raise BadInput("The body is empty. Send a JSON object.", code="bad_json")
     try:
         decoded: Shape = _decoder(shape).decode(raw)
     except msgspec.ValidationError as error:
@@ -36,7 +36,7 @@ async def read_body(request: Request[Any, Any, Any], shape: type[Shape]) -> Shap
 
 
 async def read_document(request: Request[Any, Any, Any], limit_mb: int) -> bytearray:
-    """A body that somebody else reads, and that may be larger than others. It is in memory once, with no copy."""
+    """A raw body for another parser, which may be larger than others. It is in memory once, without a copy."""
     _check_type(request.headers.get("content-type", ""))
     _check_size(request.content_length or 0, limit_mb)
     taken = bytearray()
@@ -49,7 +49,7 @@ async def read_document(request: Request[Any, Any, Any], limit_mb: int) -> bytea
 
 def _check_size(size: int, limit_mb: int) -> None:
     if size > limit_mb << 20:
-        raise BodyTooLarge(f"The document is over {limit_mb} MB, the limit: server.max_import_mb in longboat.json.")
+        raise BodyTooLarge(f"The document is larger than {limit_mb} MB (server.max_import_mb in longboat.json).")
 
 
 async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
@@ -59,12 +59,12 @@ async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
             return await request.body()
     except RequestEntityTooLarge:
         limit = (request.route_handler.resolve_request_max_body_size() or 0) >> 20
-        raise BodyTooLarge(f"The body is over {limit} MB, the limit: server.max_body_mb in longboat.json.") from None
+        raise BodyTooLarge(f"The body is larger than {limit} MB (server.max_body_mb in longboat.json).") from None
 
 
 @contextmanager
 def _hung_up() -> Iterator[None]:
-    """Litestar's word for a client that hung up is no fault of the server, so no 500 in its log."""
+    """A client that disconnects is not a server error, so there is no 500 in the log."""
     try:
         yield
     except InternalServerException:
@@ -72,10 +72,10 @@ def _hung_up() -> Iterator[None]:
 
 
 def _check_type(content_type: str) -> None:
-    """No type is taken for JSON. Another is a mistake, or a form on a page somewhere: it is refused."""
+    """A missing type counts as JSON. Any other type is a mistake, or a form on a foreign page: it is refused."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind and kind != "application/json" and not kind.endswith("+json"):
         raise BadInput(
-            f"The body must be application/json (got {kind[:100]!r}): set Content-Type, or use `curl --json`.",
+            f"The body must be application/json (got {kind[:100]!r}). Set Content-Type, or use `curl --json`.",
             code="bad_content_type",
         )

@@ -1,7 +1,7 @@
-"""The TCP door for a browser on this machine, opened when somebody asks for it.
+"""The TCP listener for a browser on this machine, opened on request.
 
-Owns its port. That is kept in the data directory: a page that is open in a browser finds the server again where it was,
-also after a restart. Only loopback: who wants more than this machine says so with `longboat serve --host`.
+Owns its port, which is stored in the data directory, so that an open page finds the server again after a restart. Only
+loopback: for other machines use `longboat serve --host`.
 """
 
 import asyncio

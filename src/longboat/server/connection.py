@@ -1,8 +1,8 @@
-"""One HTTP connection: uvicorn's, with limits of size and time for which uvicorn has no settings.
+"""One HTTP connection: uvicorn's, with limits on size and time for which uvicorn has no settings.
 
-Owns how large the head of a request may be, how many requests may wait in line, and how slowly heads and bodies may
-come. Who calls is decided as soon as the head is there, before a byte of the body is kept: what a stranger sends
-beyond that is thrown away as it arrives. Must not know routes, nor what a token is.
+Owns how large the head of a request may be, how many requests may wait, and how slowly heads and bodies may arrive.
+The caller is checked as soon as the head is complete, before any of the body is kept: the body of an unauthorized
+request is discarded as it arrives. Must not know routes, nor what a token is.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ HEAD_S = 15.0
 """How long the head of a request may take, from the connection or from its first byte; a stranger's whole request."""
 BODY_S = 30.0
 BODY_RATE = 1_000
-"""A body has to bring so many bytes per second, measured over each BODY_S seconds."""
+"""The minimum rate of a body in bytes per second, measured over each BODY_S seconds."""
 STRANGER_REST_S = 5.0
 """How long a stranger's connection may rest between requests."""
 LINGER_S = 5.0
@@ -44,7 +44,7 @@ _REQUEST_COST = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What is decided about a request when its head is there."""
+    """The decision about a request when its head is complete."""
 
     known: bool
     """The caller has shown the token, or came over the unix socket."""
@@ -57,7 +57,7 @@ Judge = Callable[[HTTPScope], Verdict]
 
 
 class _Stopped(Exception):
-    """The parser is to read no further. It hands this on as an invalid request."""
+    """Stops the parser, which reports it as an invalid request."""
 
 
 class Connection(HttpToolsProtocol):
@@ -114,7 +114,7 @@ class Connection(HttpToolsProtocol):
         self._report_size()
 
     def make_room(self) -> None:
-        """Close at once, with a word where one can be said: not into an answer, nor to somebody who does not read."""
+        """Close now, with an error if possible: not during an answer, nor to a client that does not read."""
         if self._is_between_answers() and not self.transport.get_write_buffer_size():
             self._refuse_connection()
         else:
@@ -129,12 +129,12 @@ class Connection(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
         if len(self.headers) > MAX_HEADERS:
-            self._stop_parsing(431, "head_too_large", f"A request may have {MAX_HEADERS} headers.")
+            self._stop_parsing(431, "head_too_large", f"A request may have at most {MAX_HEADERS} headers.")
 
     def on_headers_complete(self) -> None:
         self._head_size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if self._head_size > MAX_HEAD:
-            self._stop_parsing(431, "head_too_large", f"The head of a request may have {MAX_HEAD >> 10} KB.")
+            self._stop_parsing(431, "head_too_large", f"The head of a request may have at most {MAX_HEAD >> 10} KB.")
         if len(self.pipeline) >= MAX_PIPELINED:
             self._stop_after_pipeline()
         self._unparsed = self._body_size = 0
@@ -158,7 +158,7 @@ class Connection(HttpToolsProtocol):
         if self._refusal is not None:
             self._refuse(*self._refusal)
         elif not self._is_deaf:
-            self._refuse(400, "bad_http", "This is not HTTP/1.1 as it should be.")
+            self._refuse(400, "bad_http", "This is not valid HTTP/1.1.")
 
     def on_response_complete(self) -> None:
         if not self._is_deaf or self.pipeline:
@@ -196,7 +196,7 @@ class Connection(HttpToolsProtocol):
             self._body_size = 0
             self._start_timer(BODY_S, self._check_body)
         else:
-            self._refuse(408, "body_too_slow", f"The body must come at {BODY_RATE / 1000:g} KB per second or faster.")
+            self._refuse(408, "body_too_slow", f"The body must arrive at {BODY_RATE / 1000:g} KB per second or faster.")
 
     def _report_size(self) -> None:
         waiting = len(self.pipeline) * _REQUEST_COST
@@ -223,11 +223,11 @@ class Connection(HttpToolsProtocol):
     # Last words
 
     def _refuse_connection(self) -> None:
-        self._write_refusal(503, "too_many_connections", "Too many connections are open: try again later.")
+        self._write_refusal(503, "too_many_connections", "Too many connections are open. Try again later.")
         self.transport.close()
 
     def _refuse_head(self) -> None:
-        self._refuse(431, "head_too_large", f"The head of a request may have {MAX_HEAD >> 10} KB.")
+        self._refuse(431, "head_too_large", f"The head of a request may have at most {MAX_HEAD >> 10} KB.")
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         """Answer what cannot be handled, and close; without an answer where another one is under way."""
@@ -268,7 +268,7 @@ class Connection(HttpToolsProtocol):
 
 
 class _LastAnswer:
-    """The transport of the last answer on a connection, which is closed gently."""
+    """The transport of the last answer on a connection, which is closed gracefully."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

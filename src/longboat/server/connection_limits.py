@@ -1,8 +1,8 @@
-"""How many TCP connections there may be, and how much memory those without a token may hold together.
+"""Limits the number of TCP connections, and the memory used by those without a token.
 
-The unix socket is the owner's: nobody is turned away there. Over TCP a connection is a stranger's until a request on it
-has shown the token. Strangers have at most half of the room, and the oldest of them goes when there is none left; when
-they hold too much memory together, the one that holds the most goes. Must not know HTTP, nor what a token is.
+The unix socket belongs to the owner: nobody is refused there. A TCP connection is unauthenticated until a request on it
+has sent the token. Unauthenticated connections may use at most half of the places, and the oldest is closed when none
+is left; when they use too much memory, the largest is closed. Must not know HTTP, nor what a token is.
 """
 
 import logging
@@ -44,7 +44,7 @@ def open_connection_limits() -> "ConnectionLimits":
 
 
 class Connected(Protocol):
-    """A connection, as the door sees it."""
+    """A connection, as far as the limits need it."""
 
     def make_room(self) -> None:
         """Close at once."""
@@ -52,7 +52,7 @@ class Connected(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class ConnectionLimits:
-    """Knows the connections over TCP."""
+    """Tracks the TCP connections."""
 
     limit: int
     known: set[Connected] = field(default_factory=set)
@@ -75,7 +75,7 @@ class ConnectionLimits:
         return True
 
     def hold(self, connection: Connected, size: int) -> None:
-        """A connection holds so many bytes now. If strangers hold too much together, those with the most go."""
+        """Record how many bytes a connection holds. If those without a token hold too much, close the largest."""
         if connection not in self.strangers:
             return
         self.held += size - self.strangers[connection]

@@ -1,4 +1,4 @@
-"""The API page for people, rendered from its OpenAPI description. One file, no script, nothing from outside."""
+"""The API page for people, rendered from its OpenAPI description. One file, no scripts, no external resources."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""uvicorn inside our own process: we own signals, start and stop; it owns connections and HTTP."""
+"""uvicorn inside our process: we handle signals, start and stop; it handles connections and HTTP."""
 
 import asyncio
 import socket
@@ -21,7 +21,7 @@ _UNWIND_S = 0.25
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's own stop waits for open connections without end; this one cuts what a stuck reader holds."""
+    """uvicorn's own stop waits for open connections without limit; this one closes those of stuck readers."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -1,7 +1,7 @@
-"""The one table from error class to status, and the `{code, message}` body of every refusal.
+"""The table from error class to status, and the `{code, message}` body of every error.
 
-Knows Litestar's own errors besides ours. What we did not raise on purpose becomes a 500 that says nothing and is
-logged with its traceback.
+Handles Litestar's errors as well as ours. An unexpected error becomes a 500 without details, and is logged with its
+traceback.
 """
 
 import enum
@@ -32,7 +32,7 @@ STATUS: dict[type[errors.LongboatError], int] = {
     errors.TooManyAttempts: 429,
     errors.Unavailable: 503,
 }
-"""A class that is not here takes its nearest base's status."""
+"""A class that is not listed has the status of its nearest base class."""
 
 JSON_HEADERS = {"content-type": "application/json", "x-content-type-options": "nosniff"}
 
@@ -42,7 +42,7 @@ _OWN_CODES = {
     405: "method_not_allowed",
     413: "body_too_large",
 }
-"""The codes of what Litestar refuses before we see it."""
+"""The codes of requests that Litestar refuses before we see them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ _INTERNAL = Refusal(
 
 
 def refusal(error: Exception) -> Refusal:
-    """How our own error is answered. One without a status is a fault of ours, whose text stays in the log."""
+    """The answer to one of our errors. An error without a status is a bug; its text stays in the log."""
     for cls in type(error).__mro__:
         if status := STATUS.get(cls):
             assert isinstance(error, errors.LongboatError)
@@ -123,7 +123,7 @@ def _bad_parameter(request: Request[Any, Any, Any], item: Mapping[str, str]) -> 
 
 
 def bad_body(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> errors.BadInput:
-    """A body that is JSON but not of this shape: names the field and what was expected there."""
+    """The error for a JSON body that does not have this shape: names the field and what was expected."""
     text, _, place = str(error).partition(" - at `$")
     path = place.removesuffix("`").lstrip(".") or "body"
     if text.startswith("Invalid enum value"):
@@ -140,7 +140,7 @@ def _choices(annotation: Any) -> str:
 
 
 def _allowed(annotation: Any) -> Iterable[str]:
-    """The values that an enum or a literal, however wrapped, lets through."""
+    """The values that an enum or a literal, however wrapped, allows."""
     if isinstance(annotation, enum.EnumMeta):
         yield from (str(member.value) for member in typing.cast(type[enum.Enum], annotation))
     elif typing.get_origin(annotation) is typing.Literal:

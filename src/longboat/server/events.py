@@ -1,6 +1,6 @@
-"""The event stream endpoint: carries what a workspace's stream yields to one connection, and notices when it is gone.
+"""The event stream endpoint: sends a workspace's stream to one connection, and notices when the client is gone.
 
-Does no work per frame: a chunk holds the frames that were ready, or a slice of a large one, and goes out in one send.
+Does no work per frame: a chunk contains the frames that were ready, or a slice of a large one, and is sent at once.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _HEADERS = [
 
 
 class EventStream:
-    """An ASGI application for one connection. What opening the source refuses is answered as an error."""
+    """An ASGI application for one connection. If the source cannot be opened, it answers with the error."""
 
     def __init__(self, source: AbstractAsyncContextManager[AsyncIterator[bytes]]) -> None:
         self._source = source

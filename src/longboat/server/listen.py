@@ -1,6 +1,6 @@
-"""Where the server listens: a private unix socket, TCP when asked, and the discovery file that tells clients of both.
+"""Where the server listens: a private unix socket, TCP on request, and the discovery file that names both for clients.
 
-Runs before anything heavy is imported: from then on clients connect, and wait in the backlog until they are answered.
+Runs before anything heavy is imported: from then on clients can connect, and wait in the backlog for an answer.
 """
 
 import fcntl
@@ -38,7 +38,7 @@ class Listeners:
 def open_listeners(settings: Settings) -> Iterator[Listeners]:
     """Listen as the settings say. On exit the sockets are closed and the unix socket's file is gone."""
     if settings.socket is None and settings.host is None:
-        raise ListenError("Nothing to listen on: give --socket PATH, or --host and --port.")
+        raise ListenError("Nothing to listen on. Pass --socket PATH, or --host and --port.")
     with ExitStack() as stack:
         sockets: list[socket.socket] = []
         if settings.socket is not None:
@@ -54,7 +54,7 @@ def open_listeners(settings: Settings) -> Iterator[Listeners]:
 
 
 class Announcement:
-    """The discovery file of a server that answers."""
+    """The discovery file of a running server."""
 
     def __init__(self, path: Path, found: Discovery) -> None:
         self._path = path
@@ -179,7 +179,7 @@ def _clear_stale(path: Path) -> None:
 
 def _in_use(path: Path) -> ListenError:
     return ListenError(
-        f"A server already listens on {path}: attach to it with `longboat run`, stop it with `longboat stop`, "
+        f"A server is already listening on {path}. Attach to it with `longboat run`, stop it with `longboat stop`, "
         "or start another with --socket PATH and --data-dir.",
         code="socket_in_use",
     )
@@ -243,7 +243,7 @@ def _bind_one(family: int, address: str, port: int) -> socket.socket:
 
 
 def url_of(host: str, port: int) -> str:
-    """Where a client on this machine reaches us. "Every address" is no address to call."""
+    """The address for a client on this machine. "Every address" is not one to connect to."""
     callable_host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
     return f"http://[{callable_host}]:{port}" if ":" in callable_host else f"http://{callable_host}:{port}"
 

@@ -1,4 +1,4 @@
-"""The server process: listen, open the runtime, answer, and leave in order when told to (B5)."""
+"""The server process: listen, open the runtime, answer requests, and shut down in order when asked (B5)."""
 
 import asyncio
 import ctypes
@@ -28,7 +28,7 @@ _PR_SET_DUMPABLE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """How the process is told to leave: once to leave in order, twice to skip the drain."""
+    """Requests to stop: the first shuts down in order, the second skips the drain."""
 
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
@@ -41,7 +41,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """A server that answers."""
+    """A running server."""
 
     app: "App"
     announcement: Announcement
@@ -78,7 +78,7 @@ def serve(
 def _close_to_children() -> None:
     """Keep what the agent runs from reading our keys in /proc/PID/environ: it runs as the same user."""
     if sys.platform == "linux" and ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
-        log.warning("what the agent runs can read this process: %s", os.strerror(ctypes.get_errno()))
+        log.warning("commands of the agent can read this process: %s", os.strerror(ctypes.get_errno()))
 
 
 async def _run(

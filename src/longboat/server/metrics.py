@@ -1,4 +1,4 @@
-"""Prometheus text of the runtime's gauges and of this process. Imported when first asked for."""
+"""Prometheus metrics of the runtime and of this process. Imported when first requested."""
 
 from collections.abc import Mapping
 

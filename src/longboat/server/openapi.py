@@ -1,4 +1,4 @@
-"""The API's description in OpenAPI 3.1, made from the routes and the wire's shapes. Imported when first asked for."""
+"""The API's description in OpenAPI 3.1, made from the routes and the wire types. Imported when first requested."""
 
 import inspect
 import typing
@@ -42,7 +42,7 @@ class _Operation:
 
     @property
     def reply(self) -> type[msgspec.Struct] | None:
-        """The shape of the answer; None when it is no JSON of ours."""
+        """The type of the answer; None if it is not our JSON."""
         declared = self.handler.parsed_fn_signature.return_type.annotation
         if typing.get_origin(declared) is Response:
             (declared,) = typing.get_args(declared)
@@ -75,7 +75,11 @@ def document(app: Litestar) -> dict[str, Any]:
         "components": {
             "schemas": components,
             "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer", "description": "Over TCP; the unix socket needs none."}
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "Over TCP; not needed on the unix socket.",
+                }
             },
         },
         "security": [{"bearer": []}, {}],
@@ -104,7 +108,7 @@ def _operations(app: Litestar) -> Iterator[_Operation]:
 
 
 def _is_page(path: str) -> bool:
-    """For people to look at: no part of the API."""
+    """Pages for people, which are not part of the API."""
     return path in PAGE_PATHS or path.startswith("/assets/")
 
 
@@ -196,7 +200,7 @@ def _answer(operation: _Operation, status: int, schemas: dict[Any, dict[str, Any
 
 
 def _refused(operation: _Operation, schemas: dict[Any, dict[str, Any]]) -> dict[str, Any]:
-    described = _json("Refused: a stable code and a message for people.", schemas[ErrorBody])
+    described = _json("An error: a stable code and a message for people.", schemas[ErrorBody])
     if page := operation.handler.opt.get("refused_as"):
         described["content"][page] = {"schema": {"type": "string"}}
     return described
@@ -207,7 +211,7 @@ def _json(text: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _events(schemas: dict[Any, dict[str, Any]]) -> list[dict[str, Any]]:
-    """What comes on the event stream: OpenAPI has no word for it."""
+    """The events on the stream, which OpenAPI cannot describe."""
     logged = [
         {
             "type": name,

@@ -1,7 +1,7 @@
-"""The process that renders text for the page, and how long it may take.
+"""The process that renders text for the page, and its time limit.
 
-Parsers of Markdown and of programming languages have inputs that take them minutes, and they hold the interpreter: in
-a process of their own they cost the server nothing, and can be ended. Must not know what HTML is made.
+Some inputs take parsers of Markdown and programming languages minutes, and they block the interpreter. In a separate
+process they do not block the server, and can be killed. Must not know what HTML is produced.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ log = logging.getLogger(__name__)
 
 
 def plain(text: str) -> str:
-    """The text as it is: what stands for anything that could not be rendered."""
+    """The plain text, for anything that could not be rendered."""
     return f'<pre class="plain">{escape(text)}</pre>'
 
 
 class Renderer:
-    """Starts the process with the first request, and ends it when nobody looks any more."""
+    """Starts the process with the first request, and ends it when it is no longer used."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
@@ -70,7 +70,7 @@ class Renderer:
             async with asyncio.timeout(allowed_s):
                 return await self._ask(item)
         except TimeoutError:
-            log.warning("rendering %d characters of %s took over %g s: shown as they are", *_describe(item), allowed_s)
+            log.warning("rendering %d characters of %s took over %g s; shown unrendered", *_describe(item), allowed_s)
             self._slow[hash((item.kind, item.text))] = None
             if len(self._slow) > MAX_SLOW:
                 del self._slow[next(iter(self._slow))]

@@ -1,5 +1,5 @@
-"""The token over TCP. Made once for a data directory and kept there, readable by its user alone: whoever has logged in
-with a browser, or given the token to a program, need not do so again after every restart."""
+"""The token for TCP. Created once per data directory and stored there, readable only by its user, so that browsers and
+programs that have it keep working after a restart."""
 
 import os
 import secrets
@@ -14,7 +14,7 @@ FILE = "token"
 
 
 def token_for(data_dir: Path, environ: Mapping[str, str]) -> str:
-    """LONGBOAT_TOKEN, or the one that is kept; made if there is none, or if others could have read it."""
+    """LONGBOAT_TOKEN, or the stored token; a new one if there is none, or if others could have read it."""
     if given := environ.get("LONGBOAT_TOKEN"):
         return given
     path = data_dir / FILE

@@ -1,7 +1,7 @@
-"""Wrong tokens: how many came of late, from each address and in all. Pure but for a line in the log.
+"""Counts recent wrong tokens, per address and in total. Pure except for a log line.
 
-Whoever shows too many is told to wait. The right token is never asked to: it is compared first, so nobody can lock out
-its holder, not even from behind the same proxy. That is also why this cannot protect a token that is easy to guess.
+Whoever sends too many has to wait. The right token never has to: it is compared first, so nobody can lock out its
+holder, even from behind the same proxy. That is also why this cannot protect a token that is easy to guess.
 """
 
 import ipaddress
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from longboat.errors import TooManyAttempts
 
 MAX_ADDRESSES = 1_000
-"""That are remembered; beyond them the one forgotten is the one that was quiet for longest."""
+"""How many addresses are remembered; the one that was quiet longest is forgotten first."""
 _LOG_AGAIN_S = 60.0
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """So many at once, and then one every so many seconds."""
+    """A token bucket: a burst, then one every few seconds."""
 
     at_once: int
     every_s: float
@@ -44,7 +44,7 @@ class WrongTokens:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._due_at: dict[str, float] = {}
-        """By address, the one that was heard last at the end."""
+        """By address, the most recent last."""
         self._all_due_at = float("-inf")
         self._logged_at = float("-inf")
 
@@ -66,7 +66,7 @@ class WrongTokens:
     def _log(self, key: str, now: float) -> None:
         if now - self._logged_at > _LOG_AGAIN_S:
             self._logged_at = now
-            log.warning("many wrong tokens, now from %s: they are answered with 429", key)
+            log.warning("many wrong tokens, now from %s; answered with 429", key)
 
 
 def _network(address: str) -> str:

@@ -1,4 +1,4 @@
-"""The data directory: made private, and held by one server at a time."""
+"""The data directory: private, and locked by one server at a time."""
 
 import fcntl
 import os
@@ -19,10 +19,10 @@ the kernel then keeps its times exactly); the database itself is written at chec
 
 
 class OpenFiles:
-    """Tells whether the paths of the open database still lead to the files that were opened.
+    """Checks whether the paths of the open database still lead to the files that were opened.
 
-    By device and inode: what somebody deleted, moved or replaced is found out, and no inode is used again while a file
-    is open. No descriptors of our own: closing one would drop the locks that SQLite holds on the file.
+    Compares device and inode, so deleted, moved or replaced files are detected; an inode is not reused while a file is
+    open. It opens no descriptors itself: closing one would drop the locks that SQLite holds on the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -84,6 +84,6 @@ def _take(lock: int, path: Path, advice: str) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         pid = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
-        raise DataDirError(f"Another server (pid {pid}) uses {path}. {advice}", code="data_dir_in_use") from None
+        raise DataDirError(f"Another server (pid {pid}) is using {path}. {advice}", code="data_dir_in_use") from None
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)

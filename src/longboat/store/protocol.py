@@ -1,7 +1,7 @@
-"""What the runtime asks of a store. SQLite implements it; a PostgreSQL twin will.
+"""The interface of a store. SQLite implements it; PostgreSQL will.
 
-Owns units: a state change, the events that tell of it, and whether they must survive a power cut. Must not know what a
-session or a turn does with them.
+Owns units: a state change, its events, and whether they must survive a power cut. Must not know how a session or a turn
+uses them.
 """
 
 from asyncio import Future
@@ -18,11 +18,11 @@ Row = Mapping[str, Any]
 
 
 class UniqueViolated(Exception):
-    """A unit broke a unique constraint (named in the message) and was rolled back."""
+    """A unit violated a unique constraint (named in the message) and was rolled back."""
 
 
 class WriteMissed(Exception):
-    """A write changed another number of rows than it had to, or broke another constraint: the unit was rolled back."""
+    """A write changed the wrong number of rows, or violated another constraint; the unit was rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Entry:
     bodies: tuple[bytes, ...]
     session_id: str | None
     parent_session_id: str | None = None
-    """Of a sub-agent's session: the one that sent it, whose readers get this too."""
+    """For a sub-agent's session: the parent session, whose readers get this too."""
     message_id: str | None = None
     """Set on deltas: the message they extend."""
     run_seq: int | None = None
-    """Set on a terminal event, which is an entry of its own: a second one for the run breaks the unit (E2)."""
+    """Set on a terminal event, which is a separate entry: a second one for the run makes the unit fail (E2)."""
     only_with: Write | None = None
     """Made first, in the same unit. If it changes no row, somebody else was faster, and this entry is left out: what
     the row says is what the log says."""
@@ -86,7 +86,7 @@ Listener = Callable[[Sequence[Published]], None]
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is wrong in a store."""
+    """A problem found in a store."""
 
     kind: str
     """`file`, `reference`, `row`, `log`, `run` or `ask`."""
@@ -94,7 +94,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check found. Without problems the store is sound, as far as was looked."""
+    """The result of a check. Without problems, everything that was checked is intact."""
 
     file: str
     size: int

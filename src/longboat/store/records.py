@@ -40,7 +40,7 @@ class SessionRecord:
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a run is done, beyond its model."""
+    """The options of a run besides its model."""
 
     agent: str | None = None
     """The sub-agent that does it, by the name the project gives it."""
@@ -58,7 +58,7 @@ NO_OPTIONS = RunOptions()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """A run with what the wire does not show."""
+    """A run with the fields that are not on the wire."""
 
     run: Run
     attachments: tuple[Attachment, ...]
@@ -94,7 +94,7 @@ class RunWithoutEnd:
 
 
 class FileChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A file change of a run: the contents before and after; None is a file that is not there."""
+    """A file change of a run: the contents before and after; None means that the file does not exist."""
 
     session_id: str
     run_id: str

@@ -1,7 +1,7 @@
 """Rows of a store as records and shapes of the wire, for every implementation.
 
-A row that was damaged on disk raises SessionDamaged. Lists that show many sessions leave it out: it costs its own
-session and no other (D12).
+A row that is damaged on disk raises SessionDamaged. Lists of many sessions leave it out, so damage affects only its own
+session (D12).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -70,7 +70,7 @@ def legible_text(value: object) -> str:
 
 
 def decode_readable(decode: Callable[[Row], T], rows: Iterable[Row], left_out: list[str] | None = None) -> list[T]:
-    """The rows without those that are damaged. `left_out`: is told what these are."""
+    """The rows without the damaged ones. `left_out` is called with what these are."""
     found = []
     for row in rows:
         try:

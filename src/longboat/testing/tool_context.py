@@ -109,9 +109,9 @@ class OpenToolContext:
 
     async def check_read(self, path: Path, content: bytes) -> None:
         if path not in self._seen:
-            raise ToolError(f"{path} has not been read in this session: view it first.")
+            raise ToolError(f"{path} has not been read in this session. View it first.")
         if self._seen[path] != _digest(content):
-            raise ToolError(f"{path} has changed since it was read: view it again.")
+            raise ToolError(f"{path} has changed since it was read. View it again.")
 
     async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
         key = token_hex(8)

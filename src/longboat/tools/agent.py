@@ -1,4 +1,4 @@
-"""agent: a sub-agent on a child session (A1)."""
+"""`agent`: a sub-agent in a child session (A1)."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    prompt: Annotated[str, Meta(min_length=1, max_length=50_000, description="The task, whole.")]
+    prompt: Annotated[str, Meta(min_length=1, max_length=50_000, description="The complete task.")]
     agent: Annotated[str | None, Meta(description="The name of a configured sub-agent.")] = None
 
 

@@ -1,4 +1,4 @@
-"""What a workspace lends a tool for one call, and how a tool says what is wrong."""
+"""The services a tool may use during one call, and the error a tool raises."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ Input = TypeVar("Input", bound=msgspec.Struct)
 
 
 class ToolError(Exception):
-    """What the model reads as an error result: what is wrong, and what to do instead."""
+    """An error result for the model: what is wrong, and what to do instead."""
 
 
 def parse(name: str, arguments: Mapping[str, Any], shape: type[Input]) -> Input:
@@ -23,16 +23,16 @@ def parse(name: str, arguments: Mapping[str, Any], shape: type[Input]) -> Input:
     try:
         return msgspec.convert(arguments, shape)
     except msgspec.ValidationError as error:
-        raise ToolError(f"Bad input for {name}: {error}.{_allowed(str(error), shape)}") from None
+        raise ToolError(f"Invalid input for {name}: {error}.{_allowed(str(error), shape)}") from None
 
 
 def _allowed(error: str, shape: type[msgspec.Struct]) -> str:
-    """The values that would be right, where one of a few is wanted: what a model is not told it guesses again."""
+    """The allowed values of an enum, so that the model need not guess again."""
     found = re.search(r" - at `\$(.*)`$", error)
     schema = schema_of(shape)
     for step in re.findall(r"\.(\w+)|\[", found[1]) if found else ():
         schema = schema.get("properties", {}).get(step, {}) if step else schema.get("items", {})
-    return f" It is one of: {', '.join(map(str, schema['enum']))}." if "enum" in schema else ""
+    return f" Expected one of: {', '.join(map(str, schema['enum']))}." if "enum" in schema else ""
 
 
 class ToolContext(Protocol):
@@ -43,28 +43,28 @@ class ToolContext(Protocol):
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The environment for child processes: none of our keys and tokens."""
+        """The environment for child processes, without our keys and tokens."""
         ...
 
     async def permit(self, need: Need) -> Allow:
-        """Return if the call may do this, else raise ToolError with what the model is told. May ask the people attached
-        and wait for them."""
+        """Return if the call is allowed, else raise ToolError with the reason. May ask the attached people and wait for
+        them."""
         ...
 
     def deny_rules(self) -> tuple[Rule, ...]:
-        """The rules that deny, as they are now: for walls around commands."""
+        """The current deny rules, for sandboxes around commands."""
         ...
 
     def hidden(self) -> Callable[[str], bool]:
-        """What says of an absolute path whether a rule denies the view of it: for tools that show many files."""
+        """A test whether a rule hides an absolute path, for tools that show many files."""
         ...
 
     def output(self, text: str) -> None:
-        """Show live output to the people attached. The model reads only the result."""
+        """Show live output to the attached people. The model reads only the result."""
         ...
 
     async def note_read(self, path: Path, content: bytes) -> None:
-        """This session has seen the file as it is (A3)."""
+        """Record that this session has read the file with this content (A3)."""
         ...
 
     async def check_read(self, path: Path, content: bytes) -> None:
@@ -72,31 +72,31 @@ class ToolContext(Protocol):
         ...
 
     async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
-        """Record a change for undo (A4) right before it is made; None is a file that is not there. Returns its key, for
-        `note_change` or `forget_change`; if neither follows, undo looks at the file to see what became of it."""
+        """Record a change for undo (A4) right before it is made; None means that the file does not exist. Returns its
+        key, for `note_change` or `forget_change`; if neither follows, undo looks at the file to see what happened."""
         ...
 
     async def forget_change(self, key: str) -> None:
-        """The change that was expected was not made."""
+        """The expected change was not made."""
         ...
 
     async def note_change(self, key: str, path: Path, before: bytes | None, after: bytes | None) -> str:
-        """The change that was expected is made: tell the people attached. Returns what language servers say of it, or
-        nothing. Counts as a read too."""
+        """The expected change was made: tell the attached people. Returns the diagnostics of language servers, if any.
+        Also counts as a read."""
         ...
 
     async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:
-        """Ask the people attached and wait for the first who answers."""
+        """Ask the attached people and wait for the first answer."""
         ...
 
     async def put_todos(self, items: Sequence[TodoItem]) -> None:
-        """The session's plan from now on, whole."""
+        """Replace the session's plan."""
         ...
 
     async def delegate(self, prompt: str, *, agent: str | None) -> str:
-        """Let a sub-agent work on a session of its own, and return its answer."""
+        """Let a sub-agent work in its own session, and return its answer."""
         ...
 
     async def facts(self) -> str:
-        """What the agent may know of itself and of its server: no secrets."""
+        """What the agent may know about itself and its server, without secrets."""
         ...

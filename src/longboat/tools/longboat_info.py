@@ -9,7 +9,7 @@ from longboat.wire.tools import Draw, Effect, ToolTraits
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Nothing is asked."""
+    """No arguments."""
 
 
 class LongboatInfoTool:

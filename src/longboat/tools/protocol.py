@@ -1,8 +1,8 @@
-"""The seam between a turn and its tools.
+"""The protocol between a turn and its tools.
 
-Owns what a tool is told and what it gives back. A canceled run cancels the task that runs the tool: the tool cleans up
-in its `finally` and lets the cancellation through. A `ToolError` is a sentence for the model; whatever else a tool
-raises is a defect that is logged and told to the model in one line.
+Owns what a tool receives and returns. A canceled run cancels the task that runs the tool: the tool cleans up in its
+`finally` and lets the cancellation through. A `ToolError` is a sentence for the model; any other exception is a bug,
+which is logged and reported to the model in one line.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class ToolResult:
     content: str
     is_error: bool = False
     images: tuple[Image, ...] = ()
-    """For models that see; the others are told that there is one."""
+    """For models that accept images; the others get a note instead."""
 
 
 class Tool(Protocol):

@@ -1,4 +1,4 @@
-"""question: ask the people attached; the first who answers decides (A1)."""
+"""`question`: ask the attached people; the first answer counts (A1)."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ _Choice = Annotated[str, Meta(min_length=1, max_length=300)]
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     text: Annotated[str, Meta(min_length=1, max_length=4_000, description="The question.")]
     choices: Annotated[tuple[_Choice, ...], Meta(max_length=20, description="Answers to choose from.")] = ()
-    multiple: Annotated[bool, Meta(description="Whether several choices may be taken.")] = False
+    multiple: Annotated[bool, Meta(description="Whether several choices may be selected.")] = False
 
 
 class QuestionTool:

@@ -1,4 +1,4 @@
-"""A tool's spec from its `Input` struct and the description that lies beside its module. Knows no tool.
+"""Builds a tool's spec from its `Input` struct and the description beside its module. Does not know the tools.
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: Annotated[str, Meta(description="The file, absolute or relative to the workspace.")]
@@ -28,7 +28,7 @@ def spec_of(
 
 
 def schema_of(shape: type[msgspec.Struct]) -> Schema:
-    """The JSON Schema of `shape` as one plain object: nothing to look up, no names of ours, no field but its own."""
+    """The JSON Schema of `shape` as one plain object: no references, no titles, no additional fields."""
     root = msgspec.json.schema(shape)
     schema = _plain(root, root.get("$defs", {}), within=())
     # The struct's docstring is for whoever reads our code.
@@ -40,7 +40,7 @@ def _plain(schema: Schema, definitions: dict[str, Schema], *, within: tuple[str,
     if "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")
         if name in within:
-            raise TypeError(f"{name} holds itself: no plain schema can say that")
+            raise TypeError(f"{name} contains itself, which a plain schema cannot express")
         beside = {key: value for key, value in schema.items() if key not in ("$ref", "$defs")}
         return _plain(definitions[name], definitions, within=(*within, name)) | beside
     schema = {key: value for key, value in schema.items() if key != "title"}

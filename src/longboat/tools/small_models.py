@@ -1,4 +1,4 @@
-"""The tools for a model with a small window, in few words: all of them would fill it."""
+"""Fewer tools with shorter descriptions, for models with a small context window."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

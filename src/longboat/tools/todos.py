@@ -1,4 +1,4 @@
-"""todos: the session's plan, shown by every face (A1)."""
+"""`todos`: the session's plan, shown by every client (A1)."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    items: Annotated[tuple[Item, ...], Meta(max_length=MAX_ITEMS, description="The whole list, in order.")]
+    items: Annotated[tuple[Item, ...], Meta(max_length=MAX_ITEMS, description="The complete list, in order.")]
 
 
 class TodosTool:
@@ -34,4 +34,4 @@ class TodosTool:
         asked = parse("todos", call.arguments, Input)
         await context.put_todos([TodoItem(text=item.text, state=item.state) for item in asked.items])
         left = sum(item.state is not TodoState.COMPLETED for item in asked.items)
-        return ToolResult(content=f"The plan has {len(asked.items)} items, {left} of them left.")
+        return ToolResult(content=f"The plan has {len(asked.items)} items; {left} left.")

@@ -1,6 +1,6 @@
-"""The terminal app: one face of a shared session. Knows the server only through the public client and the wire.
+"""The terminal app. Knows the server only through the public client and the wire.
 
-Textual is imported when the app is opened: short commands do without it.
+Textual is imported only when the app is opened, so that short commands start fast.
 """
 
 import os
@@ -28,17 +28,17 @@ async def open_app(
     env: Mapping[str, str] | None = None,
     come_back: str = "longboat -s {session_id}",
 ) -> tuple[int, str]:
-    """Show a session of the directory until somebody leaves. Answers the exit code, and what to print afterwards: what
-    goes on without them and how to come back, what was not sent, or why it ended.
+    """Show a session of the directory until the person quits. Returns the exit code and what to print afterwards: what
+    is still running and how to come back, what was not sent, or why the app ended.
 
-    `resume`: the newest session; without it and without `session_id` a new one, made by the first prompt. The client
-    stays open.
+    `resume`: open the newest session. Without it and without `session_id`, the first prompt creates a session. The
+    client stays open.
     """
     from longboat.tui.app import LongboatApp
-    from longboat.tui.keeping import Keeping, state_dir
+    from longboat.tui.saved_state import SavedState, state_dir
     from longboat.tui.terminal import ended_by_signals, ignoring_slow_terminal
 
-    for name in ("COLUMNS", "LINES"):  # the terminal knows its size, and tells when it changes
+    for name in ("COLUMNS", "LINES"):  # they would override the terminal's real size and its changes
         os.environ.pop(name, None)
     app = LongboatApp(
         client,
@@ -49,7 +49,7 @@ async def open_app(
         effort=effort,
         approve=approve,
         env=env,
-        keeping=Keeping(state_dir(os.environ, Path.home())),
+        keeping=SavedState(state_dir(os.environ, Path.home())),
     )
     with ended_by_signals(app), ignoring_slow_terminal():
         await app.run_async()

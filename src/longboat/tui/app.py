@@ -1,6 +1,6 @@
-"""The app: what is on the screen, which key does what, and which worker runs.
+"""The app: its widgets, key bindings and workers.
 
-Owns widgets and workers. What events mean is in `hearing`, what commands do in `deeds`, asks are in `asking`.
+`hearing` handles events, `deeds` runs commands, `asking` shows permission requests and questions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,27 +14,26 @@ from textual.screen import Screen
 
 from longboat.client import Client
 from longboat.errors import LongboatError
-from longboat.tui import fit, leaving, offering, toasts
-from longboat.tui.asking import Asking
-from longboat.tui.canvas import on_canvas
+from longboat.tui import app_exit, suggestions, textual_fixes
+from longboat.tui.ask_dialogs import AskDialogs
+from longboat.tui.command_actions import CommandActions
 from longboat.tui.commands import BY_NAME, CommandProvider, Palette, command_in
 from longboat.tui.composer import Completing, Composed, Composer, PromptInput
 from longboat.tui.connection import Connection
-from longboat.tui.deeds import Deeds
-from longboat.tui.desk import Desk
+from longboat.tui.current_session import CurrentSession
 from longboat.tui.dialogs.frame import Dialog
 from longboat.tui.editor import NotEdited, edited
-from longboat.tui.hearing import Hearing
-from longboat.tui.interrupting import Interrupting
-from longboat.tui.keeping import Keeping
+from longboat.tui.event_handling import EventHandling
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
+from longboat.tui.prompt_outbox import Kind, Outgoing, Progress, Sender
 from longboat.tui.prose import Prose
-from longboat.tui.sending import Kind, Outgoing, Progress, Sender
-from longboat.tui.standing import state_of
-from longboat.tui.status import Header, Place, StatusBar
+from longboat.tui.saved_state import SavedState
+from longboat.tui.status import Header, Place, StatusBar, state_of
+from longboat.tui.stopping import Stopping
 from longboat.tui.tail import Notices, OutgoingView
+from longboat.tui.textual_fixes import on_canvas
 from longboat.tui.theming import Theming
 from longboat.tui.transcript import TranscriptView
 from longboat.wire.events import Event
@@ -45,7 +44,7 @@ from longboat.wire.requests import Approve, Effort
 from longboat.wire.workshop import CommandInfo
 
 HINT = "enter send · ctrl+j new line · ctrl+p commands"
-HINT_BUSY = "enter steers · ctrl+q queues · esc interrupts"
+HINT_BUSY = "enter steer · ctrl+q queue · esc interrupt"
 
 
 class LongboatApp(App[None]):
@@ -62,10 +61,10 @@ class LongboatApp(App[None]):
         Binding("ctrl+n", "command('new')", "New session", show=False),
         Binding("ctrl+o", "editor", "Editor", show=False),
         Binding("ctrl+r", "command('retry')", "Send again", show=False),
-        Binding("ctrl+g", "asks", "What waits for your word", show=False),
+        Binding("ctrl+g", "asks", "Pending requests", show=False),
         Binding("ctrl+t", "side", "Plan", show=False),
-        Binding("ctrl+b", "last_card", "Open the last tool call", show=False),
-        Binding("ctrl+end", "newest", "To the end", show=False, priority=True),
+        Binding("ctrl+b", "last_card", "Expand/collapse the last tool call", show=False),
+        Binding("ctrl+end", "newest", "Jump to the end", show=False, priority=True),
         Binding("ctrl+c", "leave", "Leave", show=False),
         Binding("f1", "command('help')", "Help", show=False),
     ]
@@ -82,23 +81,23 @@ class LongboatApp(App[None]):
         effort: Effort | None = None,
         approve: Approve = Approve.ASK,
         env: Mapping[str, str] | None = None,
-        keeping: Keeping | None = None,
+        keeping: SavedState | None = None,
     ) -> None:
         super().__init__()
-        self.keeping = keeping or Keeping(None)
+        self.keeping = keeping or SavedState(None)
         self.theming = Theming(self, self.keeping)
         self.model, self.effort, self.approve = model, effort, approve
         self.models: ModelPage | None = None
         self.project_commands: tuple[CommandInfo, ...] = ()
         self.connection = Connection(client, path, self, env=env)
-        self.desk = Desk(self.connection)
+        self.desk = CurrentSession(self.connection)
         self.sender = Sender(self.connection, session=self._session, on_change=lambda _: self.show_tail())
-        self.hearing = Hearing(self)
-        self.asking = Asking(self)
-        self.deeds = Deeds(self)
-        self.interrupting = Interrupting(self)
+        self.hearing = EventHandling(self)
+        self.asking = AskDialogs(self)
+        self.deeds = CommandActions(self)
+        self.interrupting = Stopping(self)
         self._runs_due = False
-        self.leaving = leaving.Leaving(self)
+        self.leaving = app_exit.AppExit(self)
         self.composer = Composer(lambda: (self.desk.session_id, self.desk.draft))
         self.view = TranscriptView(by=self.desk.by, other=self.desk.other, older=self.desk.read_older)
         self._resume = resume
@@ -107,7 +106,7 @@ class LongboatApp(App[None]):
         self.told_problem = False
         self._wanted: dict[int, str] = {}
         self._made: dict[int, str] = {}
-        """The sessions that prompts want and have made, by their draft."""
+        """The ids of sessions to be created and already created for prompts, by draft."""
         self._failure = ""
 
     # -- the screen
@@ -130,8 +129,7 @@ class LongboatApp(App[None]):
 
     def on_mount(self) -> None:
         self.theming.start()
-        fit.watch(self)
-        toasts.watch(self)
+        textual_fixes.watch(self)
         self.composer.history.remember(self.keeping.prompts(self.connection.path))
         self.view.tail.mount(Notices())
         self.composer.input.focus()
@@ -158,10 +156,10 @@ class LongboatApp(App[None]):
                 lambda: self.connection.client.sessions(self.connection.workspace_id, limit=1, top=True)
             )
             if page.items:
-                self._made[self.desk.draft] = page.items[0].id  # what was typed meanwhile is for it
+                self._made[self.desk.draft] = page.items[0].id  # prompts typed meanwhile go to it
                 self.open_session(page.items[0].id)
         self.run_worker(self.sender.send_all(), name="sender")
-        await offering.look_around(self)
+        await suggestions.look_around(self)
 
     def heard(self, event: Event) -> None:
         self.hearing.hear(event)
@@ -180,14 +178,14 @@ class LongboatApp(App[None]):
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Draw everything: another session, or a snapshot of which nobody knows what came before."""
+        """Redraw everything: for another session, or after a snapshot that replaces all that was known."""
         self._read()
         for show in (self.show_place, self.show_queue, self.show_tail, self.show_notices, self.show_state):
             show()
         self.asking.refresh()
 
     def read_again(self) -> None:
-        """Something was missed, unless it is being read already."""
+        """Read the session again because something was missed, unless that is already under way."""
         if not any(worker.group == "read" and not worker.is_finished for worker in self.workers):
             self._read()
 
@@ -206,15 +204,15 @@ class LongboatApp(App[None]):
         self.show_state()
 
     async def _session(self, prompt: Outgoing) -> str:
-        """The session for a prompt that has none, made if it is the first of its draft; shown if it still is."""
+        """The session for a prompt that has none. The first prompt of a draft creates it, and shows it in the draft."""
         if prompt.draft not in self._made:
-            wanted = self._wanted.setdefault(prompt.draft, new_id())  # the same one if the answer is lost on the way
+            wanted = self._wanted.setdefault(prompt.draft, new_id())  # the same id again if the response is lost
             session = await self.connection.client.create_session(self.connection.workspace_id, session_id=wanted)
             self._made[prompt.draft] = session.id
             if self.desk.session_id is None and self.desk.draft == prompt.draft:
                 self.connection.mirror.sessions.setdefault(session.id, session)
                 self.desk.turn_to(session.id)
-                self.desk.transcript.stale = False  # it is new: nothing can have been missed
+                self.desk.transcript.stale = False  # it is new, so nothing was missed
                 await self.view.show(self.desk.transcript)
                 self.show_place()
                 self.show_notices()
@@ -225,11 +223,11 @@ class LongboatApp(App[None]):
     def on_composed(self, event: Composed) -> None:
         text = event.text
         if (name := command_in(text)) in BY_NAME:
-            self.composer.give_back(event.attachments)  # they are for the prompt that comes
+            self.composer.give_back(event.attachments)  # they belong to the next prompt
             self.deeds.do(name, text[1:].partition(" ")[2].strip())
             return
         if name and name not in {command.name for command in self.project_commands}:
-            self.notify(f"There is no command /{name}. A space before it sends it as a prompt.", markup=False)
+            self.notify(f"Unknown command /{name}. To send it as a prompt, put a space before it.", markup=False)
             self.composer.give_back(event.attachments, text)
             return
         self.keeping.keep_prompt(self.connection.path, text)
@@ -253,7 +251,7 @@ class LongboatApp(App[None]):
         self.run_worker(self.view.newest(), name="newest")
 
     def on_dialog_strayed(self, event: Dialog.Strayed) -> None:
-        # In the queue of the input, behind what was typed before the dialog came.
+        # Queued on the input, after what was typed before the dialog opened.
         self.composer.input.call_later(self.composer.input.take, event.typed)
 
     def on_outgoing_view_retried(self, event: OutgoingView.Retried) -> None:
@@ -261,7 +259,7 @@ class LongboatApp(App[None]):
 
     @work(name="complete", exclusive=True, group="complete")
     async def on_completing(self, event: Completing) -> None:
-        await offering.complete(self, event.wanted)
+        await suggestions.complete(self, event.wanted)
 
     # -- showing
 
@@ -277,7 +275,7 @@ class LongboatApp(App[None]):
         self.composer.hint(HINT if self.desk.active is None else HINT_BUSY)
 
     def show_runs_soon(self) -> None:
-        """The queue and the state, once for all events that came together: a canceled queue sends thousands."""
+        """Redraw queue and state once for all events that arrive together: canceling a queue sends thousands."""
         if not self._runs_due:
             self._runs_due = True
             self.call_later(self._show_runs)
@@ -296,7 +294,7 @@ class LongboatApp(App[None]):
         self.query_one(JobsPanel).show(list(mirror.jobs.values()))
 
     def show_tail(self) -> None:
-        """Prompts that the server has not taken yet."""
+        """Show prompts that the server has not accepted yet."""
         shown = {view.prompt.run_id: view for view in self.view.tail.query(OutgoingView)}
         waiting = {prompt.run_id: prompt for prompt in self.sender.waiting}
         for run_id in shown.keys() - waiting.keys():
@@ -309,21 +307,21 @@ class LongboatApp(App[None]):
 
     def show_notices(self) -> None:
         for notices in self.view.tail.query(Notices):
-            notices.show((*offering.advice(self), *self.hearing.notices))
+            notices.show((*suggestions.advice(self), *self.hearing.notices))
 
     def call_attention(self, words: str, detail: str = "") -> None:
-        """Somebody may be looking elsewhere. `words` are ours; only they and the title go to the desktop."""
+        """Notify a person who is looking elsewhere. The desktop sees only `words`, our own text, and the title."""
         if not self.app_focus:
             self.bell()
             if self._driver is not None:
-                self._driver.write(leaving.notification(words, self.query_one(Header).place.title))
+                self._driver.write(app_exit.notification(words, self.query_one(Header).place.title))
             self.notify(f"{words} {detail}".strip(), markup=False)
 
     # -- keys
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Ours come from `CommandProvider`; of Textual's only what ours do not do."""
-        yield SystemCommand("Screenshot", "Save a picture of the screen as SVG", self.deliver_screenshot)
+        """The only Textual command that ours, from `CommandProvider`, do not replace."""
+        yield SystemCommand("Screenshot", "Save a screenshot as SVG", self.deliver_screenshot)
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, Palette):
@@ -379,14 +377,14 @@ class LongboatApp(App[None]):
         self.interrupting.kill(job_id)
 
     def on_prose_link_clicked(self, event: Prose.LinkClicked) -> None:
-        """A link can say something else than where it leads: say that first, and open nothing but pages."""
+        """Show where the link leads, because its text may say something else. Open only web pages."""
         event.stop()
         if event.href.startswith(("http://", "https://")):
             self.open_url(event.href)
         self.notify(f"Link: {event.href}", markup=False)
 
     def on_key(self, event: events.Key) -> None:
-        """What is typed where it means nothing is meant for the prompt."""
+        """Send keys that no widget uses to the prompt."""
         if event.is_printable and len(self.screen_stack) == 1 and event.key not in self.screen.active_bindings:
             self.composer.input.focus()
             self.composer.input.take(event)
@@ -395,9 +393,9 @@ class LongboatApp(App[None]):
         await self.connection.leave()
 
     def farewell(self, come_back: str) -> str:
-        """What to print after the app is gone."""
+        """The text to print after the app has closed."""
         unsent = [prompt.text for prompt in self.sender.waiting if prompt.progress is not Progress.SENT]
-        return leaving.farewell_text(
+        return app_exit.farewell_text(
             failure=self._failure,
             session_id=self.desk.session_id,
             runs=self.desk.unfinished,

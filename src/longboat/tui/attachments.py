@@ -1,4 +1,4 @@
-"""What goes along with a prompt: long text, pictures, files. Reads local files; must not know widgets."""
+"""Attachments of a prompt: long text, images, files. Reads local files; must not know widgets."""
 
 import base64
 import shlex
@@ -10,7 +10,7 @@ from longboat.regular import read
 from longboat.wire.models import Attachment
 
 LONG = 2_000
-"""Characters of a paste that becomes an attachment."""
+"""A longer paste, in characters, becomes an attachment."""
 PICTURES = {
     ".gif": "image/gif",
     ".jpeg": "image/jpeg",
@@ -19,21 +19,21 @@ PICTURES = {
     ".webp": "image/webp",
 }
 LARGEST = 5_000_000
-"""Bytes of a file."""
-SUITABLE = "Text, PDFs and pictures (PNG, JPEG, GIF, WebP) of at most 5 MB can be attached."
+"""The largest file, in bytes."""
+SUITABLE = "You can attach text, PDFs and images (PNG, JPEG, GIF, WebP) up to 5 MB."
 
 
 class Unsuitable(Exception):
-    """Why a file is not attached, for people."""
+    """Why a file cannot be attached, for people."""
 
 
 def in_lines(text: str) -> str:
-    """What was pasted, in lines: a terminal sends the ends of lines as the return key does."""
+    """Pasted text with newlines: terminals send line ends as carriage returns."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def from_paste(text: str, number: int) -> Attachment | None:
-    """The attachment that a paste stands for; None if it is text to be typed. `number`: of those so far."""
+    """The attachment for a paste; None if it is text for the prompt. `number`: how many attachments there are."""
     text = in_lines(text)
     if len(text) > LONG:
         return Attachment(name=f"pasted-{number + 1}.txt", media_type="text/plain", text=text)
@@ -42,7 +42,7 @@ def from_paste(text: str, number: int) -> Attachment | None:
 
 
 def picture(path: Path) -> Attachment | None:
-    """The picture in a file, if it is one that a model may look at."""
+    """The image in a file, if it is a supported one."""
     try:
         return from_file(path) if path.suffix.lower() in PICTURES else None
     except Unsuitable:
@@ -50,21 +50,21 @@ def picture(path: Path) -> Attachment | None:
 
 
 def from_name(name: str) -> Attachment:
-    """The file that somebody names, bare or quoted; raises Unsuitable."""
+    """The file with this name, bare or quoted; raises Unsuitable."""
     if not name:
-        raise Unsuitable(f"Name a file. {SUITABLE}")
+        raise Unsuitable(f"Give a file name. {SUITABLE}")
     bare = Path(_at_home(name))
     return from_file(bare if exists(bare) else path_in(name) or bare)
 
 
 def from_file(path: Path) -> Attachment:
-    """What a file holds, for a model to read or look at; raises Unsuitable."""
+    """The content of a file as an attachment; raises Unsuitable."""
     if not isfile(path):
-        raise Unsuitable(f"{path.absolute()} is no file.")
+        raise Unsuitable(f"{path.absolute()} is not a file.")
     try:
         content = read(path, LARGEST + 1)
     except OSError as error:
-        raise Unsuitable(f"{path} cannot be read: {error.strerror}.") from None
+        raise Unsuitable(f"Cannot read {path}: {error.strerror}.") from None
     if len(content) > LARGEST:
         raise Unsuitable(f"{path} is too large. {SUITABLE}")
     media_type = "application/pdf" if content.startswith(b"%PDF-") else PICTURES.get(path.suffix.lower())
@@ -75,7 +75,7 @@ def from_file(path: Path) -> Attachment:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise Unsuitable(f"{path} is no text. {SUITABLE}")
+        raise Unsuitable(f"{path} is not text. {SUITABLE}")
     return Attachment(name=path.name, media_type="text/plain", text=text)
 
 
@@ -95,7 +95,7 @@ def path_in(text: str) -> Path | None:
 
 
 def _at_home(name: str) -> str:
-    """With `~` as the home that it means, if it means one."""
+    """The name with `~` expanded, if there is such a home."""
     try:
         return expanduser(name)
     except ValueError:  # no user has such a name
@@ -103,7 +103,7 @@ def _at_home(name: str) -> str:
 
 
 def chip(attachment: Attachment) -> str:
-    """An attachment in a few words."""
+    """A short label for an attachment."""
     if attachment.text is not None:
         lines = len(attachment.text.splitlines())
         return f"{attachment.name} ({lines} line{'s' if lines != 1 else ''})"

@@ -1,7 +1,7 @@
-"""The picture on the clipboard of the machine that this terminal's app runs on, through whatever program reads it.
+"""Reads an image from the clipboard of the machine that the app runs on, with a clipboard program.
 
-A terminal hands over text only. The program is one of the person's own, on PATH; it is ended if it takes too long or
-has too much to say. Must not know widgets, nor the server, which may be on another machine.
+Needed because terminals paste only text. The program is looked up on PATH, and killed if it takes too long or its
+output is too large. Must not know widgets, nor the server, which may be on another machine.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from longboat.tui.attachments import LARGEST
 from longboat.wire.models import Attachment
 
 PATIENCE_S = 5.0
-"""For all programs together."""
+"""Time limit for all programs together."""
 ENCODED = 3
-"""What comes as digits is at most so many times as long as the picture."""
+"""An encoded image is at most this many times as long as the image."""
 TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 BEGINNINGS = {
     b"\x89PNG\r\n\x1a\n": "png",
@@ -39,19 +39,19 @@ POWERSHELL = (
 
 
 class NoPicture(Exception):
-    """Why there is none, in words for people."""
+    """Why there is no image, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """A command that writes the picture to its output, in one way or another."""
+    """A command that writes the image to its output, and how to decode that."""
 
     command: tuple[str, ...]
     decode: Callable[[bytes], bytes] = bytes
 
 
 def _of_osascript(said: bytes) -> bytes:
-    """«data PNGf8950…»"""
+    """Decode «data PNGf8950…»."""
     digits = re.search(rb"PNGf([0-9A-Fa-f]+)", said)
     return binascii.unhexlify(digits[1]) if digits is not None else b""
 
@@ -69,12 +69,12 @@ READERS = (
 
 
 def readers() -> list[Reader]:
-    """Those that are there."""
+    """The installed readers."""
     return [each for each in READERS if shutil.which(each.command[0]) is not None]
 
 
 async def picture_on_clipboard(found: list[Reader], number: int) -> Attachment:
-    """The picture, named after how many attachments there are so far; raises NoPicture."""
+    """The image, named after `number`, the attachments so far; raises NoPicture."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             for reader in found:
@@ -83,12 +83,12 @@ async def picture_on_clipboard(found: list[Reader], number: int) -> Attachment:
                     encoded = base64.b64encode(data).decode()
                     return Attachment(name=f"clipboard-{number + 1}.{kind}", media_type=f"image/{kind}", data=encoded)
     except TimeoutError:
-        raise NoPicture("This machine's clipboard did not answer.") from None
-    raise NoPicture("There is no picture on this machine's clipboard.")
+        raise NoPicture("Reading this machine's clipboard timed out.") from None
+    raise NoPicture("There is no image on this machine's clipboard.")
 
 
 async def _read(reader: Reader) -> bytes:
-    """What the program says; nothing if it fails."""
+    """The program's decoded output; empty if it fails."""
     try:
         process = await asyncio.create_subprocess_exec(
             *reader.command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, start_new_session=True
@@ -98,7 +98,7 @@ async def _read(reader: Reader) -> bytes:
     try:
         said = await _said(process)
         return reader.decode(said) if await process.wait() == 0 else b""
-    except ValueError:  # it speaks in another way than we know
+    except ValueError:  # unknown encoding
         return b""
     finally:
         await _end(process)
@@ -115,7 +115,7 @@ async def _said(process: Process) -> bytes:
 
 
 async def _end(process: Process) -> None:
-    """A program that hangs must not outlive its question, and nobody who holds its output is waited for."""
+    """Kill a program that hangs, and do not wait for children that still hold its output."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -124,7 +124,7 @@ async def _end(process: Process) -> None:
 
 
 def _kind(data: bytes) -> str | None:
-    """What kind of picture this is, whatever the program called it."""
+    """The image's format by its content, whatever the program called it."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         kind: str | None = "webp"
     else:
@@ -135,4 +135,4 @@ def _kind(data: bytes) -> str | None:
 
 
 def _too_large() -> str:
-    return f"The picture on the clipboard is larger than {LARGEST // 1_000_000} MB."
+    return f"The image on the clipboard is larger than {LARGEST // 1_000_000} MB."

@@ -1,7 +1,4 @@
-"""Built-in commands: what `/` and the palette offer. Each names an action of the app, which does it.
-
-Must not know how.
-"""
+"""The built-in commands that `/` and the palette offer. `deeds` implements them; this module must not know how."""
 
 import re
 from collections.abc import AsyncIterator
@@ -24,27 +21,27 @@ class Command:
 
 
 COMMANDS = (
-    Command(name="attach", told="attach text, a PDF or a picture", argument="file"),
-    Command(name="cancel", told="cancel everything in this session", grave=True),
-    Command(name="copy", told="copy the last answer"),
-    Command(name="diff", told="what this session changed"),
-    Command(name="editor", told="write the prompt in $EDITOR", key="ctrl+o"),
-    Command(name="effort", told="how much the model thinks", argument="low|medium|high"),
-    Command(name="export", told="write this session to a file", argument="file"),
-    Command(name="fork", told="go on in a copy of this session"),
-    Command(name="help", told="keys and commands", key="f1"),
-    Command(name="model", told="choose the model", key="ctrl+l", argument="name"),
-    Command(name="new", told="a new session", key="ctrl+n"),
-    Command(name="quit", told="leave; what runs goes on", grave=True),
-    Command(name="redo", told="bring back what was undone"),
-    Command(name="rename", told="give this session a title", argument="title"),
-    Command(name="retry", told="send again what was refused", key="ctrl+r"),
-    Command(name="sessions", told="the sessions of this directory", key="ctrl+s"),
-    Command(name="summarize", told="shorten what the model goes on from"),
-    Command(name="theme", told="choose the colors; dark, light or auto", argument="name"),
-    Command(name="todos", told="show or hide the plan, clients and jobs", key="ctrl+t"),
-    Command(name="undo", told="take the last turn back", grave=True),
-    Command(name="yolo", told="approve everything that this terminal's prompts do, or no longer", grave=True),
+    Command(name="attach", told="Attach text, an image or a PDF", argument="file"),
+    Command(name="cancel", told="Cancel all runs of this session", grave=True),
+    Command(name="copy", told="Copy the last answer"),
+    Command(name="diff", told="Show this session's file changes"),
+    Command(name="editor", told="Write the prompt in $EDITOR", key="ctrl+o"),
+    Command(name="effort", told="Set the reasoning effort", argument="low|medium|high"),
+    Command(name="export", told="Save this session to a file", argument="file"),
+    Command(name="fork", told="Continue in a copy of this session"),
+    Command(name="help", told="Show keys and commands", key="f1"),
+    Command(name="model", told="Choose the model", key="ctrl+l", argument="name"),
+    Command(name="new", told="Start a new session", key="ctrl+n"),
+    Command(name="quit", told="Quit; active runs continue", grave=True),
+    Command(name="redo", told="Restore the turn that was undone last"),
+    Command(name="rename", told="Rename this session", argument="title"),
+    Command(name="retry", told="Resend rejected prompts", key="ctrl+r"),
+    Command(name="sessions", told="List the sessions in this directory", key="ctrl+s"),
+    Command(name="summarize", told="Summarize the conversation to free context"),
+    Command(name="theme", told="Choose the theme: dark, light, auto or another", argument="name"),
+    Command(name="todos", told="Show or hide the plan, clients and jobs", key="ctrl+t"),
+    Command(name="undo", told="Undo the last turn", grave=True),
+    Command(name="yolo", told="Turn automatic approval on or off for prompts from this terminal", grave=True),
 )
 BY_NAME = {command.name: command for command in COMMANDS}
 
@@ -53,13 +50,13 @@ _CALLED = re.compile(r"/([\w:.-]+)(?:\s|$)")
 
 
 def command_in(text: str) -> str:
-    """The name of the command that a prompt calls; empty if it is none. A path is none."""
+    """The name of the command that a prompt calls; empty if it calls none. A path is not a command."""
     called = _CALLED.match(text)
     return called[1] if called is not None else ""
 
 
 def choices(project: tuple[CommandInfo, ...]) -> list[Choice]:
-    """What `/` offers: ours, then those of the project."""
+    """The commands that `/` offers: the built-in ones, then the project's."""
     ours = [
         Choice(
             text=f"/{command.name}",
@@ -82,7 +79,7 @@ def choices(project: tuple[CommandInfo, ...]) -> list[Choice]:
 
 
 class Palette(CommandPalette):
-    """Textual's, in which keys that come before its list is drawn mean nothing."""
+    """Textual's palette, but keys that arrive before its list is drawn are ignored instead of failing."""
 
     def _action_command_list(self, action: str) -> None:
         if self.query_one(CommandList).scrollable_content_region:

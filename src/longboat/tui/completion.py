@@ -1,4 +1,4 @@
-"""Completion of `@` files and `/` commands: what is being completed, and the list above the composer.
+"""Completion of `@` files and `/` commands: finding the word to complete, and the list above the composer.
 
 Must not know where the choices come from.
 """
@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets.option_list import Option
 
 from longboat.tui.content import line
-from longboat.tui.listing import Listing
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.plain import fold_case
 
 _FILE = re.compile(r"(?:^|(?<=\s))@(\S*)$")
@@ -25,7 +25,7 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A word that could be completed: it begins so many characters before the cursor."""
+    """A word that can be completed; it starts `length` characters before the cursor."""
 
     sort: Sort
     query: str
@@ -35,16 +35,16 @@ class Wanted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     text: str
-    """What stands in the prompt when it is taken."""
+    """The text inserted into the prompt."""
     told: str = ""
     whole: bool = False
-    """A command that takes nothing more: enter runs it."""
+    """A command without arguments: enter runs it."""
     grave: bool = False
-    """What one would not do by mistake: a part of its name does not run it."""
+    """A command that should not run by mistake: a part of its name is not enough."""
 
 
 def find_wanted(before_cursor: str, *, first_line: bool) -> Wanted | None:
-    """What the text of the line up to the cursor asks to complete."""
+    """The word to complete in the line up to the cursor."""
     if first_line and (match := _COMMAND.search(before_cursor)):
         return Wanted(sort=Sort.COMMAND, query=match[1], length=len(match[0]))
     if match := _FILE.search(before_cursor):
@@ -53,7 +53,7 @@ def find_wanted(before_cursor: str, *, first_line: bool) -> Wanted | None:
 
 
 def matching(choices: list[Choice], query: str) -> list[Choice]:
-    """Those whose name begins so, then those that have it anywhere."""
+    """The choices whose name starts with the query, then those that contain it."""
     query = fold_case(query)
     names = [(choice, _name(choice)) for choice in choices]
     begin = [choice for choice, name in names if name.startswith(query)]
@@ -65,7 +65,7 @@ def _name(choice: Choice) -> str:
 
 
 class Choices(Listing):
-    """The list. It never has the focus: the composer moves in it."""
+    """The list of completions. It never has the focus: the composer moves the highlight."""
 
     DEFAULT_CSS = """
     Choices {
@@ -90,13 +90,13 @@ class Choices(Listing):
         return self._choices[self.highlighted] if self.highlighted is not None and self._choices else None
 
     def chosen_for(self, word: Wanted | None) -> Choice | None:
-        """The one that is highlighted, if the list is for this and not for what stood there before."""
+        """The highlighted choice, if the list is for this word and not for an earlier one."""
         return self.chosen if word is not None and word == self._asked else None
 
     @property
     def is_meant(self) -> bool:
-        """Whether the highlighted one is surely what somebody wants: they went to it, or began its name, with which no
-        other begins."""
+        """Whether the highlighted choice is clearly intended: the person moved to it, or typed a prefix that only its
+        name has."""
         if self._moved or self.chosen is None or self._asked is None:
             return self._moved
         begun = [choice for choice in self._choices if _name(choice).startswith(fold_case(self._asked.query))]
@@ -111,7 +111,7 @@ class Choices(Listing):
         super().action_cursor_down()
 
     def offer(self, asked: Wanted | None, choices: list[Choice]) -> None:
-        """Show these; none closes the list."""
+        """Show these choices; an empty list closes it."""
         self._asked, self._choices, self._moved = asked, choices, False
         self.clear_options()
         self.add_options(Option(_prompt(choice)) for choice in choices)

@@ -1,4 +1,4 @@
-"""Where a prompt is written: text, attachments, history, and the keys that send it.
+"""The prompt editor: text, attachments, history, and the keys that send the prompt.
 
 Owns what is being typed. Must not know the server: it posts `Composed` and asks for completions with `Completing`.
 """
@@ -21,19 +21,16 @@ from longboat.tui.clipboard import NoPicture, Reader, picture_on_clipboard, read
 from longboat.tui.completion import Choice, Choices, Wanted, find_wanted
 from longboat.tui.content import line
 from longboat.tui.history import History
-from longboat.tui.keys import run_key_binding
+from longboat.tui.textual_fixes import run_key_binding
 from longboat.wire.models import Attachment
 from longboat.wire.plain import spelled
 
-PASTE_TEXT = "Text is pasted with the terminal's own key, often ctrl+shift+v."
-NO_READER = (
-    "Nothing here reads pictures from the clipboard: wl-clipboard does for Wayland, xclip for X11, pngpaste for macOS. "
-    + PASTE_TEXT
-)
+PASTE_TEXT = "To paste text, use your terminal's own key, often ctrl+shift+v."
+NO_READER = "To paste images, install wl-clipboard (Wayland), xclip (X11) or pngpaste (macOS). " + PASTE_TEXT
 
 
 class PromptInput(TextArea):
-    """The text. enter sends, ctrl+j begins a line, the arrows at its ends walk through what was sent before."""
+    """The text of the prompt. enter sends it, ctrl+j starts a new line, ↑ and ↓ at its ends recall earlier prompts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+j,shift+enter", "newline", "New line", show=False),
@@ -53,10 +50,10 @@ class PromptInput(TextArea):
             self.attachment = attachment
 
     class PictureWanted(Message):
-        """A paste without text: there may be a picture on the clipboard."""
+        """A paste without text: there may be an image on the clipboard."""
 
     class Emptied(Message):
-        """Nothing is left to delete but attachments."""
+        """backspace in an empty prompt, which removes an attachment."""
 
     class LeaveAsked(Message):
         """ctrl+c, or ctrl+d in an empty composer."""
@@ -67,14 +64,14 @@ class PromptInput(TextArea):
 
     def __init__(self, history: History, choices: Choices) -> None:
         super().__init__(id="prompt", soft_wrap=True, compact=True, highlight_cursor_line=False, tab_behavior="focus")
-        self.placeholder = "Ask for something. @ file, / command, ! shell line"
+        self.placeholder = "Type a prompt. @ file, / command, ! shell command"
         self._history = history
         self._choices = choices
         self.attached = 0
 
     # -- keys
 
-    async def _on_key(self, event: events.Key) -> None:  # Textual calls the base's own after it
+    async def _on_key(self, event: events.Key) -> None:  # Textual calls the base class's handler afterwards
         act = self._acts_on(event.key)
         if act is None:
             await run_key_binding(self, event)
@@ -100,7 +97,7 @@ class PromptInput(TextArea):
             self.post_message(self.PictureWanted() if attachment is None else self.Pasted(attachment))
 
     def take(self, typed: events.Key | events.Paste) -> None:
-        """What was typed for here when something came in front of it. enter begins a line."""
+        """Insert what was typed while a dialog was opening. enter starts a new line."""
         if isinstance(typed, events.Paste):
             if (attachment := from_paste(typed.text, self.attached)) is not None:
                 self.post_message(self.Pasted(attachment))
@@ -112,7 +109,7 @@ class PromptInput(TextArea):
             self._replace_via_keyboard("\n" if typed.key == "enter" else typed.character or "", *self.selection)
 
     def choose(self) -> None:
-        """Send what is typed, or take what is highlighted: it is sent as well if nothing can follow it."""
+        """Send the prompt, or insert the highlighted choice; a command without arguments is sent as well."""
         word = self.wanted
         chosen = self._choices.chosen_for(word)
         if chosen is not None and word is not None and chosen.text.strip() != self.text.strip():
@@ -143,11 +140,11 @@ class PromptInput(TextArea):
             self.post_message(self.LeaveAsked(end=False))
 
     def action_paste(self) -> None:
-        """ctrl+v: the terminal hands no text, which it does with a key of its own."""
+        """Handle ctrl+v: look for an image. Terminals paste text with another key."""
         self.post_message(self.PictureWanted())
 
     def paste_own(self) -> bool:
-        """Put in what was cut or copied in this app; False if that is nothing."""
+        """Insert what was cut or copied in this app; False if there is nothing."""
         if self.app.clipboard:
             super().action_paste()
         return bool(self.app.clipboard)
@@ -186,44 +183,44 @@ class PromptInput(TextArea):
         self.app.query_one("#transcript").scroll_page_down()
 
     def edit(self, edit: Edit) -> EditResult:
-        """Whatever comes in, typed, pasted or completed: what stands here is drawn as it is."""
+        """Make all input safe to draw, whether typed, pasted or completed."""
         edit.text = spelled(in_lines(edit.text))
         return super().edit(edit)
 
     def load_text(self, text: str) -> None:
-        """Likewise: another client's prompt may be called up here."""
+        """Make the text safe to draw: it may be another client's prompt."""
         super().load_text(spelled(text))
 
     def put(self, text: str) -> None:
-        """Another text, with the cursor at its end."""
+        """Replace the text and put the cursor at its end."""
         self.text = text
         self.move_cursor(self.document.end)
 
     @property
     def wanted(self) -> Wanted | None:
-        """What could be completed at the cursor."""
+        """The word that can be completed at the cursor."""
         row, column = self.cursor_location
         return find_wanted(self.document[row][:column], first_line=row == 0)
 
 
 Place = tuple[str | None, int]
-"""A session, or the draft of one."""
+"""A session id, or None and the number of a draft."""
 
 
 @dataclass
 class Composed(Message):
-    """A prompt, as it is to be sent. The composer is empty again."""
+    """A prompt to be sent. The composer has been cleared."""
 
     text: str
     attachments: tuple[Attachment, ...]
     queue: bool
     place: Place
-    """Where it was written."""
+    """The session or draft it was written in."""
 
 
 @dataclass
 class Completing(Message):
-    """Choices are wanted for this: answer with `Composer.offer`."""
+    """A request for completions; `Composer.offer` takes the answer."""
 
     wanted: Wanted
 
@@ -249,9 +246,9 @@ class Composer(Vertical):
         self.input = PromptInput(self.history, self.choices)
         self.attachments: list[Attachment] = []
         self._reading = False
-        """The clipboard is being asked for a picture."""
+        """Whether an image is being read from the clipboard."""
         self._held: list[Composed] = []
-        """Prompts that were sent meanwhile. The first takes the picture along, the others keep their order."""
+        """Prompts sent meanwhile. The first one gets the image; the others wait to keep their order."""
 
     def compose(self) -> ComposeResult:
         yield self.choices
@@ -259,11 +256,11 @@ class Composer(Vertical):
         yield self.input
 
     def hint(self, words: str) -> None:
-        """Our own words, at the lower edge."""
+        """Show key hints at the lower edge."""
         self.border_subtitle = words
 
     def offer(self, asked: Wanted, choices: list[Choice]) -> None:
-        """The answer to `Completing`; too late if something else is being typed."""
+        """Take the answer to `Completing`; ignored if the word has changed since."""
         if self.input.wanted == asked:
             self.choices.offer(asked, choices)
 
@@ -272,18 +269,18 @@ class Composer(Vertical):
         self._draw_chips()
 
     def put(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
-        """Write this there, to be changed and sent."""
+        """Replace the prompt, to be edited and sent."""
         self.input.put(text)
         self.attachments = list(attachments)
         self._draw_chips()
 
     def give_back(self, attachments: tuple[Attachment, ...], text: str = "") -> None:
-        """What was not sent, before what was typed since."""
+        """Put back what was not sent, before what has been typed since."""
         if text or attachments:
             self.put("\n".join(filter(None, (text, self.input.text))), (*attachments, *self.attachments))
 
     def clear(self) -> bool:
-        """Take away what is typed; False if there was nothing. It can be called up again."""
+        """Clear the prompt; False if there was nothing. The history keeps the text."""
         if not self.input.text and not self.attachments:
             return False
         self.history.add(self.input.text)
@@ -345,7 +342,7 @@ class Composer(Vertical):
             self.attach(picture)
 
     def on_option_list_option_selected(self, event: Choices.OptionSelected) -> None:
-        event.stop()  # a click is as good as enter
+        event.stop()  # a click works like enter
         self.input.choose()
         self.input.focus()
 
@@ -360,6 +357,6 @@ class Composer(Vertical):
         chips = self.query_one("#chips", Static)
         told = [f"⊕ {chip(each)}" for each in self.attachments]
         if self._held:
-            told.insert(0, "… sent when the clipboard has answered")
+            told.insert(0, "… will be sent when the clipboard has been read")
         chips.display = bool(told)
         chips.update(Content("  ").join(line(each, width=60) for each in told))

@@ -1,6 +1,6 @@
-"""The line to the server: joins the workspace, keeps the mirror, insists while the server is away.
+"""The connection to the server: joins the workspace, updates the mirror, retries while the server is unreachable.
 
-Owns the client's use; must not know widgets. Whoever listens hears each event after the mirror has it.
+Owns the use of the client; must not know widgets. The listener gets each event after the mirror.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from longboat.wire.models import Workspace
 T = TypeVar("T")
 
 AWAY = (ServerUnreachable, WorkspaceClosing, Unavailable)
-"""What passes: the same request may be taken in a moment."""
+"""Temporary errors: the same request may succeed in a moment."""
 FIRST_S = 15.0
-"""How long the server may take to answer at all, at the start."""
+"""How long to wait for the server's first response."""
 FAREWELL_S = 1.0
 
 
@@ -27,7 +27,7 @@ class Listener(Protocol):
     def joined(self, workspace: Workspace) -> None: ...
     def heard(self, event: Event) -> None: ...
     def outage(self, error: LongboatError | None) -> None:
-        """The server is away, or (None) back."""
+        """The server is unreachable, or reachable again (None)."""
 
 
 class Connection:
@@ -42,10 +42,10 @@ class Connection:
         self._env = env
         self._rejoining: asyncio.Task[None] | None = None
         self._also_told: Outage | None = None
-        """Whoever opened the client may want to know of outages, too."""
+        """The outage callback of the code that opened the client."""
 
     async def follow(self) -> None:
-        """Keep the mirror for ever. Raises what no waiting mends: a refusal, a server that never answered."""
+        """Keep the mirror up to date for ever. Raises errors that waiting cannot fix."""
         self._also_told, self.client.on_outage = self.client.on_outage, self._on_outage
         workspace = await self.insist(self._join, give_up_after_s=self.first_s)
         self.workspace_id = workspace.id
@@ -55,7 +55,7 @@ class Connection:
             self._listener.heard(event)
 
     async def insist(self, ask: Callable[[], Awaitable[T]], *, give_up_after_s: float | None = None) -> T:
-        """Ask, and again while the server is away. Only for what may be asked twice."""
+        """Send a request, again while the server is unreachable. Only for requests that are safe to repeat."""
         patience = Patience(give_up_after_s)
         while True:
             try:
@@ -64,7 +64,7 @@ class Connection:
                 await asyncio.sleep(patience.lost(lost))
 
     async def leave(self) -> None:
-        """Give up the claim on the workspace, if the server is there to hear it."""
+        """Release the workspace, if the server is reachable."""
         if self._rejoining is not None:
             self._rejoining.cancel()
         if self.workspace_id and self.away is None:
@@ -77,7 +77,7 @@ class Connection:
 
     def _on_outage(self, error: LongboatError | None) -> None:
         if error is None and self.away is not None and self._env is not None:
-            # A server that came back has forgotten the environment of our commands.
+            # A restarted server has forgotten the environment for our commands.
             self._rejoining = asyncio.create_task(self._rejoin())
         self.away = error
         self._listener.outage(error)

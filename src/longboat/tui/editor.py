@@ -1,4 +1,4 @@
-"""The prompt in an editor of one's own. Lends the terminal to it; must not know what is done with the text."""
+"""Edits the prompt in the person's own editor, which gets the terminal. Must not know what the text is for."""
 
 import os
 import shlex
@@ -14,36 +14,36 @@ from textual.app import App, SuspendNotSupported
 
 
 class NotEdited(Exception):
-    """Why the text is as it was, in words for people."""
+    """Why the text could not be edited, for people."""
 
 
 def edited(app: App[Any], text: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The text as it comes back from $VISUAL or $EDITOR; raises NotEdited."""
+    """The text as edited in $VISUAL or $EDITOR; raises NotEdited."""
     named = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
     try:
         command = shlex.split(named)
     except ValueError as error:
-        raise NotEdited(f"The editor cannot be used: {named}: {error}") from error
+        raise NotEdited(f"Cannot start the editor: {named}: {error}") from error
     try:
         with tempfile.TemporaryDirectory(prefix="longboat-") as directory:
             return _edit(app, command, Path(directory) / "prompt.md", text)
     except OSError as error:
-        raise NotEdited(f"There is no room for a file ({error.strerror}). Your prompt is as it was.") from error
+        raise NotEdited(f"Cannot create a temporary file ({error.strerror}). Your prompt is unchanged.") from error
 
 
 def _edit(app: App[Any], command: list[str], file: Path, text: str) -> str:
     file.write_text(f"{text}\n" if text else "", encoding="utf-8")
     code = _lend(app, [*command, str(file)])
     if code != 0:
-        raise NotEdited(f"The editor failed ({code}). Your prompt is as it was.")
+        raise NotEdited(f"The editor failed ({code}). Your prompt is unchanged.")
     try:
         return file.read_text(encoding="utf-8", errors="replace").rstrip("\n")
     except OSError as error:
-        raise NotEdited(f"The editor left no text ({error.strerror}). Your prompt is as it was.") from error
+        raise NotEdited(f"Cannot read the edited text ({error.strerror}). Your prompt is unchanged.") from error
 
 
 def _lend(app: App[Any], command: list[str]) -> int:
-    """How a program ended that had the terminal. Nothing is raised in between: the terminal would stay lent."""
+    """Run a program in the terminal and return its exit code. Raises only after the app has the terminal back."""
     failure: OSError | None = None
     try:
         with app.suspend(), _deaf_to_ctrl_c():
@@ -52,13 +52,13 @@ def _lend(app: App[Any], command: list[str]) -> int:
             except OSError as error:
                 failure = error
     except SuspendNotSupported:
-        raise NotEdited("The editor cannot be used: this terminal cannot be lent.") from None
-    raise NotEdited(f"The editor cannot be used: {failure}")
+        raise NotEdited("Cannot start the editor: the app cannot be suspended in this terminal.") from None
+    raise NotEdited(f"Cannot start the editor: {failure}")
 
 
 @contextmanager
 def _deaf_to_ctrl_c() -> Iterator[None]:
-    """It is for the editor. Handled and not ignored: what is ignored here, the editor would ignore as well."""
+    """Leave ctrl+c to the editor. Handled, not ignored: the editor would inherit an ignored signal."""
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The prompts of a session and of this terminal, to be called up again with the arrow keys. Pure."""
+"""The prompts of a session and of this terminal, recalled with the arrow keys. Pure."""
 
 from collections.abc import Iterable
 
@@ -6,29 +6,29 @@ KEPT = 500
 
 
 class History:
-    """`older` and `newer` walk; what was being typed waits at the newest end."""
+    """`older` and `newer` step through the prompts; the unsent text is kept at the newest end."""
 
     def __init__(self) -> None:
         self._remembered: list[str] = []
         self._session: list[str] = []
         self._own: list[str] = []
         self._prompts: list[str] = []
-        """All three in this order, each prompt where it is newest."""
+        """All three in this order; of equal prompts only the newest."""
         self._place: int | None = None
         self._draft = ""
 
     def add(self, prompt: str) -> None:
-        """The newest prompt; the walk begins anew."""
+        """Add the newest prompt and start again from the newest end."""
         self._own = [*self._own, prompt][-KEPT:]
         self._join()
 
     def take(self, older: Iterable[str]) -> None:
-        """Prompts of the session, oldest first."""
+        """Add prompts of the session, oldest first."""
         self._session = [*self._session, *older][-KEPT:]
         self._join()
 
     def remember(self, oldest: Iterable[str]) -> None:
-        """Prompts of earlier processes, oldest first."""
+        """Set the prompts of earlier processes, oldest first."""
         self._remembered = list(oldest)[-KEPT:]
         self._join()
 
@@ -39,7 +39,7 @@ class History:
         self.rest()
 
     def older(self, typed: str) -> str | None:
-        """The prompt before; None at the oldest."""
+        """The previous prompt; None at the oldest."""
         if self._place is None:
             self._draft = typed
         place = len(self._prompts) if self._place is None else self._place
@@ -49,7 +49,7 @@ class History:
         return self._prompts[self._place]
 
     def newer(self) -> str | None:
-        """The prompt after, at last what was being typed; None when nothing was called up."""
+        """The next prompt, and finally the unsent text; None if no prompt was recalled."""
         if self._place is None:
             return None
         self._place += 1
@@ -59,5 +59,5 @@ class History:
         return self._draft
 
     def rest(self) -> None:
-        """What is typed now is a new prompt."""
+        """Return to the newest end."""
         self._place, self._draft = None, ""

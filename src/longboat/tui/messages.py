@@ -1,6 +1,6 @@
-"""Messages as widgets: prompts, answers with their parts, thoughts folded, and how a turn ended.
+"""Widgets for messages: prompts, answers with their parts, collapsed reasoning, and how a turn ended.
 
-Each takes a wire message again and again and changes only what changed. Must not know the stream or the window.
+Each can be given a newer version of its message and updates only what changed. Must not know the stream or the window.
 """
 
 from collections.abc import Callable
@@ -30,28 +30,28 @@ from longboat.wire.models import (
 from longboat.wire.plain import plain
 
 FOLDED_LINES = 30
-"""Of a long prompt, until it is clicked."""
+"""Lines shown of a long prompt until it is clicked."""
 
 CardKey = tuple[str, str]
-"""Run and tool call."""
+"""The ids of a run and a tool call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a message must be told from outside it."""
+    """What a message's widgets need beyond the message itself."""
 
     cards: dict[CardKey, ToolCard]
     results: dict[CardKey, ToolResultPart]
     remarks: dict[CardKey, str]
-    """What people did about calls."""
+    """Remarks on calls, such as who allowed them."""
     by: Callable[[str], str]
-    """What to say of who sent the run, and how it came in."""
+    """Who sent a run and whether it steered a turn."""
     other: Callable[[str], str]
-    """Whose client it is; nothing for one's own."""
+    """The person behind a client; empty for our own."""
 
 
 class Thought(Static):
-    """Reasoning: a line, until it is clicked."""
+    """Reasoning, collapsed to one line until it is clicked."""
 
     DEFAULT_CSS = """
     Thought { height: auto; margin: 0 0 1 2; color: $text-muted; text-style: italic; &:hover { background: $boost; } }
@@ -86,7 +86,7 @@ class Thought(Static):
 
 
 class Note(Static):
-    """A line of ours about what happened: an end, a notice, an error."""
+    """A line about what happened: the end of a run, a notice, an error."""
 
     DEFAULT_CSS = """
     Note { height: auto; margin: 0 0 1 2; color: $text-muted; }
@@ -103,32 +103,32 @@ class Note(Static):
 ENDS = {
     FinishReason.CANCELED: ("■ Canceled", "warning"),
     FinishReason.ERROR: ("✗ Failed", "error"),
-    FinishReason.INTERRUPTED: ("✗ The server stopped in the middle of this. Prompt again to go on", "error"),
-    FinishReason.MAX_TOKENS: ("✗ The answer was cut: the model reached its limit. Ask it to go on", "warning"),
-    FinishReason.CONTENT_FILTER: ("✗ The provider's filter ended the answer", "warning"),
+    FinishReason.INTERRUPTED: ("✗ The server stopped during this turn. Send another prompt to continue", "error"),
+    FinishReason.MAX_TOKENS: ("✗ The answer was cut off at the model's output limit. Ask it to continue", "warning"),
+    FinishReason.CONTENT_FILTER: ("✗ The provider's content filter stopped the answer", "warning"),
 }
 
 
 def end_note(finish: FinishPart, other: Callable[[str], str]) -> Note | None:
-    """How a turn ended, if that is worth a line; `other` names those who did it from elsewhere."""
+    """A note on how a turn ended, if it did not end normally; `other` names the person who canceled it."""
     if finish.reason not in ENDS:
         return None
     text, kind = ENDS[finish.reason]
     if finish.reason is FinishReason.CANCELED:
         who = other(finish.detail.removeprefix("by "))
         return Note(content(f"{text} by {who}." if who else f"{text}."), kind)
-    if finish.reason is FinishReason.INTERRUPTED:  # the server's words say the same
+    if finish.reason is FinishReason.INTERRUPTED:  # the server's own text says the same
         return Note(f"{text}.", kind)
     title, detail = finish.title.strip(), finish.detail.strip()
     if finish.reason is FinishReason.ERROR and title:
-        text = f"✗ {title}"  # it says that it failed, and how
+        text = f"✗ {title}"  # the title says what failed
     elif title:
         detail = f"{title}: {detail}" if detail else title
     return Note(f"{text}: {detail}" if detail else f"{text}.", kind)
 
 
 class PromptView(Static):
-    """What a person said."""
+    """A person's prompt."""
 
     DEFAULT_CSS = """
     PromptView {
@@ -165,7 +165,7 @@ class PromptView(Static):
 
 
 class AnswerView(Vertical):
-    """What the model said and called: a widget for each part."""
+    """The model's answer: a widget for each part."""
 
     DEFAULT_CSS = """
     AnswerView { height: auto; }
@@ -190,7 +190,7 @@ class AnswerView(Vertical):
             self.mount_all(added)
 
     def leave(self) -> None:
-        """It will not be shown any more."""
+        """Forget the cards of this message, which is no longer shown."""
         for key in self._keys():
             self._around.cards.pop(key, None)
 
@@ -198,7 +198,7 @@ class AnswerView(Vertical):
         return [(self.message.run_id, part.id) for part in self.message.parts if isinstance(part, ToolCallPart)]
 
     def _same(self, message: Message) -> int:
-        """How many of the parts are still what they were, or more of it."""
+        """How many leading parts are unchanged or have only grown."""
         same = 0
         for part, (kind, _) in zip(message.parts, self._parts, strict=False):
             if type(part) is not kind:
@@ -239,7 +239,7 @@ MessageView = PromptView | AnswerView
 
 
 def view_of(message: Message, around: Surroundings) -> MessageView | None:
-    """The widget of a message; none for tool results, which are in the cards of their calls."""
+    """The widget for a message; None for tool results, which are shown in the cards of their calls."""
     match message.role:
         case Role.USER:
             return PromptView(message, around)

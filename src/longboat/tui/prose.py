@@ -1,7 +1,7 @@
-"""Markdown that grows: what is finished is laid out once, and only the rows that are looked at are drawn.
+"""Markdown that grows: finished blocks are laid out once, and only visible rows are drawn.
 
-One widget for a whole text, however many blocks it has: what Textual does for a widget whenever something moves would
-be done for each block. Must not know where the text comes from.
+One widget for the whole text, because Textual does work for every widget whenever something moves. Must not know where
+the text comes from.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,9 +24,9 @@ from longboat.tui.rows import NOTHING, Row, plain_rows, rows_of
 from longboat.wire.plain import plain
 
 MAX_LINKED = 6_000
-"""Characters that are parsed at a time: hostile text makes parsers slow, and the app would hear no key meanwhile."""
+"""Characters parsed at a time: hostile text makes the parser slow, and the app handles no keys meanwhile."""
 MAX_PARSED = 30_000
-"""Likewise for a block that is longer: bare addresses are not looked for in it. One that is longer still is text."""
+"""The same limit for a longer block, which is parsed without linking bare addresses. A longer one is shown as text."""
 
 
 @cache
@@ -35,7 +35,7 @@ def _parser(linkify: bool) -> MarkdownIt:
 
 
 class Block:
-    """A paragraph, a list, a table, …: what stands at the left margin."""
+    """A top-level element, such as a paragraph, a list or a table."""
 
     def __init__(self, tokens: list[Token], text: str = "") -> None:
         self._tokens = tokens
@@ -50,32 +50,32 @@ class Block:
 
 
 Links = dict[str, dict[str, Any]]
-"""What the parser knows of link definitions, by name: where they lead, and the lines on which they stand."""
+"""The parser's link definitions by name: their targets and their lines."""
 
 
 class Document:
-    """A text as blocks. When it grows, only what is behind the last block that is surely finished is parsed again."""
+    """A text as blocks. When it grows, only the text after the last finished block is parsed again."""
 
     def __init__(self) -> None:
         self.text = ""
         self._finished: list[Block] = []
         self._open: list[Block] = []
         self._start = 0
-        """Where in the text the open ones begin."""
+        """The index in the text at which the open blocks start."""
         self._defined: Links = {}
-        """The links that are defined above the open ones."""
+        """The links defined before the open blocks."""
         self._links: Links = {}
-        """All of them. The last may be half of what it will be."""
+        """All links. The last one may still be incomplete."""
 
     def show(self, text: str) -> int:
-        """The whole text. Answers how many blocks are as they were."""
+        """Take the whole text. Returns how many leading blocks are unchanged."""
         if not text.startswith(self.text):
             self._begin()
             self._defined = {}
         self.text = text
         same, before = len(self._finished), _targets(self._links)
         self._parse()
-        if _targets(self._links) != before:  # what is defined now may be used above
+        if _targets(self._links) != before:  # earlier blocks may use the new definition
             self._begin()
             self._parse(self._links)
             same = 0
@@ -85,12 +85,12 @@ class Document:
         self._finished, self._open, self._start = [], [], 0
 
     def _parse(self, links: Links | None = None) -> None:
-        """With the links of the whole text, or of what stands above."""
+        """Parse with these links, or with those defined so far."""
         while not self._parse_piece(links):
             pass
 
     def _parse_piece(self, links: Links | None) -> bool:
-        """Parse as much as may be parsed at a time; True at the end of the text."""
+        """Parse the next piece; True at the end of the text."""
         for size in (MAX_LINKED, MAX_PARSED):
             raw = self.text[self._start : self._start + size]
             last = self._start + size >= len(self.text)
@@ -109,7 +109,7 @@ class Document:
         return True
 
     def _take(self, blocks: list[list[Token]]) -> int:
-        """Of blocks that follow each other only the last can still grow. Answers how many lines stand before it."""
+        """Add blocks; only the last one can still grow. Returns the number of lines before it."""
         self._finished += [Block(tokens) for tokens in blocks[:-1]]
         self._open = [Block(tokens) for tokens in blocks[-1:]]
         lines = blocks[-1][0].map if len(blocks) > 1 else None
@@ -137,7 +137,7 @@ def _top_level(tokens: Iterable[Token]) -> Iterator[list[Token]]:
 
 
 class Prose(Widget):
-    """`show` it the whole text again and again."""
+    """A Markdown text. Call `show` with the whole text each time it changes."""
 
     DEFAULT_CSS = """
     Prose { width: 1fr; height: auto; margin: 0 1 1 2; }
@@ -152,9 +152,9 @@ class Prose(Widget):
         self._document = Document()
         self._document.show(text)
         self._rows: list[Row] = []
-        """The rows of all blocks, a blank one between two; their lines are those of the whole text."""
+        """The rows of all blocks, with a blank row between blocks; line numbers count through the whole text."""
         self._blocks: list[int] = []
-        """Where each block begins in them."""
+        """The index of each block's first row."""
         self._width = 0
         self._strips: dict[int, Strip] = {}
         self._drawn_for: object = None
@@ -172,7 +172,7 @@ class Prose(Widget):
         self.refresh(layout=len(self._rows) != height)
 
     def _lay_out(self, same: int) -> None:
-        """Take the blocks anew, but for the first ones."""
+        """Lay out the blocks again, except the first `same` ones."""
         if not self._width:
             return
         start = self._blocks[same] if same < len(self._blocks) else len(self._rows)
@@ -190,7 +190,7 @@ class Prose(Widget):
             line += 1
         self._rows += [row._replace(line=row.line + line) for row in rows]
 
-    # -- what Textual asks
+    # -- called by Textual
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         if width != self._width:
@@ -225,7 +225,7 @@ class Prose(Widget):
         return Strip(segments).adjust_cell_length(width, filled.rich_style)
 
     def _marked(self, row: Row) -> Content:
-        """The row with what is selected of it."""
+        """The row with its selected part highlighted."""
         selection = self.text_selection
         span = selection.get_span(row.line) if selection is not None else None
         if span is None:

@@ -1,7 +1,7 @@
-"""A block of Markdown as rows for a terminal of some width. Pure; must not know widgets.
+"""Lays out a block of Markdown as rows of a given width. Pure; must not know widgets.
 
-A row knows which line of the text it shows and from where in it: what is marked and copied has no breaks that only the
-width made.
+A row knows which line of the text it shows and from which character, so that copied text has no line breaks that come
+only from wrapping.
 """
 
 import re
@@ -22,18 +22,18 @@ HEADINGS = {"h1": "bold underline $markdown-h1-color", "h2": "bold $markdown-h2-
 HEADING = "bold $markdown-h3-color"
 INLINE = {"em_open": "italic", "strong_open": "bold", "s_open": "strike"}
 MAX_COLORED = 20_000
-"""Characters: longer code has no colors. It is colored again whenever more of it comes."""
+"""Longer code, in characters, is not highlighted: it would be highlighted again each time it grows."""
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,40}")
 
 
 class Row(NamedTuple):
     lead: Content
-    """What stands before the text and is no part of it: indentation, a bullet, the bar of a quotation."""
+    """Decoration before the text: indentation, a bullet, the bar of a quotation."""
     content: Content
     line: int
-    """Which line of the block this is of."""
+    """The line of the block that this row belongs to."""
     at: int
-    """From which character of the line."""
+    """The index in that line of the row's first character."""
     fill: str = ""
     """The style of the whole row."""
 
@@ -46,7 +46,7 @@ def rows_of(tokens: Sequence[Token], width: int) -> list[Row]:
 
 
 def plain_rows(text: str, width: int) -> list[Row]:
-    """Text as it is."""
+    """Rows for plain text."""
     layout = _Layout(width)
     for line in text.split("\n"):
         layout.put(Content(line), fold=True)
@@ -61,9 +61,9 @@ class _Layout:
         self._gap = False
         self._style = ""
         self._leads: list[tuple[Content, Content]] = []
-        """Before the next row and before the ones after it, from outside in."""
+        """Decorations for the next row and for the rows after it, from outside in."""
         self._lists: list[int | None] = []
-        """The next number of each list that is open; None has bullets."""
+        """The next number of each open list; None for bullets."""
         self._table: list[list[tuple[Content, str]]] | None = None
         self._align = ""
 
@@ -131,7 +131,7 @@ class _Layout:
         return max(self._width - sum(lead.cell_length for lead, _ in self._leads), self._width // 2)
 
     def put(self, text: Content, *, fold: bool = False, fill: str = "") -> None:
-        """A line of the text; `fold`: cut it where the row is full, not between words."""
+        """Add a line of text; `fold`: break it at the row's end instead of between words."""
         inner = self._inner
         if self._gap and self.rows:
             self._put(NOTHING, 0)
@@ -143,7 +143,7 @@ class _Layout:
             self._put(piece, at, fill, first=True)
             at += len(piece)
             while not fold and at < len(whole) and whole[at] == " ":
-                at += 1  # the space at which it was wrapped
+                at += 1  # skip the space at which it was wrapped
         self._line += 1
 
     def _put(self, text: Content, at: int, fill: str = "", *, first: bool = False) -> None:
@@ -171,7 +171,7 @@ class _Layout:
 
 
 def inline(token: Token) -> Content:
-    """The text of a paragraph, with its styles. Raw HTML is text."""
+    """The styled text of a paragraph. Raw HTML is shown as text."""
     pieces: list[str] = []
     spans: list[Span] = []
     opened: list[tuple[int, tuple[str | Style, ...]]] = []
@@ -238,7 +238,7 @@ def _table_lines(rows: Sequence[Sequence[tuple[Content, str]]], width: int) -> I
 
 
 def _fitted(natural: Sequence[int], total: int) -> list[int]:
-    """The widest columns give way."""
+    """The column widths that fit into `total`; the widest columns shrink first."""
     cap = max(natural)
     while cap > 4 and sum(min(wide, cap) for wide in natural) > total:
         cap -= 1

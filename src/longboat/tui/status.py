@@ -1,10 +1,11 @@
-"""The lines above and below: whose session this is, who else is here, what is going on, what it has cost.
+"""The header and the status bar: session, directory and other clients; activity, model, usage and cost.
 
 Each draws a frozen view of its state. Must not know where the state comes from.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from textual.app import RenderResult
 from textual.content import Content
@@ -13,7 +14,12 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from longboat.tui.content import format_count, line, one_line
-from longboat.wire.models import Usage
+from longboat.wire.asks import Question
+from longboat.wire.models import RunState, Usage
+from longboat.wire.requests import Approve
+
+if TYPE_CHECKING:
+    from longboat.tui.app import LongboatApp
 
 NOTHING_USED = Usage()
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -21,12 +27,12 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What the upper line tells."""
+    """The content of the header."""
 
     title: str = ""
     path: str = ""
     others: tuple[str, ...] = ()
-    """Who is attached besides us."""
+    """The other connected clients."""
 
 
 class Header(Widget):
@@ -37,7 +43,7 @@ class Header(Widget):
 
     def render(self) -> RenderResult:
         width = self.size.width
-        others = one_line(f"with {', '.join(self.place.others)}", width // 3) if self.place.others else ""
+        others = one_line(f"also connected: {', '.join(self.place.others)}", width // 3) if self.place.others else ""
         title = one_line(self.place.title, max(10, width - len(others) - 4)) or "New session"
         room = width - len(title) - len(others) - 3
         path = one_line(self.place.path) if room > 12 else ""
@@ -49,23 +55,26 @@ class Header(Widget):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What the lower line tells."""
+    """The content of the status bar."""
 
     away: str = ""
-    """Why the server is not there; empty when it is."""
+    """Why the server is unreachable; empty if it is reachable."""
     since: float | None = None
     """When the active run was first seen, on the monotonic clock; None when there is none."""
     doing: str = "working"
     queued: int = 0
     asks: int = 0
+    """Pending requests: permissions and questions."""
+    questions: int = 0
+    """How many of those are questions."""
     elsewhere: int = 0
-    """Other sessions that wait for somebody's word."""
+    """The number of other sessions with a pending request."""
     model: str = ""
     effort: str = ""
     all_approved: bool = False
     usage: Usage = NOTHING_USED
     context: int = 0
-    """Tokens of the newest request to the model, and of its answer."""
+    """Tokens of the newest request to the model plus its answer."""
     window: int = 0
 
 
@@ -99,18 +108,19 @@ class StatusBar(Widget):
             words = one_line(f"{turn} Reconnecting… {state.away}", max(20, self.size.width - 2))
             return Content.styled(words, "bold $text-error")
         if state.asks:
-            return Content.styled(f"? {state.asks} waiting for your word (ctrl+g)", "bold $text-warning")
+            return Content.styled(f"? {_needed(state)} (ctrl+g)", "bold $text-warning")
         queued = f", {state.queued} queued" if state.queued else ""
         if state.since is None:
-            waits = f"{state.elsewhere} waits in another session (ctrl+s)" if state.elsewhere else ""
-            return Content.assemble((f"Idle{queued}", "dim"), (f"  ? {waits}" if waits else "", "$text-warning"))
+            others = "another session" if state.elsewhere == 1 else f"{state.elsewhere} other sessions"
+            waits = f"  ? answer needed in {others} (ctrl+s)" if state.elsewhere else ""
+            return Content.assemble((f"Idle{queued}", "dim"), (waits, "$text-warning"))
         seconds = int(monotonic() - state.since)
         return Content.assemble(
-            (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"), ("  esc interrupts", "dim")
+            (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"), ("  esc interrupt", "dim")
         )
 
     def _right(self) -> list[Content]:
-        """The least important first: those go when there is no room."""
+        """The parts on the right, least important first: those are dropped if there is no room."""
         state, usage = self.state, self.state.usage
         parts = []
         if usage.input_tokens or usage.output_tokens:
@@ -123,5 +133,31 @@ class StatusBar(Widget):
             name = state.model.rpartition("/")[2]
             parts.append(line(f"{name} {state.effort}".strip(), width=30))
         if state.all_approved:
-            parts.append(Content.styled("approves all", "bold $text-error"))
+            parts.append(Content.styled("auto-approve", "bold $text-error"))
         return parts
+
+
+def _needed(state: State) -> str:
+    """What the agent needs from the person, such as "1 approval needed"."""
+    one, several = ("approval", "approvals") if not state.questions else ("answer", "answers")
+    return f"{state.asks} {one if state.asks == 1 else several} needed"
+
+
+def state_of(app: "LongboatApp") -> State:
+    active, away, session = app.desk.active, app.connection.away, app.desk.session
+    model = app.model or (app.models.large if app.models is not None else None) or ""
+    windows = {info.name: info.context_window or 0 for info in app.models.items} if app.models else {}
+    state = State(
+        away=away.message if away is not None else "",
+        since=app.hearing.since(active),
+        doing="interrupting" if active is not None and active.cancel_requested else "working",
+        queued=sum(run.state in (RunState.ACCEPTED, RunState.QUEUED) for run in app.desk.unfinished),
+        asks=len(app.asking.pending),
+        questions=sum(isinstance(ask, Question) for ask in app.asking.pending),
+        elsewhere=len(app.asking.sessions - {app.desk.session_id}),
+        model=model,
+        effort=app.effort or "",
+        all_approved=app.approve is Approve.ALL,
+        window=windows.get(model, 0),
+    )
+    return state if session is None else replace(state, usage=session.usage, context=session.context_tokens)

@@ -1,6 +1,6 @@
-"""What stands below the newest message: prompts that the server has not taken, and passing notices.
+"""Shown below the newest message: prompts that the server has not accepted yet, and temporary notices.
 
-Must not know how prompts are sent: a click posts what is wanted.
+Must not know how prompts are sent: a click posts a message.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from textual.message import Message
 from textual.widgets import Static
 
 from longboat.tui.content import content, line
-from longboat.tui.sending import Kind, Outgoing, Progress
+from longboat.tui.prompt_outbox import Kind, Outgoing, Progress
 from longboat.wire.plain import plain
 
 PROMPT_LINES = 6
 
 
 class OutgoingView(Static):
-    """A prompt on its way; a click on a refused one sends it again."""
+    """A prompt that is being sent; a click on a rejected one resends it."""
 
     DEFAULT_CSS = """
     OutgoingView {
@@ -42,9 +42,9 @@ class OutgoingView(Static):
         refused = prompt.progress is Progress.REFUSED
         if refused:
             shown.append(line(f"✗ Not sent: {prompt.problem}", "$text-error"))
-            shown.append(Content.styled("ctrl+r or a click sends it again, esc takes it back", "italic"))
+            shown.append(Content.styled("ctrl+r or click to resend, esc to take it back", "italic"))
         else:
-            shown.append(Content.styled("waits for the server" if away else "sending…", "italic"))
+            shown.append(Content.styled("waiting for the server" if away else "sending…", "italic"))
         self.set_class(refused, "-refused")
         self.update(Content("\n").join(shown))
 
@@ -54,8 +54,7 @@ class OutgoingView(Static):
 
 
 class Notices(Static):
-    """The last things that the agent let people know, gone when its work goes on; and before a session begins, what is
-    to be said of the model that answers."""
+    """The agent's last notices, removed when its work continues; in a new session, advice about the model."""
 
     DEFAULT_CSS = """
     Notices { height: auto; margin: 0 0 1 2; color: $text-warning; display: none; }

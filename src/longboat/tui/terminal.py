@@ -1,4 +1,4 @@
-"""The terminal's own ways: signals that end a program, bytes that are no text, and that it can be gone."""
+"""Handles what a terminal can do to the app: signals, bytes that are not text, and closing."""
 
 import asyncio
 import signal
@@ -13,13 +13,13 @@ from textual.drivers import linux_driver
 from textual.drivers._writer_thread import WriterThread
 
 DECODER, WRITER = "getincrementaldecoder", "WriterThread"
-"""What the driver looks up when its threads begin."""
+"""The names in the driver module that its threads use when they start."""
 
 
 @contextmanager
 def ended_by_signals(app: App[Any]) -> Iterator[None]:
-    """SIGTERM, and SIGHUP of a terminal that closes, end the app as if somebody left: the terminal is put back in
-    order, and what goes on without them is told."""
+    """Quit the app properly on SIGTERM, and on SIGHUP from a closing terminal: the terminal is restored and the closing
+    message is printed."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGHUP)
     for number in numbers:
@@ -32,7 +32,7 @@ def ended_by_signals(app: App[Any]) -> Iterator[None]:
 
 
 class Output:
-    """A terminal that takes what is written also when it is closed."""
+    """A terminal file that ignores write errors after the terminal has closed."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -50,17 +50,16 @@ class Output:
 
 
 class Writer(WriterThread):
-    """Textual's own ends when the terminal is closed, and whoever has more to write then waits for ever."""
+    """Textual's writer, kept alive when the terminal closes: otherwise a later write would block for ever."""
 
     def __init__(self, file: IO[str]) -> None:
-        super().__init__(Output(file))  # type: ignore[arg-type]  # all that it uses of a file
+        super().__init__(Output(file))  # type: ignore[arg-type]  # it has all that is used
 
 
 @contextmanager
 def ignoring_slow_terminal() -> Iterator[None]:
-    """What is no UTF-8 (a binary file that was pasted, a terminal that speaks Latin-1) is shown as such: Textual's own
-    decoder would raise in its thread, and end the app with all that is typed. And a terminal that is closed in the
-    middle of a drawing holds up nobody."""
+    """Replace bytes that are not UTF-8 (from a pasted binary file or a Latin-1 terminal): Textual's decoder would raise
+    in its thread and end the app. And do not block when the terminal closes while the app is drawing."""
 
     def lenient(encoding: str) -> partial[IncrementalDecoder]:
         return partial(getincrementaldecoder(encoding), "replace")

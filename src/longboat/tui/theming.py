@@ -1,11 +1,11 @@
-"""Which theme is worn: the one that was chosen here or in an earlier process, or the one that fits the terminal."""
+"""Applies the theme: the one the person chose, now or in an earlier process, or the one that fits the terminal."""
 
 from typing import TYPE_CHECKING
 
 from textual.theme import Theme
 
-from longboat.tui.keeping import AUTO, Keeping
-from longboat.tui.leaving import theme_of_terminal
+from longboat.tui.app_exit import theme_of_terminal
+from longboat.tui.saved_state import AUTO, SavedState
 
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
@@ -14,18 +14,18 @@ OURS = {"dark": "textual-dark", "light": "textual-light"}
 
 
 class Theming:
-    def __init__(self, app: "LongboatApp", keeping: Keeping) -> None:
+    def __init__(self, app: "LongboatApp", keeping: SavedState) -> None:
         self._app = app
         self._keeping = keeping
         self._fitting = ""
-        """The theme that nobody chose."""
+        """The automatic theme, if none was chosen."""
 
     def start(self) -> None:
         self._wear(self._keeping.theme)
         self._app.theme_changed_signal.subscribe(self._app, self._changed)
 
     def choose(self, name: str) -> None:
-        """By its name; the list for a name that there is not."""
+        """Apply a theme by name; show the list for an unknown name."""
         if name == AUTO or OURS.get(name, name) in self._app.available_themes:
             self._keeping.keep_theme(name)
             self._wear(name)
@@ -38,7 +38,7 @@ class Theming:
         self._app.theme = self._fitting or theme
 
     def _changed(self, theme: Theme) -> None:
-        """Also somebody who picks from Textual's list chooses."""
+        """Keep a theme that was chosen from Textual's list."""
         if theme.name != self._fitting and theme.name != OURS.get(self._keeping.theme, self._keeping.theme):
             self._fitting = ""
             self._keeping.keep_theme(theme.name)

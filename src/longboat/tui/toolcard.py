@@ -1,6 +1,6 @@
-"""A tool call as a card: what it is about, how it stands, the end of its output; a click shows more.
+"""A card for a tool call: its subject, its state and the end of its output. A click expands it.
 
-One widget each, so that a hundred of them cost little. Must not know where calls come from.
+A single widget, so that a hundred of them cost little. Must not know where calls come from.
 """
 
 from textual.content import Content
@@ -14,18 +14,18 @@ from longboat.wire.plain import plain
 from longboat.wire.tools import Draw
 
 TAIL = 5
-"""Lines of output while it runs, and of a result that is not expanded."""
+"""Lines of output shown while the call runs, and in a collapsed card."""
 WHOLE = 400
-"""Lines of an expanded card."""
+"""The most lines of an expanded card."""
 DIFF = 14
-"""Lines of a diff in a card that is not expanded."""
+"""Lines of a diff in a collapsed card."""
 ACTIVITY = 4
 QUIET = (Draw.QUIET, Draw.FILE, Draw.PLAN)
-"""What they found is for the model; people see it on demand."""
+"""Results that are for the model; people see them on demand."""
 
 
 class ToolCard(Static):
-    """`show_call` and `show_result` as often as there is news; `note` for what people did with it."""
+    """`show_call` and `show_result` update it; `note` sets a remark, such as who allowed it."""
 
     DEFAULT_CSS = """
     ToolCard {
@@ -44,7 +44,7 @@ class ToolCard(Static):
         self.result = result
         self.expanded = False
         self.over = False
-        """Its turn has ended: a call without result will not get one."""
+        """Whether its turn has ended: a call without a result will not get one."""
         self._remark = remark
         self._activity: list[str] = []
         self._draw()
@@ -62,7 +62,7 @@ class ToolCard(Static):
             self._draw()
 
     def note(self, remark: str) -> None:
-        """What somebody did about it, or that it waits for somebody."""
+        """Set the remark: who answered, or that the call is waiting for an answer."""
         if remark != self._remark:
             self._remark = remark
             self._draw()
@@ -73,7 +73,7 @@ class ToolCard(Static):
             self._draw()
 
     def tell(self, activity: str) -> None:
-        """What the sub-agent of this call is doing."""
+        """Show what the sub-agent of this call is doing."""
         if self._activity[-1:] != [activity]:
             self._activity = [*self._activity, activity][-ACTIVITY:]
             self._draw()
@@ -126,7 +126,7 @@ class ToolCard(Static):
             return [_more(text)]
         shown = [Content(row) for row in _last(text, TAIL)]
         hidden = text.rstrip().count("\n") + 1 - len(shown)
-        return [*([_hint(f"… {hidden} line{'s' * (hidden != 1)} before")] if hidden > 0 else []), *shown]
+        return [*([_hint(f"… {hidden} earlier line{'s' * (hidden != 1)}")] if hidden > 0 else []), *shown]
 
     def _arguments(self) -> list[Content]:
         given = arguments_of(self.call.input)
@@ -137,7 +137,7 @@ class ToolCard(Static):
         ]
 
 
-WAITING = "waits for your word"
+WAITING = "waiting for your answer"
 
 
 def _hint(text: str) -> Content:
@@ -171,7 +171,7 @@ def _cut(text: str, count: int) -> list[Content]:
 
 
 def diff_style(row: str) -> str:
-    """How a row of a unified diff looks; nothing for other rows."""
+    """The style of a row of a unified diff; empty for other rows."""
     if row.startswith("@@"):
         return "$text-accent"
     if row.startswith("+"):

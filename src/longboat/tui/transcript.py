@@ -1,6 +1,6 @@
-"""The transcript on the screen: a bounded window of message widgets over what the mirror knows, older pages on demand.
+"""The transcript view: a bounded window of message widgets over the mirror's messages. Reads older pages on demand.
 
-Owns which messages have widgets and where the reader is. Must not know the server: pages come through a callable.
+Owns which messages have widgets and the scroll position. Must not know the server: pages come through a callable.
 """
 
 import asyncio
@@ -17,21 +17,21 @@ from longboat.wire.asks import CallAnswer
 from longboat.wire.models import Message, Role, ToolResultPart
 
 MOUNTED = 60
-"""Messages that have widgets, at most."""
+"""The most messages with widgets."""
 STEP = 20
 """Messages that get widgets at a time."""
 EDGE = 3
-"""Lines from an end that count as being there."""
+"""Within this many lines of an end counts as being there."""
 FRAME_S = 1 / 12
-"""Between two drawings of what streams in, at least."""
+"""The shortest time between two redraws of streamed text."""
 SHARE = 3
-"""Longer where drawing is slow: so many times what the last one cost, so that keys are still heard. The cost and not
-the time: a busy machine shall not make it slower still."""
+"""If drawing is slow, wait this many times the CPU time of the last redraw, so that keys are still handled. CPU time,
+not elapsed time: a busy machine should not slow the app down further."""
 SLOWEST_S = 0.5
 NOTES = 20
 
 Older = Callable[[], Awaitable[bool]]
-"""Read the page before what is known into the transcript; False when there is none."""
+"""Reads the next older page into the transcript; returns False if there is none."""
 
 
 class TranscriptView(VerticalScroll, can_focus=False):
@@ -44,22 +44,22 @@ class TranscriptView(VerticalScroll, can_focus=False):
 
     def __init__(self, *, by: Callable[[str], str], other: Callable[[str], str], older: Older) -> None:
         self.tail = Vertical(id="tail")
-        """What stands below the newest message."""
+        """The widgets below the newest message."""
         super().__init__(self.tail, id="transcript")
         self._around = Surroundings(cards={}, results={}, remarks={}, by=by, other=other)
         self._older = older
         self._transcript = Transcript()
         self._views: dict[str, MessageView] = {}
-        """Those of neighbours: no message between two of them lacks one."""
+        """The widgets, by message id. They cover consecutive messages, without gaps."""
         self._complete = True
-        """The newest message is among them."""
+        """Whether the newest message has a widget."""
         self._dirty: dict[str, None] = {}
         self._scheduled = False
         self._next = 0.0
-        """When to draw next, on the monotonic clock."""
+        """The earliest time of the next redraw, on the monotonic clock."""
         self._moving = False
         self._changing = asyncio.Lock()
-        """Which messages have widgets is changed by one at a time."""
+        """Held while changing which messages have widgets."""
 
     def on_mount(self) -> None:
         self.anchor()
@@ -82,10 +82,10 @@ class TranscriptView(VerticalScroll, can_focus=False):
     def all_cards(self) -> list[ToolCard]:
         return [card for card in self.query(ToolCard) if card.is_attached]
 
-    # -- what there is to show
+    # -- content
 
     async def show(self, transcript: Transcript) -> None:
-        """Another transcript, or this one anew: its end."""
+        """Show the end of a transcript, another one or the same again."""
         async with self._changing:
             await self._show(transcript)
         self.anchor()
@@ -103,22 +103,22 @@ class TranscriptView(VerticalScroll, can_focus=False):
             await self._mount(self._shown()[-STEP:])
 
     def touch(self, message_id: str) -> None:
-        """This message changed, is new or is gone: draw it soon, together with what else changes until then."""
+        """Redraw a changed, new or removed message soon, together with others that change until then."""
         self._dirty[message_id] = None
         if not self._scheduled:
             self._scheduled = True
-            # Not a timer of Textual: one that is late as it starts never fires, and nothing would be drawn again.
+            # Not a Textual timer: one that is late when it starts never fires, and nothing would be redrawn.
             soon = max(0.001, self._next - monotonic())
             asyncio.get_running_loop().call_later(soon, self.call_next, self._draw)
 
     def redraw_prompt(self, run_id: str) -> None:
-        """What is said beside the prompt of a run has changed."""
+        """Redraw the prompt of a run, because the remark on it has changed."""
         for view in self._views.values():
             if isinstance(view, PromptView) and view.message.run_id == run_id:
                 view.show(view.message)
 
     def said(self, *answers: CallAnswer) -> str:
-        """Who allowed or denied a call, or answered its question."""
+        """A remark on who allowed or denied a call, or answered its question."""
         told = (
             answer.told(mine=bool(answer.answered_by) and not self._around.other(answer.answered_by or ""))
             for answer in answers
@@ -126,13 +126,13 @@ class TranscriptView(VerticalScroll, can_focus=False):
         return ", ".join(dict.fromkeys(told))
 
     def remark(self, run_id: str, call_id: str, words: str) -> None:
-        """What somebody did about a call, whether it is on the screen or not."""
+        """Set the remark on a call, whether it is on the screen or not."""
         self._around.remarks[run_id, call_id] = words
         if card := self.card(run_id, call_id):
             card.note(words)
 
     def end_run(self, run_id: str) -> None:
-        """No more will come of its calls."""
+        """Mark the calls of a run as ended."""
         for card in self.cards(run_id):
             card.end()
 
@@ -185,7 +185,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
         return [message for message in self._transcript.messages if message.role is not Role.TOOL]
 
     async def _mount(self, messages: list[Message], *, on_top: bool = False) -> None:
-        """Give neighbours of the window their widgets."""
+        """Add widgets for messages next to the window."""
         views = {message.id: view for message in messages if (view := view_of(message, self._around)) is not None}
         first = next(iter(self._views.values()), self.tail)
         self._views = views | self._views if on_top else self._views | views
@@ -210,12 +210,12 @@ class TranscriptView(VerticalScroll, can_focus=False):
             self._look_down()
 
     def _look_down(self) -> None:
-        """Whether the reader is where widgets are missing below."""
+        """Add widgets below if the reader is near the end of the window."""
         if not self._moving and not self._complete and self.max_scroll_y - self.scroll_y <= EDGE:
             self._move(self._go_down)
 
     def _fill(self) -> None:
-        """A few short messages leave the screen empty: the reader could not scroll to ask for more."""
+        """Add older messages if the screen is not full: the reader could not scroll up to load them."""
         if self._views and self.virtual_size.height <= self.size.height and not self._moving:
             self._move(self._go_up)
 
@@ -229,7 +229,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
                 await how()
         finally:
             self._moving = False
-        self.call_after_refresh(self._look_down)  # who scrolled meanwhile was not heard
+        self.call_after_refresh(self._look_down)  # scrolling was ignored meanwhile
 
     async def _go_up(self) -> None:
         older = [message for message in self._shown() if message.seq < self._first][-STEP:]
@@ -254,7 +254,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
             await self._keeping_place(kept, lambda: self._remove(views[: len(views) - MOUNTED]))
 
     async def _keeping_place(self, view: Widget, change: Callable[[], Awaitable[None]]) -> None:
-        """What the reader looks at stays where it is, although something above it changes."""
+        """Make a change above a widget without moving it on the screen."""
         before = view.virtual_region.y
         await change()
 
@@ -266,7 +266,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
         self.call_after_refresh(settle)
 
     async def newest(self) -> None:
-        """Go to the end, wherever the window is."""
+        """Jump to the end, wherever the window is."""
         if not self._complete:
             await self.show(self._transcript)
         self.anchor()
@@ -280,7 +280,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
                 if isinstance(part, ToolResultPart):
                     key = message.run_id, part.tool_call_id
                     self._around.results[key] = part
-                    # While it runs it may ask once more: that it waits is told, then.
+                    # A running call may ask again; then "waiting" is the current remark.
                     if part.answers and (part.finished or self._around.remarks.get(key) != WAITING):
                         self._around.remarks[key] = self.said(*part.answers)
 

@@ -10,7 +10,7 @@ FORMAT_VERSION = 1
 
 
 class FileContent(Shape, frozen=True, kw_only=True):
-    """A file's content: `text`, or `data` in base64 for what is not UTF-8."""
+    """A file's content: `text`, or `data` in base64 if it is not UTF-8."""
 
     text: str | None = None
     data: str | None = None

@@ -13,7 +13,7 @@ class AskState(StrEnum):
     """Waiting for an answer; the first one wins."""
     ANSWERED = "answered"
     WITHDRAWN = "withdrawn"
-    """Its run ended first."""
+    """Its run ended before anyone answered."""
 
 
 class PermissionAnswer(StrEnum):

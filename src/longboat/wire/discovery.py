@@ -1,6 +1,6 @@
-"""Where a user's server is found: the runtime directory, its socket, and the discovery file beside it.
+"""How to find a user's server: the runtime directory, its socket, and the discovery file beside it.
 
-Pure: says names and shapes; the server writes the file, clients read it.
+Pure: defines names and types; the server writes the file, clients read it.
 """
 
 from collections.abc import Mapping
@@ -13,21 +13,21 @@ DISCOVERY_NAME = "server.json"
 
 
 class Discovery(msgspec.Struct, frozen=True, kw_only=True):
-    """What a running server says of itself, in a file only its user can read."""
+    """How to reach a running server, in a file that only its user can read."""
 
     pid: int
     version: str
     protocol: int
     socket: str | None
     url: str | None
-    """The TCP address, when it listens on one."""
+    """The TCP address, if it listens on one."""
     token: str
     data_dir: str
     started_at: str
     keys: tuple[str, ...] = ()
-    """The names of the variables in its environment: by them a command knows which keys it has."""
+    """The names of its environment variables, so that commands can see which keys it has."""
     background: bool = False
-    """A command started it, and another may replace it while it is idle."""
+    """It was started in the background by a command, and another command may replace it while it is idle."""
 
 
 def runtime_dir(environ: Mapping[str, str], uid: int) -> Path:

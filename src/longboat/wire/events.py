@@ -1,7 +1,7 @@
 """The events on the stream: `EVENTS` is the manifest that code, docs and clients share.
 
-Owns the envelope `{"type": T, "payload": {"type": created|updated|deleted, "payload": {…}}}`. Must not know cursors'
-storage or who listens.
+Owns the envelope `{"type": T, "payload": {"type": created|updated|deleted, "payload": {…}}}`. Must not know how cursors
+are stored or who listens.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ EVENTS: dict[str, EventSpec] = {
     ),
     "message_delta": EventSpec(models.MessageDelta, (Change.UPDATED,), "Text was added to one part of a message."),
     "run": EventSpec(models.Run, (Change.CREATED, Change.UPDATED), "A run was accepted, changed or edited."),
-    "run_complete": EventSpec(models.RunComplete, (Change.CREATED,), "The one terminal event of a run."),
+    "run_complete": EventSpec(models.RunComplete, (Change.CREATED,), "The only terminal event of a run."),
     "agent_event": EventSpec(models.AgentEvent, (Change.CREATED,), "A notice from the agent; nothing depends on it."),
     "permission_request": EventSpec(asks.Permission, (Change.CREATED,), "A tool call waits for approval."),
     "permission_notification": EventSpec(

@@ -1,4 +1,4 @@
-"""Ids: opaque strings. We mint UUIDv7; clients may bring their own run_id and client_id."""
+"""Ids: opaque strings. The server creates UUIDv7; clients may choose their own run_id and client_id."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import uuid_utils
 from longboat.errors import BadInput
 
 _OWN_ID = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._:-]{1,128}")
-"""`.` and `..` are no names in a URL: proxies and clients fold them away."""
+"""`.` and `..` are not usable in a URL: proxies and clients remove them."""
 
 # The same for the API description. `check_own_id` refuses what does not fit, with a code that names the field.
 OWN_ID_SCHEMA = {"pattern": f"^{_OWN_ID.pattern}$"}
@@ -19,12 +19,12 @@ OwnSessionId = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^(?!i
 
 
 def new_id() -> str:
-    """A fresh opaque id."""
+    """A new opaque id."""
     return str(uuid_utils.uuid7())
 
 
 def check_own_id(value: str, *, field: str) -> str:
-    """Return the id a client chose for itself, or refuse it by name."""
+    """Return the id that a client chose, or refuse it with an error that names the field."""
     if not _OWN_ID.fullmatch(value):
         raise BadInput(
             f"{field} must be 1 to 128 characters of A-Z a-z 0-9 . _ : -, and not . or .. (got {value[:140]!r}).",
@@ -34,15 +34,15 @@ def check_own_id(value: str, *, field: str) -> str:
 
 
 def check_session_id(value: str) -> str:
-    """Likewise for a session, whose id stands where a route's name may: `…/sessions/import` is no session."""
+    """The same for a session. Its id must not be the name of a route: `…/sessions/import` is not a session."""
     if value == "import":
-        raise BadInput(f"session_id must not be {value!r}: that is the name of a route.", code="bad_session_id")
+        raise BadInput(f"session_id must not be {value!r}, which is the name of a route.", code="bad_session_id")
     return check_own_id(value, field="session_id")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cursor:
-    """A place in one workspace's log: just after event `number`, written by the server's start `epoch`."""
+    """A position in one workspace's log: just after event `number`, written in the server's start `epoch`."""
 
     workspace_id: str
     epoch: int
@@ -53,7 +53,7 @@ class Cursor:
 
     @classmethod
     def parse(cls, text: str) -> "Cursor | None":
-        """The cursor that `text` spells, or None: a cursor never issued is answered with a resync, not an error."""
+        """The cursor in `text`, or None: an unknown cursor is answered with a resync, not an error."""
         match text.split("/"):
             case [workspace_id, epoch, number] if _digits(epoch) and _digits(number):
                 return cls(workspace_id, int(epoch), int(number))
@@ -65,5 +65,5 @@ def _digits(text: str) -> bool:
 
 
 def person(client_id: str) -> str:
-    """Whose client it is, for people: `ann:tui-3f2a` is one of ann's."""
+    """The person's name in a client id: `ann:tui-3f2a` is one of ann's clients."""
     return client_id.partition(":")[0] or client_id

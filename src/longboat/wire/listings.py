@@ -31,7 +31,7 @@ class FilePage(Shape, frozen=True, kw_only=True):
     path: str
     items: tuple[FileEntry, ...]
     complete: bool
-    """False: there are more than are listed."""
+    """False if there are more entries than listed."""
 
 
 class FoundPage(Shape, frozen=True, kw_only=True):

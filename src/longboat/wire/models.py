@@ -1,6 +1,6 @@
-"""The shapes on the wire (http.md, "Shapes"). One definition serves requests, responses, events, storage and OpenAPI.
+"""The types on the wire (http.md, "Shapes"). One definition serves requests, responses, events, storage and OpenAPI.
 
-Must not know how any of them is stored or sent. Instants are RFC 3339 UTC strings with microseconds; nothing is ever
+Must not know how any of them is stored or sent. Times are RFC 3339 UTC strings with microseconds; nothing is ever
 ordered by them.
 """
 
@@ -34,9 +34,9 @@ class Outcome(StrEnum):
     END_TURN = "end_turn"
     """The turn completed."""
     CANCELED = "canceled"
-    """A cancel stopped it, or kept it from starting."""
+    """A cancel stopped it, or prevented it from starting."""
     ERROR = "error"
-    """It failed, and `error` says how."""
+    """It failed; `error` says why."""
     INTERRUPTED = "interrupted"
     """The server stopped or crashed while the run was active."""
 
@@ -59,7 +59,7 @@ class Role(StrEnum):
 class FinishReason(StrEnum):
     """Why a turn's last message ended; a message that continues with tool calls has no finish part.
 
-    `max_tokens` and `content_filter` are outcome end_turn.
+    `max_tokens` and `content_filter` have the outcome end_turn.
     """
 
     END_TURN = "end_turn"
@@ -205,7 +205,7 @@ class Run(Shape, frozen=True, kw_only=True):
 
 
 class RunComplete(Shape, frozen=True, kw_only=True):
-    """The terminal event of a run. `message_id` and `text` are those of its turn's last assistant message."""
+    """The terminal event of a run. `message_id` and `text` belong to its turn's last assistant message."""
 
     run_id: str
     session_id: str
@@ -311,7 +311,7 @@ class SessionStatus(Shape, frozen=True, kw_only=True):
     active_run_id: str | None
     queued: int
     undone: int = 0
-    """Turns that are undone and can be redone."""
+    """Undone turns that can be redone."""
 
 
 class Canceled(Shape, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
-"""Text that came from elsewhere, made inert for a terminal: what a model, a tool, a file name or another client wrote
-must not move the cursor, set the clipboard, name a link, or show itself in another order than it has.
+"""Makes untrusted text safe for a terminal: text from a model, a tool, a file name or another client must not move the
+cursor, set the clipboard, create a link, or display in another order than it is written.
 
-Pure. What is taken out leaves a visible sign, so that nothing can hide in a command that somebody is asked to allow.
+Pure. Every removed character leaves a visible sign, so that nothing can hide in a command that someone has to approve.
 """
 
 import re
@@ -18,19 +18,19 @@ _HIDDEN = (
     r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"  # tags: text that only programs read
 )
 _JOINERS = r"(?<=[\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?=[\x00-\x7f])"
-"""They belong into emoji and some scripts, but say nothing beside ASCII."""
+"""Needed in emoji and some scripts, but meaningless next to ASCII."""
 _CONTROL = re.compile(f"[{_HIDDEN}]|{_JOINERS}")
 
 
 def plain(text: str) -> str:
-    """The text with its lines, tabs as spaces, and a sign in place of each character that would not show itself."""
+    """The text with its lines, tabs as spaces, and a sign for each character that would be invisible."""
     if text.isascii() and text.isprintable():
         return text  # as most of what is shown
     return spelled(text).expandtabs(4)
 
 
 def spelled(text: str) -> str:
-    """The same with its tabs, for a field in which it is edited."""
+    """The same, with tabs kept, for an input field."""
     return _CONTROL.sub(_sign, text.replace("\r\n", "\n"))
 
 
@@ -40,7 +40,7 @@ def plain_line(text: str) -> str:
 
 
 def fold_case(text: str) -> str:
-    """As it is searched: capital and small letters are the same, and so is an accent in whichever way it is written."""
+    """Normalized for search: ignores case and how accents are encoded."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())

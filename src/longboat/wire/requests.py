@@ -63,7 +63,7 @@ class RunShell(_Request, frozen=True, kw_only=True):
 
 
 class Approve(StrEnum):
-    """Whether tools of this run ask before they act."""
+    """Whether tool calls of this run need approval."""
 
     ASK = "ask"
     ALL = "all"
@@ -122,7 +122,7 @@ class RenderKind(StrEnum):
     MARKDOWN = "markdown"
     CODE = "code"
     DIFF = "diff"
-    """Unified."""
+    """A unified diff."""
 
 
 class RenderItem(_Request, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What all that the server sends has in common."""
+"""The base of everything the server sends."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Server-sent events, pure: a decoder that takes bytes as they come and gives whole frames."""
+"""Server-sent events, pure: a decoder that takes bytes as they arrive and returns complete frames."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ HEARTBEAT = b": heartbeat\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One dispatched event. `id` is the last id seen on the stream, as the SSE standard has it."""
+    """One dispatched event. `id` is the last id seen on the stream, as the SSE standard says."""
 
     event: str
     data: bytes
@@ -15,7 +15,7 @@ class Frame:
 
 
 class Decoder:
-    """Feed it chunks; it returns the frames that became whole. Accepts LF, CRLF and CR line ends."""
+    """Feed it chunks; it returns the completed frames. Accepts LF, CRLF and CR line endings."""
 
     def __init__(self) -> None:
         self._lines = _Lines()
@@ -23,7 +23,7 @@ class Decoder:
         self._data: list[bytes] = []
         self._id: str | None = None
         self.last_id: str | None = None
-        """Where to go on after a break: the id of what was dispatched, never that of a frame cut off half-way."""
+        """Where to resume after a break: the id of the last dispatched frame, never of an incomplete one."""
 
     def decode(self, chunk: bytes) -> list[Frame]:
         frames = []
@@ -57,10 +57,10 @@ class Decoder:
 
 
 class _Lines:
-    """Cuts bytes into lines. A line in many pieces is put together once, when its end is there.
+    """Splits bytes into lines. A line in many pieces is joined once, when its end has arrived.
 
-    A CR ends its line at once; the LF that may follow it, perhaps in the next chunk, belongs to it. A line may have any
-    length: a snapshot is one, with every prompt that waits. Who reads a stream has chosen the server that writes it.
+    A CR ends its line at once; an LF that follows, perhaps in the next chunk, belongs to it. A line may have any
+    length: a snapshot is one line, with every waiting prompt. The reader has chosen the server it reads from.
     """
 
     def __init__(self) -> None:

@@ -73,7 +73,7 @@ class JobState(StrEnum):
 
     RUNNING = "running"
     FINISHED = "finished"
-    """It ended by itself."""
+    """It ended on its own."""
     KILLED = "killed"
     """Someone stopped it, or its workspace closed."""
     TIMED_OUT = "timed_out"
@@ -94,7 +94,7 @@ class Job(Shape, frozen=True, kw_only=True):
 
 
 class JobOutput(Shape, frozen=True, kw_only=True):
-    """A job and a piece of its output."""
+    """A job and part of its output."""
 
     job: Job
     text: str

@@ -1,7 +1,7 @@
-"""A shell command held against the rules: every simple command, every redirection and every setting of it.
+"""Checks a shell command against the rules: every simple command, every redirection and every variable it sets.
 
-Owns what bash needs beyond other tools. A word that is only known when it runs never helps to allow, and may always
-turn out to be what is denied.
+Owns the checks that only bash needs. A word that is only known when the command runs is never a reason to allow it, and
+may always turn out to be denied.
 """
 
 import posixpath
@@ -34,9 +34,9 @@ from longboat.permissions.shell.syntax import Assignment, names
 from longboat.wire.tools import Governs
 
 _PRINTING = names(": echo printf true false seq sleep")
-"""What these are given they print, and no file is read or written."""
+"""Commands that only print their arguments; they neither read nor write files."""
 
-_OUTSIDE = "It would run outside the read-only wall, where it can write and reach the network."
+_OUTSIDE = "It would run without read-only protection, so it could write files and use the network."
 
 _LOCAL_NAME = re.compile(r"(?!npm_)[a-z][a-z0-9_]*(?<!_proxy)")
 _MAGIC_OF_GIT = re.compile(r"\A:(?:\([^)]*\)|[!^/]*)")
@@ -45,12 +45,12 @@ _MAGIC_OF_GIT = re.compile(r"\A:(?:\([^)]*\)|[!^/]*)")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellAssessment(ShellPaths):
     doubt: str
-    """Why a look at the git repository may run something."""
+    """Why even reading the git repository may run something."""
     unwalled: bool
-    """It is to run without the wall: that it only looks does not count."""
+    """The command asks to run without the wall, so a rule is needed even if it only reads."""
     has_wall: bool
     only_read: frozenset[str] = frozenset()
-    """Those of the paths that it does no more than read."""
+    """Paths that it only reads."""
 
     def denials(self) -> Iterator[Rule]:
         for rule in self.rules.deny:
@@ -83,7 +83,7 @@ class ShellAssessment(ShellPaths):
             yield from self.command_gaps(command)
 
     def gaps_of_all(self) -> Iterator[Gap]:
-        """Those of no single command or redirection."""
+        """Gaps of the command as a whole, not of a single command or redirection."""
         yield from self._led_gaps()
         yield from self._doubts()
         if self._named_as_text:
@@ -99,7 +99,7 @@ class ShellAssessment(ShellPaths):
             yield Gap(why=_OUTSIDE)
 
     def _led_gaps(self) -> Iterator[Gap]:
-        """What its names lead to on the disk."""
+        """Gaps of the paths that its words lead to on the disk."""
         for path in map(posixpath.normpath, self.paths):
             inside = relative_to(path, self.directory) is not None
             if is_guarded(path) and path in self.only_read:
@@ -174,29 +174,29 @@ class ShellAssessment(ShellPaths):
             if (rule.governs_changes or rule.governs_reading) and (
                 path := next((path for path in self.paths if self.on_path(rule, path)), None)
             ):
-                yield _denied_gap(f"It leads to {path}, and {rule.text} is denied.")
+                yield _denied_gap(f"It leads to {path}, which the deny rule {rule.text} covers.")
             if not rule.names(self.tool) or not isinstance(rule.pattern, CommandPattern):
                 continue
             if self.script.opaque:
-                yield _denied_gap(f"It may do what {rule.text} denies: {self.script.opaque}.")
+                yield _denied_gap(f"It could do what {rule.text} denies: {self.script.opaque}.")
             elif any(_may_do(rule.pattern, each) or is_reading_shell(each) for each in self.script.shadows):
                 yield _may_turn_out(rule)
             elif setting := next(filter(may_carry_command, self._all_settings()), None):
-                yield _denied_gap(f"It may do what {rule.text} denies: {setting.name} can name a command to run.")
+                yield _denied_gap(f"It could do what {rule.text} denies: {setting.name} can name a command to run.")
 
     def _redirection_doubts(self, redirection: Redirection) -> Iterator[Gap]:
         target = redirection.target
         for rule in self.rules.deny:
             if redirection.writes and rule.governs_changes and (len(self.moves) > 1 or not target.literal):
-                yield _denied_gap(f"It may write what {rule.text} denies: the place is only known when it runs.")
+                yield _denied_gap(f"It could write what {rule.text} denies: the target is only known when it runs.")
             hides = rule.governs_reading and not redirection.writes and not target.literal
             if hides and self.may_be(target, rule):
-                yield _denied_gap(f"It reads {target.text[:200]}, and {rule.text} is denied.")
+                yield _denied_gap(f"It reads {target.text[:200]}, which the deny rule {rule.text} may cover.")
 
     def _command_doubts(self, command: Command) -> Iterator[Gap]:
         for rule in self.rules.deny:
             if word := next(self._denied_words(rule, command), None):
-                yield _denied_gap(f"It names {word.text[:200]}, and {rule.text} is denied.")
+                yield _denied_gap(f"It names {word.text[:200]}, which the deny rule {rule.text} may cover.")
             if self.script.opaque or not rule.names(self.tool) or not isinstance(rule.pattern, CommandPattern):
                 continue
             if _may_do(rule.pattern, command):
@@ -224,20 +224,20 @@ class ShellAssessment(ShellPaths):
         names = [name for name in self.script.variables if not _LOCAL_NAME.fullmatch(name)]
         for name in (*names, *self.script.exported):
             if name not in HARMLESS_NAMES:
-                yield Gap(why=f"It sets {name} for what follows.")
+                yield Gap(why=f"It sets {name} for the commands that follow.")
         if shown := next(filter(_shows_value, self.script.settings), None):
-            yield Gap(why=f"It sets {shown.name} to {shown.value.text[:200]}, which a program may show.")
+            yield Gap(why=f"It sets {shown.name} to {shown.value.text[:200]}, which a program could print.")
         if self.script.decisive:
             variable = self.script.decisive[0][:200]
-            yield Gap(why=f"What it does depends on {variable}, whose value could be read that way.")
+            yield Gap(why=f"What it does depends on {variable}, so its result could reveal that value.")
         if len(self.moves) > 1:
-            yield Gap(why="It changes its directory more than once.")
+            yield Gap(why="It changes directory more than once.")
 
     def _settings_outside(self) -> Iterator[Gap]:
         for each in _written(self.script.settings):
             if self._leads_out(each.value):
                 told = f"{each.name} to {each.value.text[:200]}"
-                why = f"It sets {told}, which is, or may be, outside the workspace."
+                why = f"It sets {told}, which may be outside the workspace."
                 yield Gap(why=why, risk=Risk.OUTSIDE)
 
     @property
@@ -252,7 +252,7 @@ class ShellAssessment(ShellPaths):
         if redirection.writes and not target.literal and (name := self._guarded(target)):
             yield guarded_gap(name)
         elif not target.literal:
-            why = f"It redirects to {target.text}, a place that is only known when it runs."
+            why = f"It redirects to {target.text}, which is only known when it runs."
             yield Gap(why=why, brief="only known when it runs", risk=Risk.UNKNOWN)
         for path in self.places_of(target):
             if not (self.whole and relative_to(path, self.directory) is not None) or is_guarded(path):
@@ -264,7 +264,7 @@ class ShellAssessment(ShellPaths):
             return
         if self._is_harmless(command) and not self.unwalled:
             if self.script.fed and not self.whole:
-                why = f"{self.script.fed[0]} may be shown, and is only known when it runs."
+                why = f"It could print {self.script.fed[0]}, which is only known when it runs."
                 yield Gap(why=why, narrow=narrow_rule(self.tool, command))
             return
         stray = self._stray(command)
@@ -278,7 +278,7 @@ class ShellAssessment(ShellPaths):
             )
         else:
             why = _OUTSIDE if self.unwalled and self._is_harmless(command) else self._why(command)
-            brief = "no rule allows it" if why.startswith("No rule ") else ""
+            brief = "needs approval" if why == _needs_approval(command) else ""
             risk = Risk.DESTRUCTIVE if is_destructive(command) else Risk.USUAL
             yield Gap(
                 why=why,
@@ -329,29 +329,29 @@ class ShellAssessment(ShellPaths):
         )
 
     def _limit(self, command: Command) -> str:
-        """Why nothing wider than this command could be allowed."""
+        """Why no wider rule than this exact command can be offered."""
         settings = [each for each in command.assignments if each.name not in HARMLESS_NAMES or _shows_value(each)]
         if settings:
             return f"It sets {settings[0].name} for {_shown(command)}."
         if self._is_git_away(command):
-            return f"{_shown(command)} runs in another directory than the root, where git may be set to run more."
+            return "It runs git outside the project's root directory; hooks or config there could run other programs."
         return ""
 
     def _why(self, command: Command) -> str:
         shown = _shown(command)
         if self.doubt and harmless_paths(command) is not None and plain_name(command.words[0]) == "git":
-            return f"{shown} may do more than look: {self.doubt}."
+            return f"{shown} may do more than read: {self.doubt}."
         if self._shows_hidden(command):
-            return f"{shown} may show files that a rule denies the view of."
-        return f"No rule allows {shown}."
+            return f"{shown} could show files that a rule denies."
+        return _needs_approval(command)
 
     def _is_git_away(self, command: Command) -> bool:
-        """Another directory can bring its own git configuration, and that runs commands."""
+        """Another directory may have its own git configuration, which can run commands."""
         return self.elsewhere and plain_name(command.words[0]) == "git"
 
     @property
     def _may_be_harmless(self) -> bool:
-        """Without a wall that would hold a command that is taken for harmless by mistake, only a few texts are."""
+        """Without a wall to contain a command wrongly taken for harmless, only a few exact commands are."""
         return self.has_wall or self.argument in EXACT_FORMS
 
     def _is_harmless(self, command: Command) -> bool:
@@ -454,7 +454,7 @@ def _pathspec(word: Word) -> Word:
 
 
 def _may_turn_out(rule: Rule) -> Gap:
-    return _denied_gap(f"It may do what {rule.text} denies: some of it is only known when it runs.")
+    return _denied_gap(f"It could do what {rule.text} denies: some of it is only known when it runs.")
 
 
 def _denied_gap(why: str) -> Gap:
@@ -471,6 +471,10 @@ def _may_do(pattern: CommandPattern, command: Command) -> bool:
 def _outside(word: Word) -> str:
     known = word.literal and not word.text.startswith("~")
     return f"{word.text[:200]} {'is' if known else 'may be'} outside the workspace."
+
+
+def _needs_approval(command: Command) -> str:
+    return f"Running {_shown(command)} needs your approval."
 
 
 def _shown(command: Command) -> str:

@@ -1,7 +1,7 @@
 """The grammar of a bash command line: what is run and what is set.
 
 Owns lists, pipelines, groups and control structures, flattened to what a permission needs. It reads a strict part of
-bash and refuses the rest with `NotUnderstood`; `tests/unit/test_shell.py` compares it with bash itself. Must not know
+bash and refuses the rest with `NotUnderstood`; `tests/unit/test_shell.py` compares it with real bash. Must not know
 what any command does.
 """
 
@@ -24,7 +24,7 @@ _SET_BY_BASH = re.compile(
 """Variables that get other values by themselves: `$_` is the last word of the command before."""
 
 MAX_AGAIN = 100_000
-"""So many characters of loops are read once more for each of their words."""
+"""The number of characters of loops that may be read again, once for each word of the loop."""
 
 _TESTS_OF_ONE = frozenset({"-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h", "-n", "-z"})
 _TESTS_OF_TWO = frozenset({"=", "==", "!="})
@@ -53,7 +53,7 @@ class Grammar(Redirecting):
         """All of the text."""
         self._statements()
         if self.pos < len(self.text) or self.heredocs:
-            raise NotUnderstood("it does not read as one whole command")
+            raise NotUnderstood("it cannot be parsed as one complete command")
 
     def enclosed(self, text: str | None = None) -> None:
         if text is not None:
@@ -69,10 +69,10 @@ class Grammar(Redirecting):
             self.deeper(self._statements)
         self._expect_sign(")")
         if self.heredocs:
-            raise NotUnderstood("a heredoc does not end inside its substitution")
+            raise NotUnderstood("a heredoc is not closed inside its substitution")
         if self.bodies > bodies and self._separators > separators:
             # Bash 5.2 prints a substitution and reads it again, and loses a `;` beside a heredoc on the way.
-            raise NotUnderstood("a heredoc stands beside other commands in a substitution")
+            raise NotUnderstood("a substitution mixes a heredoc with other commands")
         self.heredocs, self.substituted = waiting, outer
 
     def body_of_heredoc(self, text: str) -> None:
@@ -114,7 +114,7 @@ class Grammar(Redirecting):
                 self.pos += 1
                 self._separators += 1
             elif self.char() not in ("\n", "", ")"):
-                raise NotUnderstood("it does not read as a list of commands")
+                raise NotUnderstood("it cannot be parsed as a list of commands")
 
     def _at_case_end(self) -> bool:
         return self.text.startswith((";;", ";&"), self.pos)
@@ -213,7 +213,7 @@ class Grammar(Redirecting):
     def _check_repeated(self, before: int) -> None:
         """Where the second round of a loop begins is not followed."""
         if any(word.text in ("cd", "pushd") for command in self.found.commands[before:] for word in command.words):
-            self.found.reasons.append("it changes its directory in a loop")
+            self.found.reasons.append("it changes directory in a loop")
 
     def _loop(self) -> None:
         self._expect("do")
@@ -236,7 +236,7 @@ class Grammar(Redirecting):
     def _words_of_loop(self) -> tuple[str, list[Word]]:
         name = self._token()
         if not _NAME.fullmatch(name):
-            raise NotUnderstood("it has a loop of an unusual kind")
+            raise NotUnderstood("it has an unusual kind of loop")
         self.found.variables.append(name)
         self.pos += len(name)
         self.newlines()
@@ -292,7 +292,7 @@ class Grammar(Redirecting):
     def _case(self) -> None:
         before = len(self.found.expanded)
         if not self.word():
-            raise NotUnderstood("it has a case of an unusual kind")
+            raise NotUnderstood("it has an unusual kind of case statement")
         self.found.values.compare(self.found.expanded[before:])
         self._expect("in")
         self.newlines()
@@ -315,7 +315,7 @@ class Grammar(Redirecting):
             self.gap()
             before = len(self.found.expanded)
             if not self.word():
-                raise NotUnderstood("it has a case of an unusual kind")
+                raise NotUnderstood("it has an unusual kind of case statement")
             self.found.values.compare(self.found.expanded[before:])
             self.gap()
             if self.char() != "|":
@@ -340,7 +340,7 @@ class Grammar(Redirecting):
             elif word := self.word():
                 words.append(word)
             else:
-                raise NotUnderstood("it has a test of an unusual kind")
+                raise NotUnderstood("it has an unusual kind of test")
 
     def _check_test(self, words: list[Word]) -> None:
         while words[:1] == [Word("!")]:
@@ -355,7 +355,7 @@ class Grammar(Redirecting):
             case [_, Word(text=sign, kind=Kind.LITERAL), _] if sign in _TESTS_OF_TWO:
                 pass
             case _:
-                raise NotUnderstood("it has a test of an unusual kind")
+                raise NotUnderstood("it has an unusual kind of test")
 
     def _coproc(self) -> None:
         self.found.reasons.append("it starts a coprocess")
@@ -363,7 +363,7 @@ class Grammar(Redirecting):
 
     def _function_word(self) -> None:
         if not self.word():
-            raise NotUnderstood("it defines a function of an unusual kind")
+            raise NotUnderstood("it defines a function in an unusual way")
         self._function()
 
     def _function(self) -> None:
@@ -410,7 +410,7 @@ class Grammar(Redirecting):
     def _check_name(self, token: str) -> None:
         """A word of the grammar where a command's name should be: bash reads this otherwise than we do."""
         if token in _RESERVED or token in self._compounds:
-            raise NotUnderstood(f"“{token}” stands where a command should")
+            raise NotUnderstood(f"“{token}” is where a command should be")
 
     def _assignment(self, found: re.Match[str]) -> Assignment:
         self.pos = found.end()

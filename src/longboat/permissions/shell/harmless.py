@@ -1,7 +1,8 @@
-"""Which shell commands only look. Each is here with the options that are known to be harmless, and no others.
+"""Which shell commands only read. Each is listed with the options that are known to be harmless, and no others.
 
-Owns the built-in allowances for bash. In doubt a command is left out: being asked costs less than being wrong. Must not
-know rules or where the workspace is: it says which words are paths, and the caller judges those.
+Owns the commands that bash may run without a rule. When in doubt a command is left out: a question to the user costs
+less than a mistake. Must not know rules or where the workspace is: it says which words are paths; the caller checks
+them.
 """
 
 import re
@@ -18,7 +19,7 @@ _GLOB_BY_ENDING = re.compile(r"\*\.[A-Za-z0-9]+")
 _GLOB_OF_GREP = re.compile(r"--(?:include|exclude|exclude-dir)=[A-Za-z0-9_.*?-]+")
 
 _TEXT = names(": echo false id nproc printf pwd seq sleep tr true uname whoami")
-"""Neither reads, writes nor runs a file, whatever the words."""
+"""These never read, write or run a file, whatever their arguments."""
 
 _VERSIONED = frozenset({"gcc", "git", "make", "node", "python", "python3"})
 
@@ -40,7 +41,7 @@ EXACT_FORMS = frozenset(
         *("git status", "git status -s", "git status -sb", "git status --short"),
     }
 )
-"""Whole commands that are harmless even where no wall would hold one that was taken for harmless by mistake."""
+"""Complete commands that are harmless even without the read-only wall."""
 
 
 def harmless_paths(command: Command) -> tuple[Word, ...] | None:

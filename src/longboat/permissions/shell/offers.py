@@ -1,7 +1,7 @@
-"""The rules that an answer to a shell command would add: exactly this command, or this one and anything after it.
+"""The rules that approving a shell command can add: exactly this command, or this command with anything after it.
 
-Owns for which commands the wider form is offered, and which settings need no rule. Must not know what is allowed
-already.
+Owns for which commands the wider form is offered, and which variables need no rule. Must not know what is already
+allowed.
 """
 
 import re
@@ -15,7 +15,7 @@ HARMLESS_NAMES = names(
     """CI CLICOLOR CLICOLOR_FORCE COLUMNS DEBUG FORCE_COLOR LANG LC_ALL LC_CTYPE LINES NODE_ENV NO_COLOR PYTHONHASHSEED
     PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED RUST_BACKTRACE RUST_LOG TERM TZ VERBOSE"""
 )
-"""What a command may set without a rule that says so: none of these makes a program load or run anything."""
+"""Variables that a command may set without a rule: none of them makes a program load or run anything."""
 
 _NEVER_WIDE = names(
     """7z 7za 7zr at awk batch bsdtar chmod chown chroot cp cpio curl dd ditto doas ed emacs env ex expect find gtar jar
@@ -28,14 +28,14 @@ _WIDE_BY_SECOND_WORD = names(
     make mvn nix node npm npx pdm perl php pip pipx pixi pnpm podman poetry python python3 rake rye Rscript ruby sh
     systemctl tox uv uvx yarn"""
 )
-"""For these only behind a subcommand or a file."""
+"""For these it is offered only after a subcommand or a file."""
 
 _BY_TOPIC = frozenset({"apt", "brew", "gh", "git", "make", "systemctl"})
-"""Their second word is a command of their own or a thing, and no program that they run."""
+"""Their second word is a subcommand or an object, not a program that they run."""
 _RUN_NEXT = frozenset({"dlx", "exec", "run", "shell", "tool", "x"})
 
 MAX_TEXT = 1_000
-"""A rule that nobody would read is none to offer."""
+"""Longer rules are not offered: nobody would read them."""
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_:./@-]*")
 

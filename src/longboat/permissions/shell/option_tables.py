@@ -1,8 +1,8 @@
-"""The harmless options of the commands that only look, with the number of values that each takes.
+"""The harmless options of the commands that only read, with the number of values that each takes.
 
-Owns these tables. An option is here only if it can neither write, run, follow links out of the workspace, nor read a
-file that no word names; everything else is asked. `tests/unit/test_option_tables.py` compares them with what the
-installed programs say of themselves.
+Owns these tables. An option is listed only if it cannot write, run anything, follow links out of the workspace, or read
+a file that no word names; for every other option a person is asked. `tests/unit/test_option_tables.py` compares the
+tables with the help of the installed programs.
 """
 
 from longboat.permissions.shell.options import Options, declare

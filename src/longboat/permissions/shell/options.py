@@ -1,8 +1,8 @@
-"""How a program reads its command line: which words are options, which are their values, and which are operands.
+"""Parses a command line as a program does: which words are options, which are their values, and which are operands.
 
-Owns the parsing of options whose number of values is declared. An option that is not declared, a value that is missing
-or that looks like an option, makes the whole line unreadable: the program may read it in another way than we do. Must
-not know any program.
+Owns the parsing of options whose number of values is declared. An undeclared option, a missing value or a value that
+looks like an option makes the whole line unreadable, because the program may read it differently. Must not know any
+program.
 """
 
 import re
@@ -27,13 +27,13 @@ class Options:
     """Letters with a value only if it is in the same word."""
     longs: frozenset[str] = frozenset()
     longs_valued: frozenset[str] = frozenset()
-    """With a value behind `=`, or else the next word."""
+    """With a value after `=`, or else in the next word."""
     longs_optional: frozenset[str] = frozenset()
-    """With a value only behind `=`."""
+    """With a value only after `=`."""
     files: frozenset[str] = frozenset()
-    """Those of the valued ones that read the file which their value names."""
+    """Options whose value names a file to read."""
     texts: frozenset[str] = frozenset()
-    """Those of the valued ones whose value is surely no path, even if it is a word of its own."""
+    """Options whose value is never a path, even if it is a separate word."""
     numbers: bool = False
     """`-20` is an option too."""
     max_operands: int | None = None
@@ -50,7 +50,7 @@ class OptionValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine:
-    """The words behind a command's name, as the command reads them."""
+    """The words after a command's name, as the command parses them."""
 
     given: tuple[OptionValue, ...]
     operands: tuple[Word, ...]

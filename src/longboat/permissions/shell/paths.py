@@ -1,7 +1,7 @@
-"""Where the words of a shell command may lead: which paths they may name, and whether these are outside the workspace.
+"""The paths that the words of a shell command may name, and whether these are outside the workspace.
 
-Owns what a program may take for a path, and from which directories. Must not know what is allowed, nor look at the
-disk.
+Owns what a program may treat as a path, and relative to which directories. Must not know what is allowed, nor look at
+the disk.
 """
 
 import posixpath
@@ -25,21 +25,21 @@ _MAX_LETTERS = 40
 _CD_AND = re.compile(r"\s*cd [A-Za-z0-9_][A-Za-z0-9_./-]* && ")
 _JOINED = re.compile(r"&&|[<>]&|&>")
 _SEPARATOR = re.compile(r"[;&\n`(){}]|\|\||popd")
-"""After these a command may run although the `cd` failed, or somewhere else. In quotes they are harmless, and it is
-taken to be possible all the same."""
+"""After these a command may run although the `cd` failed, or in another directory. In quotes they are harmless, but are
+treated the same."""
 _ROOTED = re.compile(r"(?<![\w.*?\]])/.*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedPath:
-    """A path that a command may name, absolute. Not normalized: behind a link `..` leads elsewhere."""
+    """An absolute path that a command may name. Not normalized: after a link, `..` leads elsewhere."""
 
     path: str
     _: KW_ONLY
     glob: bool = False
     """It is a pattern, and stands for whatever fits it."""
     looks: bool = False
-    """It is named by what does nothing but look."""
+    """It is named by a command that only reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class ShellPaths(Assessment):
                     yield from (NamedPath(f"{path}/{names}", glob=True, looks=True) for names in ("*", ".*"))
 
     def bases(self) -> tuple[str, ...]:
-        """Where relative paths may begin: here, and where it goes. If it goes on from there, it is asked anyway."""
+        """The directories that relative paths may start from. A command that moves twice is asked anyway."""
         moved = tuple(posixpath.normpath(posixpath.join(self.start, move)) for move in self.moves[:1])
         return moved if len(self.moves) == 1 and _runs_only_there(self.argument) else (self.start, *moved)
 

@@ -1,6 +1,6 @@
-"""What a command that only looks shows beyond the files that it names: all of a directory, or what git keeps.
+"""What a read-only command shows besides the files that it names: a whole directory, or files stored by git.
 
-Owns which commands do so, and how a person limits them. Must not know rules: it says where, and the caller judges that.
+Owns which commands do so, and how a person limits them. Must not know rules: it says where; the caller checks that.
 """
 
 import re

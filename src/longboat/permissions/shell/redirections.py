@@ -1,7 +1,7 @@
-"""What stands between the words of a bash command line: blanks, comments, newlines, redirections and heredocs.
+"""What is between the words of a bash command line: blanks, comments, newlines, redirections and heredocs.
 
 Owns which files are redirected and where the body of a heredoc begins and ends. Must not know commands; the grammar
-lends it `body_of_heredoc()`.
+implements `body_of_heredoc()`.
 """
 
 import re
@@ -69,7 +69,7 @@ class Redirecting(Scanner):
         """Take a newline, and the heredocs that begin after it."""
         heredocs, self.heredocs = self.heredocs, []
         if heredocs and "\n" in self.text[heredocs[0].at : self.pos]:
-            raise NotUnderstood("a heredoc begins in the middle of a longer command")
+            raise NotUnderstood("a heredoc starts in the middle of a longer command")
         self.pos += 1
         for heredoc in heredocs:
             self._body_of(heredoc)
@@ -86,7 +86,7 @@ class Redirecting(Scanner):
                 # For the sake of old scripts bash ends it here if there is a `)` further on.
                 raise NotUnderstood("a heredoc inside a substitution may end before its delimiter")
             if end < 0:
-                raise NotUnderstood("a heredoc does not end")
+                raise NotUnderstood("a heredoc is not closed")
             self.pos = end + 1
         self.bodies += 1
         body = self.text[start : self.pos]
@@ -102,7 +102,7 @@ class Redirecting(Scanner):
         if sign in ("<", ">") and self.text.startswith("(", found.end()):
             if found.group() == sign:
                 return False  # A process substitution is a word.
-            raise NotUnderstood("a redirection grows out of a word")
+            raise NotUnderstood("a redirection directly follows a word")
         self.pos = found.end()
         if sign in ("<&-", ">&-"):
             return True
@@ -126,13 +126,13 @@ class Redirecting(Scanner):
                 return
             # Bash expands the target of `>&` twice: quoted or not, nothing in it may be expandable.
             if sign == "<&" or not _PLAIN_TARGET.fullmatch(target.text):
-                raise NotUnderstood("a redirection goes to a descriptor that is only known when it runs")
+                raise NotUnderstood("a redirection uses a descriptor that is only known when it runs")
         self.found.redirections.append(Redirection(target, writes=sign != "<"))
 
     def _heredoc(self, *, tabs: bool) -> None:
         found = _DELIMITER.match(self.text, self.pos)
         if not found:
-            raise NotUnderstood("a heredoc has a delimiter of an unusual kind")
+            raise NotUnderstood("a heredoc has an unusual kind of delimiter")
         single, double, escape, bare = found.groups()
         quoted = bare is None or bool(escape)
         self.heredocs.append(_Heredoc(single or double or bare, quoted, tabs, self.pos))

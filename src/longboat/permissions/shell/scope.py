@@ -1,7 +1,7 @@
-"""What commands may do beyond what their words say: what a pattern of a rule does not cover although it fits.
+"""What commands may do beyond what their words say, which a rule's pattern does not cover even if it matches.
 
-Owns the options of git that change what git is, the ways to run a command that no word names, and the commands that
-change whole trees of files, with names that no word shows. Must not know rules or where the workspace is.
+Owns the git options that change how git works, the ways to run a command that no word names, and the commands that
+change whole trees of files that no word names. Must not know rules or where the workspace is.
 """
 
 import re
@@ -22,7 +22,7 @@ _SUBCOMMANDS_OF_GIT = names(
     sparse-checkout stage stash status stripspace submodule switch symbolic-ref tag unpack-objects update-index
     update-ref update-server-info var verify-commit verify-pack verify-tag version whatchanged worktree write-tree"""
 )
-"""Git takes no alias for these. Any other word may be one."""
+"""Git accepts no alias for these. Any other word may be one."""
 _PLACES_FOR_GIT = ("-C", "--git-dir", "--work-tree", "--namespace")
 """Options that choose another repository. Its configuration cannot rename subcommands either."""
 _RUNNING_INPUT = names("at batch crontab newgrp parallel runuser screen script su tmux")
@@ -43,7 +43,7 @@ _WRITING_OPTIONS = {
     "git": re.compile(r"--ou[a-z-]*(?:=.*)?", re.DOTALL),
     "sort": re.compile(r"-[A-Za-z0-9]*o.*|--o[a-z-]*(?:=.*)?", re.DOTALL),
 }
-"""Of programs that otherwise only look. Beginnings of long names count where the program takes them."""
+"""Of programs that otherwise only read. Abbreviated long names count if the program accepts them."""
 _COPIERS = frozenset({"cp", "ditto", "rsync", "scp"})
 _UNPACKERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("7z", "7za", "7zr"), ("-o",)),

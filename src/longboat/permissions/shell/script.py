@@ -1,11 +1,12 @@
-"""A shell command, taken apart for a permission: every simple command that it would run, every file that it redirects.
+"""Parses a shell command for a permission: every simple command that it would run, every file that it redirects.
 
-Owns what runs what: `env`, `timeout`, `xargs`, `sh -c`, `find -exec` and their like are looked through to the command
-inside. What cannot be vouched for makes the whole `opaque`. Must not know rules. The reader vouches for bash alone,
-run non-interactively without start-up files: another shell reads other things into the same text.
+Owns which command runs which: `env`, `timeout`, `xargs`, `sh -c`, `find -exec` and the like are unwrapped to the
+command inside. Anything the parser is not sure of makes the whole command `opaque`. Must not know rules. The result
+holds only for bash, run non-interactively without start-up files: another shell may read the same text differently.
 
-The reader is our own because a permission needs one that refuses what it does not know. The grammar of tree-sitter is
-made for colouring and skips it, and 20 kB of `a|a|…` cost it 1 GB; bashlex leaves out arithmetic, `case` and `[[`.
+The parser is our own because a permission needs one that refuses what it does not know. The grammar of tree-sitter is
+made for highlighting and skips unknown text, and 20 kB of `a|a|…` cost it 1 GB; bashlex lacks arithmetic, `case` and
+`[[`.
 """
 
 import posixpath
@@ -36,11 +37,11 @@ _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _SHELL_FLAGS = re.compile(r"-[celu]+")
 _SET_FLAGS = re.compile(r"[-+][eu]*o?")
 _PIPED = re.compile(r"/{1,2}(?:dev|proc)/")
-"""A script in one of these directories is no file: it comes from a pipe or another descriptor."""
+"""A script in one of these directories is not a file: it comes from a pipe or another descriptor."""
 _BEYOND_POSIX = re.compile(
     r"\$['\"]|\[\[|\(\(|<\(|>\(|<<<|&>|\|&|\+=|[0-9]{2}[<>]|\}[<>]|\b(?:coproc|function|select)\b"
 )
-"""What dash reads otherwise than bash does."""
+"""What dash reads differently from bash."""
 
 _EVALUATING = names(
     """. alias bind compgen complete compopt declare enable eval fc getopts hash history let local mapfile read
@@ -53,11 +54,11 @@ RUNNERS = names(
     runuser script setarch setpriv setsid softlimit ssh-agent stdbuf strace systemd-inhibit systemd-run taskset
     time timeout toybox unbuffer unshare valgrind watch xvfb-run"""
 )
-"""They run what their words name. Those that are not looked through are allowed by a rule of their own alone; what they
-run is seen for refusals."""
+"""Commands that run what their words name. Those that cannot be unwrapped are allowed only by a rule of their own; deny
+rules still see what they run."""
 _RUNNING_NEXT = RUNNERS | names("bun bunx bundle npm npx pdm pipx pixi pnpm poetry rye uv uvx yarn")
 _KEPT_QUIET = frozenset({"git", "rg"})
-"""They run nothing because of variables that are set for them: who takes these away is judged by itself."""
+"""Commands that no variable can make run something else."""
 _RUNNING_FOR_GIT = names("bisect difftool filter-branch for-each-repo mergetool rebase submodule")
 """Subcommands that run what their words name, or give it to a shell."""
 _GIVING_TO_A_SHELL = names("entr flock parallel script ssh su watch")
@@ -85,14 +86,14 @@ class Script:
     decisive: tuple[str, ...] = ()
     """Variables that it did not set, and whose values decide what it does, as written."""
     opaque: str = ""
-    """Why it cannot be vouched for. Then the other fields hold what was found, and may miss any part."""
+    """Why the command cannot be checked. The other fields then hold what was found, and parts may be missing."""
     suspects: tuple[tuple[Command, str], ...] = ()
-    """Those of the commands that are to blame for it, each with why."""
+    """The commands that make it opaque, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wrapper:
-    """How the command inside begins: behind known options and `operands` words. Any other option is not understood."""
+    """Where the inner command begins: after known options and `operands` words. Any other option is not understood."""
 
     flags: frozenset[str] = frozenset()
     valued: frozenset[str] = frozenset()
@@ -152,7 +153,7 @@ class _Reading:
         if len(text) > MAX_LENGTH:
             self.reasons.append(f"it is longer than {MAX_LENGTH:,} characters")
         elif _CONTROL.search(text):
-            self.reasons.append("it has control characters")
+            self.reasons.append("it contains control characters")
         else:
             self._read(text)
         return Script(
@@ -262,7 +263,7 @@ class _Reading:
             # It runs the user's start-up files first.
             found.append(Command((Word(name), Word("-l")), command.assignments))
         if name != "bash" and _BEYOND_POSIX.search(script):
-            raise NotUnderstood(f"“{name}” reads this otherwise than bash")
+            raise NotUnderstood(f"“{name}” reads this differently from bash")
         self.shadows.append(command)
         inner = _Reading(depth=depth + 1)
         inner._read(script)
@@ -281,7 +282,7 @@ class _Reading:
 
     def _export(self, command: Command) -> None:
         if len(command.words) == 1:
-            raise NotUnderstood("“export” shows all variables")
+            raise NotUnderstood("“export” prints all variables")
         for word in command.words[1:]:
             assigned = _ASSIGNED.match(word.text)
             if not (assigned and word.literal) or assigned.group(1) == "IFS":
@@ -307,6 +308,10 @@ def _operands(wrapper: _Wrapper, words: Sequence[Word]) -> int:
             raise NotUnderstood(f"the options of “{words[0].text}” are only known when it runs")
         option, _, value = word.text.partition("=")
         if word.text == "--":
+            return at + 1
+        if word.text == "-" and "-" in wrapper.flags:  # `env -`: here the options end, for some; for others they go on
+            if at + 1 < len(words) and words[at + 1].text.startswith("-"):
+                raise NotUnderstood(f"what “{words[0].text} - {words[at + 1].text}” runs depends on the system")
             return at + 1
         if not option.startswith("-"):
             return at
@@ -339,7 +344,7 @@ def _inside(name: str, command: Command) -> Command | None:
         start += 1
     if not all(word.literal for word in words[:start]):
         # Outside quotes an expansion may become several words, and one of them the command.
-        raise NotUnderstood(f"what “{name}” runs is only known when it runs")
+        raise NotUnderstood(f"“{name}” runs something that is only known when it runs")
     inner = words[start:]
     if name == "xargs":
         inner = _filled(inner or (Word("echo"),), words[1:start])
@@ -369,7 +374,7 @@ def _inside_find(command: Command) -> list[Command]:
         else:
             words.append(_ARGUMENTS if "{}" in word.text else word)
     if words is not None or not all(each.words for each in inner):
-        raise NotUnderstood("a part of “find” does not end")
+        raise NotUnderstood("a part of “find” is not closed")
     return inner
 
 
@@ -388,9 +393,9 @@ def _shell_script(words: Sequence[Word]) -> tuple[str | None, bool]:
         command = command or "c" in flags
         is_login = is_login or "l" in flags
     if not rest or not rest[0].literal or rest[0].text.startswith("+"):
-        raise NotUnderstood(f"what “{shell}” runs is only known when it runs")
+        raise NotUnderstood(f"“{shell}” runs something that is only known when it runs")
     if not command and _PIPED.match(posixpath.normpath(rest[0].text)):
-        raise NotUnderstood(f"“{shell}” runs what it is given as input")
+        raise NotUnderstood(f"“{shell}” runs whatever it gets as input")
     return (rest[0].text if command else None), is_login
 
 
@@ -420,4 +425,4 @@ def _check_builtin(name: str, command: Command) -> None:
         case _:
             return
     if not fine:
-        raise NotUnderstood(f"“{name}” is used in a way that changes what the rest means")
+        raise NotUnderstood(f"“{name}” changes what the rest of the command means")

@@ -1,6 +1,6 @@
-"""A shell command as the person who is asked sees it: its parts, and which of them are the reason to ask.
+"""Lists the parts of a shell command for the person who is asked, and the reason beside each part that needs approval.
 
-Owns how parts are put into words, and how many. Must not decide anything: what is asked and why, the assessment says.
+Owns how parts are written, and how many. Must not decide anything: the assessment says what needs approval and why.
 """
 
 import shlex
@@ -13,12 +13,12 @@ from longboat.permissions.shell.script import Command, Redirection, Word
 from longboat.wire.asks import CommandPart, CommandPartKind
 
 MAX_PARTS = 30
-"""More are read by nobody."""
+"""Nobody reads more."""
 MAX_TEXT = 200
 
 
 def describe_parts(assessment: ShellAssessment) -> tuple[tuple[CommandPart, ...], int]:
-    """The parts, and how many were left out: first of all those that are not asked."""
+    """The parts, and how many were left out. Parts that need no approval are left out first."""
     parts = tuple(dict.fromkeys(_parts(assessment)))
     if len(parts) <= MAX_PARTS:
         return parts, 0
@@ -64,7 +64,7 @@ def _of_redirection(redirection: Redirection) -> str:
 
 
 def _as_written(word: Word) -> str:
-    """What is not known before it runs stands there as its source."""
+    """A word that is only known when it runs is shown as its source."""
     return shlex.quote(word.text) if word.literal else word.text
 
 

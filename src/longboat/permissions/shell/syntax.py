@@ -1,6 +1,6 @@
-"""What a shell command is taken apart into: words, commands, redirections, and what has been found so far.
+"""The parts of a parsed shell command: words, commands, redirections, and the findings so far.
 
-Owns these forms and nothing else. Must not know how they are read, nor what is made of them.
+Owns these types and nothing else. Must not know how they are parsed, nor how they are used.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from longboat.permissions.shell.variables import Values
 
 MAX_DEPTH = 30
 MAX_WORDS = 4_000
-"""Enough for any command that a person would read, and read in an instant."""
+"""Enough for any command that a person would read, and quick to parse."""
 
 
 def names(text: str) -> frozenset[str]:
@@ -20,7 +20,7 @@ def names(text: str) -> frozenset[str]:
 
 
 class NotUnderstood(Exception):
-    """Something that this reader does not vouch for; the message says what, for the person who is asked."""
+    """The parser is not sure about a part of the command; the message tells the person who is asked which."""
 
 
 class Kind(StrEnum):
@@ -75,9 +75,9 @@ class Findings:
     variables: list[str] = field(default_factory=list)
     """Names that an expansion or a statement sets in the shell itself."""
     settings: list[Assignment] = field(default_factory=list)
-    """Those of them of which it is written to what."""
+    """Those of them whose value is written in the command."""
     reasons: list[str] = field(default_factory=list)
-    """Why the whole is opaque although it could be read to its end."""
+    """Why the whole is opaque although it could be parsed to its end."""
     expanded: list[str] = field(default_factory=list)
     """Variables whose values are put in, as written."""
     fed: list[str] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Findings:
     values: Values = field(default_factory=Values)
     """Which variables decide what is done."""
     sets_ifs: bool = False
-    """Whether words may be split at other signs than blanks."""
+    """Whether words may be split at characters other than blanks."""
     words: int = 0
     """How many, with the parts inside them."""
     again: int = 0

@@ -1,8 +1,8 @@
-"""Which variables of the environment decide what a script does: whoever sees what it does, could read them.
+"""Which environment variables decide what a script does. Whoever sees the result could infer their values.
 
 `[[ $TOKEN == a* ]] && echo yes` shows the value of a variable letter by letter, although no command prints it. Owns
-which variables the script surely has set itself, from what, and which values are compared. Must not know how a script
-is read, nor what is allowed.
+which variables the script has certainly set itself, from what, and which values are compared. Must not know how a
+script is parsed, nor what is allowed.
 """
 
 import re
@@ -15,7 +15,7 @@ _PUBLIC = re.compile(
     |UID|USER|VIRTUAL_ENV""",
     re.VERBOSE,
 )
-"""Variables whose values are no secret."""
+"""Variables whose values are not secret."""
 
 _NAME = re.compile(r"\$\{?#?([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])")
 
@@ -29,7 +29,7 @@ def variable_in(source: str) -> str:
 class Values:
     def __init__(self) -> None:
         self._set: set[str] = set()
-        """What the script surely has set when it comes here."""
+        """The variables that the script has certainly set at this point."""
         self._trail: list[str] = []
         """The same names, in the order in which they were set."""
         self._from: list[tuple[str, tuple[str, ...]]] = []

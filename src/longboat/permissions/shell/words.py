@@ -1,8 +1,8 @@
 """The words of a bash command line: quotes, escapes and expansions, read strictly.
 
-Owns how one word is taken apart and what of it is known before it runs. What is not understood raises `NotUnderstood`
-rather than being guessed: a permission hangs on it. Must not know commands, lists and redirections; the grammar lends
-it `enclosed()` for the commands inside a substitution.
+Owns how one word is parsed and what is known of it before the command runs. Anything it does not understand raises
+`NotUnderstood` instead of being guessed: a permission depends on it. Must not know commands, lists and redirections;
+the grammar implements `enclosed()` for the commands inside a substitution.
 """
 
 import re
@@ -45,7 +45,7 @@ def _spreads(bare: str) -> bool:
 
 
 class Scanner:
-    """A place in a text and the ways to read on from it."""
+    """A position in a text, and the ways to read on from it."""
 
     def __init__(self, text: str, *, found: Findings | None = None, depth: int = 0) -> None:
         self.text = text
@@ -91,7 +91,7 @@ class Scanner:
             return None
         self._count()
         if self.char() in ("<", ">") and (self.char(1) == "(" or re.fullmatch(r"\{\w+\}", bare)):
-            raise NotUnderstood("a redirection grows out of a word")
+            raise NotUnderstood("a redirection directly follows a word")
         if _TILDE.search(bare) or _spreads(bare):
             kind = Kind.DYNAMIC
         return Word(self.text[start : self.pos] if kind is Kind.DYNAMIC else value, kind)
@@ -122,7 +122,7 @@ class Scanner:
             # A lone bracket is the name of a command. Behind a name bash reads on to the closing one, over blanks too.
             before = self.text[self.pos - 1] if self.pos else ""
             if (before and before not in " \t\n;|&(") or self.char(1) not in BLANK_OR_END:
-                raise NotUnderstood("a bracket does not close within its word")
+                raise NotUnderstood("a bracket is not closed within its word")
             self.pos += 1
             return sign, Kind.LITERAL
         self.pos += 1
@@ -135,7 +135,7 @@ class Scanner:
         sign = self.char()
         # Spaces of other scripts look like the end of a word to people, and are none to bash.
         if not sign.isprintable():
-            raise NotUnderstood("there is an invisible or unusual character outside quotes")
+            raise NotUnderstood("it has an invisible or unusual character outside quotes")
         self.pos += 1
         return sign
 
@@ -171,7 +171,7 @@ class Scanner:
         before = len(self.found.expanded)
         while sign := self.char():
             if self.text.startswith("\\\n", self.pos):
-                raise NotUnderstood("a line of a heredoc is continued")
+                raise NotUnderstood("a heredoc has a continued line")
             self._quoted_piece(sign, _BODY_RUN, "$`\\")
         self.found.fed += self.found.expanded[before:]
 
@@ -211,7 +211,7 @@ class Scanner:
             self.pos += 1
             return "$", Kind.LITERAL
         else:
-            raise NotUnderstood("it has a dollar sign of an unusual kind")
+            raise NotUnderstood("it uses a dollar sign in an unusual way")
         return self._value_of(self.text[start : self.pos], quoted=quoted)
 
     def _value_of(self, source: str, *, quoted: bool) -> tuple[str, Kind]:
@@ -263,7 +263,7 @@ class Scanner:
             raise NotUnderstood("a backquote is not closed")
         inner = self.text[start + 1 : end]
         if "\\" in inner:
-            raise NotUnderstood("there is a backslash inside backquotes")
+            raise NotUnderstood("it has a backslash inside backquotes")
         self.pos = end + 1
         self.enclosed(inner)
         return self.text[start : self.pos], Kind.DYNAMIC
@@ -281,13 +281,13 @@ class Scanner:
         while not self.text.startswith("))", self.pos):
             sign = self.char()
             if sign in "'\"\\()<>;\n":
-                raise NotUnderstood("it has arithmetic of an unusual kind")
+                raise NotUnderstood("it has an unusual kind of arithmetic")
             if sign in "$`":
                 self._quoted_piece(sign, _BODY_RUN, "")
             else:
                 self.pos += 1
             if not _NUMERIC.match(sign):
-                self.found.reasons.append("it does arithmetic with names, which can run commands")
+                self.found.reasons.append("it does arithmetic with variable names, which can run commands")
         self.pos += 2
 
     def _braced(self) -> None:
@@ -297,10 +297,10 @@ class Scanner:
             return
         found = _DEFAULTED.match(self.text, self.pos)
         if not found:
-            raise NotUnderstood("it has a parameter expansion of an unusual kind")
+            raise NotUnderstood("it has an unusual kind of parameter expansion")
         message = self.text[found.end() : self.text.find("}", found.end())]
         if found.group(2).endswith("?") and re.search(r"[$`]", message):
-            raise NotUnderstood("it shows a value in a message")
+            raise NotUnderstood("it prints a value in a message")
         if found.group(2).endswith("?"):
             self.found.values.compare([f"${found.group(1)}"])  # It ends the script or not.
         if found.group(2).endswith("="):
@@ -309,9 +309,9 @@ class Scanner:
         self.pos = found.end()
         while (sign := self.char()) != "}":
             if sign in _NOT_IN_BRACES or not sign:
-                raise NotUnderstood("it has a parameter expansion of an unusual kind")
+                raise NotUnderstood("it has an unusual kind of parameter expansion")
             if sign == "$" and self.char(1) in ("'", '"', "}"):
-                raise NotUnderstood("it has a parameter expansion of an unusual kind")
+                raise NotUnderstood("it has an unusual kind of parameter expansion")
             if sign in "$`":
                 self._quoted_piece(sign, _BODY_RUN, "")
             else:

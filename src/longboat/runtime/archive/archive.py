@@ -1,4 +1,4 @@
-"""The sessions of a workspace as things: forked, exported, imported."""
+"""Forks, exports and imports sessions of a workspace."""
 
 import asyncio
 from collections import defaultdict

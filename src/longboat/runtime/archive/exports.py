@@ -1,4 +1,4 @@
-"""Export: all that is finished of a session, and of its sub-agents, as one document."""
+"""Export: the finished part of a session and of its sub-agents as one document."""
 
 import asyncio
 import base64

@@ -1,7 +1,7 @@
-"""Import: a session from a document that export wrote, here or elsewhere.
+"""Import: a session from an exported document, written here or elsewhere.
 
-Owns what is refused: nobody vouches for the document. All ids are new. What its runs changed in files is kept to be
-looked at and exported again; no undo ever writes it to the disk.
+Owns what is refused: the document is untrusted. All ids are new. The file changes of its runs are kept so that they can
+be viewed and exported again; undo never writes them to disk.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class _Head(msgspec.Struct):
 
 
 class _Broken(Exception):
-    """What is wrong with a document."""
+    """A document is invalid; the message says why."""
 
 
 def parse(raw: bytes | bytearray) -> SessionExport:
@@ -67,7 +67,7 @@ def parse(raw: bytes | bytearray) -> SessionExport:
         document = _decoded(raw)
         _check(document)
     except (_Broken, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise BadInput(f"This is no whole export of a session: {error}.", code="bad_export") from None
+        raise BadInput(f"This is not a complete export of a session: {error}.", code="bad_export") from None
     return document
 
 
@@ -191,7 +191,7 @@ def _check(document: SessionExport) -> None:
     _check_senders(family)
     run_ids = [run.run_id for transcript in family for run in transcript.runs]
     if len(set(run_ids)) != len(run_ids):
-        raise _Broken("a run is in it twice")
+        raise _Broken("it contains a run twice")
     for change in document.changes:
         _check_change(change.path, change.before, change.after)
 
@@ -201,7 +201,7 @@ def _check_transcript(transcript: Transcript) -> None:
     if any(after <= before for before, after in pairwise(seqs)):
         raise _Broken("its messages are not in order")
     if transcript.summary_seq != 0 and transcript.summary_seq not in seqs:
-        raise _Broken("summary_seq names no message")
+        raise _Broken("summary_seq does not name a message")
     if len(transcript.session.title) > TITLE_LENGTH:
         raise _Broken(f"its title has more than {TITLE_LENGTH} characters")
     _check_todos(transcript.todos)
@@ -218,9 +218,9 @@ def _check_senders(family: Sequence[Transcript]) -> None:
     for place, transcript in enumerate(family):
         session = transcript.session
         if place and session.parent_call_id not in calls.get(session.parent_id, ()):
-            raise _Broken(f"nobody in it sent the sub-agent {session.id!r}")
+            raise _Broken(f"nothing in it started the sub-agent {session.id!r}")
         if session.id in calls:
-            raise _Broken(f"the session {session.id!r} is in it twice")
+            raise _Broken(f"it contains the session {session.id!r} twice")
         calls[session.id] = {call.id for message in transcript.messages for call in calls_of(message)}
 
 
@@ -262,7 +262,7 @@ def _flaw_of(part: FilePart) -> str | None:
 
 def _check_usage(session: Session) -> None:
     if not all(0 <= number <= MOST for number in (*msgspec.structs.astuple(session.usage), session.context_tokens)):
-        raise _Broken("the usage cannot be")
+        raise _Broken("the usage is invalid")
 
 
 def _check_calls(messages: Sequence[Message]) -> None:
@@ -277,9 +277,9 @@ def _check_calls(messages: Sequence[Message]) -> None:
         if results != open_calls or (message.role is Role.TOOL) != bool(results):
             raise _Broken(f"message {message.seq} does not answer the calls before it")
         if calls and message.role is not Role.ASSISTANT:
-            raise _Broken(f"message {message.seq} calls tools and is not the agent's")
+            raise _Broken(f"message {message.seq} calls tools but is not from the agent")
         if not all(call.finished and is_object(call.input) for call in calls):
-            raise _Broken(f"message {message.seq} has a call that is not whole")
+            raise _Broken(f"message {message.seq} has an incomplete call")
         open_calls = {call.id for call in calls}
     if open_calls:
         raise _Broken("the last calls have no results")
@@ -298,12 +298,12 @@ def _check_instants(*instants: str | None) -> None:
         except ValueError:
             aware = False
         if not aware:
-            raise _Broken(f"{instant!r} is no instant")
+            raise _Broken(f"{instant!r} is not a time")
 
 
 def _check_change(path: str, *contents: FileContent | None) -> None:
     if not path or "\0" in path or len(path.encode()) > MAX_PATH:
-        raise _Broken("a file change has no path, or one that cannot be")
+        raise _Broken("a file change has no path or an invalid one")
     for content in contents:
         if content is not None and (content.text is None) == (content.data is None):
             raise _Broken(f"the content of {path!r} is neither text nor data")

@@ -1,4 +1,4 @@
-"""An exported session as a Markdown page for people: prompts, answers, tool calls folded away, and the diffs. Pure."""
+"""An exported session as Markdown for people: prompts, answers, collapsed tool calls, and diffs. Pure."""
 
 import base64
 import re
@@ -31,10 +31,10 @@ def render(document: SessionExport) -> str:
     used = session.usage
     blocks = [
         f"# {_line(session.title) or 'Untitled session'}",
-        f"Begun {session.created_at}. {used.input_tokens:,} tokens in, {used.output_tokens:,} out, ${used.cost:.4f}.",
+        f"Started {session.created_at}. {used.input_tokens:,} tokens in, {used.output_tokens:,} out, ${used.cost:.4f}.",
     ]
     if document.left_out:
-        blocks.append(f"Damaged in the database, and left out: {_line(', '.join(document.left_out))}.")
+        blocks.append(f"Left out because it is damaged in the database: {_line(', '.join(document.left_out))}.")
     blocks += _messages(document.messages)
     for child in document.sub_agents:
         blocks += [f"## Sub-agent: {_line(child.session.title)}", *_messages(child.messages, below="#")]
@@ -60,7 +60,7 @@ def _head(message: Message) -> str:
     if message.role is Role.USER:
         return "## Prompt"
     if message.summary:
-        return "## Summary of what was said before"
+        return "## Summary of the conversation so far"
     return f"## Answer ({message.provider}/{message.model})" if message.model else "## Answer"
 
 
@@ -69,7 +69,7 @@ def _part(part: Part, names: dict[str, str]) -> str:
         case TextPart():
             return part.text.strip()
         case ToolCallPart():
-            return _collapsible(f"Call of {_line(part.name)}", part.input)
+            return _collapsible(f"Call: {_line(part.name)}", part.input)
         case ToolResultPart():
             kind = "Error" if part.is_error else "Result"
             said = [f"{kind} of {_line(names.get(part.tool_call_id, 'a call'))}", *(it.told() for it in part.answers)]

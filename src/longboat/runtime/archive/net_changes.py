@@ -1,4 +1,4 @@
-"""Recorded file changes as people read them: for each file what it was and became, and a unified diff of that. Pure."""
+"""Net file changes for people: for each file its content before and after, and a unified diff. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ MAX_DIFF = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Changes of one file that follow on each other: nobody else changed it in between."""
+    """Consecutive changes of one file: nobody else changed it in between."""
 
     path: str
     before: bytes | None

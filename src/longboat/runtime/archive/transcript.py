@@ -1,6 +1,6 @@
-"""What is finished of a session, read whole; and a new session that begins with such a transcript.
+"""Reads the finished part of a session, and creates a new session that begins with such a transcript.
 
-Shared by fork, export and import. Must not know where a transcript came from.
+Used by fork, export and import. Must not know where a transcript came from.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,7 @@
-"""The session actor: what people and the workspace may ask of a session, one after the other.
+"""The session actor: handles the commands of people and of the workspace, one after the other.
 
-Owns what each command checks and answers; `CommandLoop` decides and writes. Callers may vanish at any moment: a command
-once taken runs to its end. Must not know HTTP, SQL or providers.
+Owns what each command checks and answers; `CommandLoop` decides and writes. Callers may be canceled at any
+moment: a command that has started runs to its end. Must not know HTTP, SQL or providers.
 """
 
 import asyncio

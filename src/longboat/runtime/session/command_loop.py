@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cancel:
-    """A cancel that is to be written, and who wants it."""
+    """A cancel to be saved, and who requested it."""
 
     command: CancelSession | CancelRun | ClearQueue
     by: str | None

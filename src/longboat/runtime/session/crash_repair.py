@@ -1,6 +1,6 @@
-"""Mending a transcript that a crash broke off (B6, T3).
+"""Repairs a transcript that a crash interrupted (B6, T3).
 
-Owns what becomes of the messages of the run that was active. Must not decide the run's outcome: the core has.
+Owns what happens to the messages of the run that was active. Must not decide the run's outcome: the core has.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set

@@ -1,6 +1,6 @@
-"""Sessions of which a row cannot be read (D12): their runs are ended, and they can be deleted.
+"""Sessions with an unreadable row (D12): their runs are ended, and they can be deleted.
 
-Owns how that is recorded without decoding what is damaged. Must not touch any other session.
+Owns how that is recorded without decoding the damaged row. Must not touch any other session.
 """
 
 import logging

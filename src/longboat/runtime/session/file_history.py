@@ -1,4 +1,4 @@
-"""What sessions have read and changed (A3), told to everyone and kept for undo (A4).
+"""The files that sessions have read and changed (A3), announced to clients and kept for undo (A4).
 
 Owns the rule that an edit needs a prior read of the unchanged file. Must not touch the files themselves.
 """
@@ -22,7 +22,7 @@ MAX_COMPARED = 4_000_000
 
 
 class FileHistory:
-    """The books of one workspace."""
+    """The file records of one workspace."""
 
     def __init__(self, store: Store, workspace_id: str, directory: Path) -> None:
         self._store = store
@@ -36,9 +36,9 @@ class FileHistory:
     async def check_read(self, session_id: str, path: Path, content: bytes) -> None:
         known = await self._store.reads.last_read(session_id, str(path))
         if known is None:
-            raise ToolError(f"{self.shown(path)} has not been read in this session: view it first.")
+            raise ToolError(f"{self.shown(path)} has not been read in this session. View it first.")
         if known != _digest(content):
-            raise ToolError(f"{self.shown(path)} has changed since it was read: view it again.")
+            raise ToolError(f"{self.shown(path)} has changed since it was read. View it again.")
 
     async def expect_change(self, record: RunRecord, path: Path, before: bytes | None, after: bytes | None) -> str:
         """On disk before the file is touched. Returns the key under which it is made or forgotten.

@@ -18,7 +18,7 @@ from longboat.wire.models import Message, Run, Session, Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cover:
-    """Whose cancel covers the queued runs with a seq from `first` to `last`."""
+    """The client whose cancel covers the queued runs with a seq from `first` to `last`."""
 
     first: int
     last: int

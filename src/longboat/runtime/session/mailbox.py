@@ -1,6 +1,6 @@
-"""A mailbox: one piece of work at a time, in the order in which it was asked for.
+"""A mailbox: one piece of work at a time, in the order of the requests.
 
-Callers may vanish at any moment: a piece of work once taken runs to its end. Must not know what the work is.
+Callers may be canceled at any moment: work that has started runs to its end. Must not know what the work is.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What a client submits becomes the record of a run, or is refused before anything is accepted (T1)."""
+"""Turns a client's prompt into the record of a run, or refuses it before anything is accepted (T1)."""
 
 import base64
 import hashlib
@@ -94,7 +94,7 @@ def with_command_text(request: EditRun, command: Command) -> EditRun:
     """An edit whose prompt calls a command, with the command's text. What the command says of a model or a sub-agent
     cannot be changed in a run that was accepted."""
     if command.agent is not None or command.model is not None:
-        message = f"/{command.name} has a model or a sub-agent of its own: cancel this prompt and send a new one."
+        message = f"/{command.name} sets its own model or sub-agent. Cancel this prompt and send a new one."
         raise BadInput(message, code="command_not_editable")
     call = _CALL.fullmatch(request.prompt or "")
     return msgspec.structs.replace(request, prompt=expand(command, call[2] or "" if call is not None else ""))
@@ -136,7 +136,7 @@ def _check(request: Submit) -> None:
 def check_not_folded(delivery: Delivery | None) -> None:
     """A prompt with a schema is a turn of its own."""
     if delivery is Delivery.STEER:
-        message = "A prompt with a schema has an answer of its own: it cannot steer another run. Queue it."
+        message = "A prompt with a schema needs its own answer, so it cannot steer another run. Queue it."
         raise BadInput(message, code="bad_schema")
 
 

@@ -1,4 +1,4 @@
-"""Titles: found by the small model, detached from the run (A9). Nothing waits for one and nothing fails with one."""
+"""Session titles, written by the small model apart from the run (A9). Nothing waits for a title or fails with it."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ MAX_THOUGHT = 50_000
 
 
 async def write_title(services: WorkspaceServices, session: TurnOwner, provisional: str, first: Run) -> None:
-    """Replace the provisional title, which is the first prompt's first line, unless a person was faster."""
+    """Replace the provisional title, which is the first prompt's first line, unless a person has changed it."""
     try:
         if not services.config().titles:
             return

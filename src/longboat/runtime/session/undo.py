@@ -1,7 +1,7 @@
-"""Undo and redo (A4): a turn's own file changes are put back, and its messages leave the transcript or return.
+"""Undo and redo (A4): a turn's own file changes are reverted, and its messages leave the transcript or return.
 
-Owns which files and messages that are. A file that somebody changed since is a conflict: then nothing is touched, and
-the refusal says which. Must not be called while the session is busy.
+Owns which files and messages these are. A file that someone else has changed since is a conflict: then nothing is
+changed, and the error names the file. Must not be called while the session is busy.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from longboat.wire.workshop import FileFate, Undone, UndoneFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turnabout:
-    """A turn that can be undone or redone: its messages, and each file's content there and back."""
+    """A turn that can be undone or redone: its messages, and each file's content before and after."""
 
     messages: tuple[Message, ...]
     files: tuple[Restore, ...]
@@ -42,7 +42,7 @@ class UndoHistory:
         self._files = files
 
     async def undo(self, session_id: str) -> tuple[Undone, int]:
-        """Take the newest turn back. Returns what was done and where the model's view now begins."""
+        """Undo the newest turn. Returns what was done and where the model's view now begins."""
         await self._settle(session_id)
         found = await self._store.reads.newest_turn(session_id)
         if found is None:
@@ -53,7 +53,7 @@ class UndoHistory:
         return await self._record(session_id, turn, write, Change.DELETED)
 
     async def redo(self, session_id: str) -> tuple[Undone, int]:
-        """Bring back what was undone last. Returns the same."""
+        """Redo what was undone last. Returns the same."""
         found = await self._store.reads.undone_turn(session_id)
         if found is None:
             raise NothingToUndo("There is no turn to redo in this session.")
@@ -63,7 +63,7 @@ class UndoHistory:
         return await self._record(session_id, turn, write, Change.CREATED)
 
     async def _settle(self, session_id: str) -> None:
-        """A crash can come between the record of a change and the change: find out whether it was made."""
+        """A crash can happen between the record of a change and the change itself: find out whether it was made."""
         changes = await self._store.reads.unsettled_changes(session_id)
         if changes:
             writes = await asyncio.to_thread(_settle_changes, changes)
@@ -72,18 +72,18 @@ class UndoHistory:
     async def _put(self, turn: Turnabout) -> None:
         """All or nothing."""
         if turn.broken:
-            raise self._conflict("Changed by somebody else in the midst of the turn", turn.broken)
+            raise self._conflict("Someone else changed files during the turn", turn.broken)
         try:
             await asyncio.to_thread(put_back, turn.files)
             await asyncio.to_thread(tidy, turn.files, self._files.directory)
         except Foreign as error:
-            raise self._conflict("Changed since by somebody else", error.paths) from None
+            raise self._conflict("Someone else has changed files since", error.paths) from None
         except OSError as error:
             why = error.strerror or str(error)
-            raise UndoConflict(f"The disk does not take it, so nothing was touched: {why}.") from None
+            raise UndoConflict(f"The files cannot be written, so nothing was changed: {why}.") from None
 
     def _conflict(self, what: str, paths: Sequence[Path]) -> UndoConflict:
-        return UndoConflict(f"{what}, so nothing was touched: {', '.join(map(self._files.shown, paths))}.")
+        return UndoConflict(f"{what}, so nothing was changed: {', '.join(map(self._files.shown, paths))}.")
 
     async def _record(self, session_id: str, turn: Turnabout, write: Write, change: Change) -> tuple[Undone, int]:
         parent = (await self._session(session_id)).session.parent_id

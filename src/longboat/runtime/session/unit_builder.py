@@ -1,7 +1,7 @@
-"""One decision on its way to disk: the effects of the core as writes and events of one unit.
+"""Builds the unit for one decision: the core's effects as writes and events of one transaction.
 
 Owns how each effect is recorded. Works on copies, so a builder whose commit fails is simply dropped (L15). Must not
-start or stop anything: the session does, after the commit.
+start or stop anything: the session does that after the commit.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,7 +62,7 @@ from longboat.wire.models import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What a turn leaves for the terminal events of its runs, and what of its words is not on disk yet."""
+    """What a turn contributes to the terminal events of its runs, and its output that is not on disk yet."""
 
     message_id: str | None
     text: str
@@ -76,11 +76,11 @@ class Ending:
 
 NO_TURN = Ending(message_id=None, text="", error="")
 
-NOT_STARTED = "Longboat failed: the run could not be started; the server's log has the details. Send it again."
+NOT_STARTED = "Longboat failed: the run could not be started. See the server's log for details, and resend the prompt."
 
 
 class UnitBuilder:
-    """Collects writes and events in order; `unit()` is all of it."""
+    """Collects writes and events in order; `unit()` returns them all."""
 
     def __init__(
         self,

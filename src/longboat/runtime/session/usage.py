@@ -1,6 +1,6 @@
-"""What a turn's model requests used and which tools it called, on the way to disk.
+"""The usage of a turn's model requests and tool calls, until it is saved.
 
-Owns how that is recorded for the statistics. Must not know when: it goes with the session's next decision.
+Owns how it is recorded for the statistics. Must not know when: it is saved with the session's next decision.
 """
 
 from collections import Counter

@@ -1,5 +1,5 @@
-"""Checking one JSON value against a schema, in a process of its own: a hostile schema can ask for more time and memory
-than there is, and the validator holds the interpreter while it works. Run with `python -m`.
+"""Checks one JSON value against a schema in a separate process: a hostile schema can take any time and memory, and
+the validator blocks the interpreter while it works. Run with `python -m`.
 
 Reads `{"schema": …, "value": …}` from stdin and prints the problems as a JSON list.
 """
@@ -28,7 +28,7 @@ def problems(task: Task) -> list[str]:
     found: list[str] = []
     for fault in compiled(task.schema).iter_errors(task.value):
         place = "/".join(str(step) for step in fault.instance_path)
-        found.append(f"{'at ' + place if place else 'the whole'}: {fault.message}"[:MAX_COMPLAINT])
+        found.append(f"{'at ' + place if place else 'the whole answer'}: {fault.message}"[:MAX_COMPLAINT])
         if len(found) == MAX_COMPLAINTS:
             break
     return found

@@ -1,7 +1,7 @@
-"""The form of an answer: JSON that fits the schema that came with the prompt, or the run fails.
+"""Answers with a schema: the answer is JSON that matches the prompt's schema, or the run fails.
 
 Owns the check and how often a model may try again. The validator's regular expressions take linear time and it fetches
-nothing: a schema is a stranger's text that every client's server runs. Must not know turns.
+nothing, because a schema is untrusted. Must not know turns.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ CHECK_S = 10.0
 
 
 class AnswerSchema:
-    """What one run's answer must fit. `answer` is its JSON once it does."""
+    """The schema that one run's answer must match. `answer` is its JSON once it does."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema = schema
@@ -38,7 +38,7 @@ class AnswerSchema:
         """For the system prompt: some servers hold a model to a schema, the others only ask it."""
         written = msgspec.json.encode(self.schema).decode()
         return (
-            "\n\nYour final answer is read by a program. It must be one JSON value that fits this JSON Schema, and "
+            "\n\nYour final answer is read by a program. It must be one JSON value that matches this JSON Schema, and "
             f"nothing else: no words around it, no code fence.\n{written}"
         )
 
@@ -52,12 +52,12 @@ class AnswerSchema:
         told = "\n".join(f"- {problem}" for problem in problems)
         if self._repairs == MAX_REPAIRS:
             raise ModelError(
-                f"{MAX_REPAIRS + 1} tries, and the last one is wrong:\n{told}",
-                title="The answer does not fit its schema",
+                f"Tried {MAX_REPAIRS + 1} times; the last answer is wrong:\n{told}",
+                title="The answer does not match its schema",
                 code="schema_mismatch",
             )
         self._repairs += 1
-        return f"That answer does not fit the JSON Schema:\n{told}\nAnswer again, with the corrected JSON alone."
+        return f"That answer does not match the JSON Schema:\n{told}\nAnswer again, with only the corrected JSON."
 
     async def _problems(self, found: str) -> list[str]:
         try:
@@ -87,8 +87,8 @@ class AnswerSchema:
             return msgspec.json.decode(said, type=list[str])
         except msgspec.DecodeError:
             raise ModelError(
-                "Checking the answer took more time or memory than it may. Send a simpler schema.",
-                title="The schema is too much work",
+                "Checking the answer took too much time or memory. Send a simpler schema.",
+                title="The schema is too complex",
                 code="schema_too_complex",
             ) from None
 
@@ -107,7 +107,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     except RecursionError:
         size = MAX_SCHEMA + 1
     if size > MAX_SCHEMA:
-        raise BadInput(f"The schema has more than {MAX_SCHEMA >> 10} KB.", code="bad_schema")
+        raise BadInput(f"The schema is larger than {MAX_SCHEMA >> 10} KB.", code="bad_schema")
     compiled(schema)
 
 
@@ -120,7 +120,7 @@ def compiled(schema: Mapping[str, Any]) -> "Validator":
         )
     except ValueError as error:
         reason = str(error).partition("\n")[0][:MAX_COMPLAINT]
-        raise BadInput(f"The schema is no JSON Schema: {reason}", code="bad_schema") from None
+        raise BadInput(f"The schema is not a valid JSON Schema: {reason}", code="bad_schema") from None
 
 
 def _fetch_nothing(uri: str) -> NoReturn:

@@ -1,7 +1,8 @@
-"""What the agent asks people: permissions and questions. Durable, shown to every client, answered by the first.
+"""Permissions and questions: durable, shown to every client; the first answer counts.
 
 Owns the pending asks of a workspace. An ask is committed before anyone sees it; an answer is committed before the turn
-hears it; what is pending when a run ends is withdrawn in the transaction that ends the run (A2). Must not know rules.
+gets it; asks that are pending when a run ends are withdrawn in the transaction that ends the run (A2). Must not know
+rules.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ Ask = TypeVar("Ask", Permission, Question)
 
 @dataclass(slots=True)
 class Closing:
-    """Events that withdraw what a run still asked, for the unit that ends it."""
+    """Events that withdraw a run's pending asks, for the unit that ends it."""
 
     entries: list[Entry] = field(default_factory=list)
     again: list[Callable[[], object]] = field(default_factory=list)
@@ -47,7 +48,7 @@ class Closing:
 
 
 class _AskTable(Generic[Ask]):
-    """The asks of one kind, and the turns that wait for an answer."""
+    """The asks of one kind, and the turns that are waiting for an answer."""
 
     def __init__(self, store: Store, workspace_id: str, shape: type[Ask]) -> None:
         self._store = store
@@ -82,11 +83,11 @@ class _AskTable(Generic[Ask]):
                 self._wait_for(ask)
 
     def calls(self, run_id: str) -> set[str]:
-        """The calls of a run that wait for somebody."""
+        """The calls of a run that are waiting for an answer."""
         return {ask.tool_call_id for ask, _ in self._waiting.values() if ask.run_id == run_id}
 
     async def answer(self, ask: Ask, *more: Write) -> Ask:
-        """Commit the answer, then let the turn go on. The second one finds that the ask is pending no more."""
+        """Commit the answer, then let the turn continue. A second answer finds that the ask is no longer pending."""
         try:
             await self._commit(ask, Change.UPDATED, _notification(ask), *more)
         except WriteMissed:
@@ -178,9 +179,9 @@ class Asks:
         if ask.state is not AskState.PENDING:
             raise AlreadyAnswered(ask.answered_by, _describe_end(ask))
         if not any(text.strip() for text in request.answer):
-            raise BadInput("The answer is empty: give at least one text.", code="empty_answer")
+            raise BadInput("The answer is empty. Send at least one text.", code="empty_answer")
         if len(request.answer) > 1 and not ask.multiple:
-            raise BadInput("This question takes one answer.", code="one_answer")
+            raise BadInput("This question accepts only one answer.", code="one_answer")
         answered = msgspec.structs.replace(
             ask,
             state=AskState.ANSWERED,
@@ -270,7 +271,7 @@ def _notification(ask: Permission | Question) -> PermissionNotification | Questi
 
 
 def _describe_end(ask: Permission | Question | None) -> str:
-    """How an ask ended, in words."""
+    """How an ask ended, as text."""
     if ask is None or ask.state is AskState.WITHDRAWN:
         return "it was withdrawn with its run"
     if isinstance(ask, Permission):

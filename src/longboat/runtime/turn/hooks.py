@@ -1,4 +1,4 @@
-"""Asking a workspace's hooks about what happens to a run (A5)."""
+"""Runs a workspace's hooks for the events of a run (A5)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,8 +30,8 @@ async def announce(
     if verdict.decision != "deny":
         return verdict.context
     if first:
-        raise ModelError(verdict.reason, title="A hook refused the prompt", code="prompt_denied")
-    return (f"A hook objects to {prompt!r}: {verdict.reason}", *verdict.context)
+        raise ModelError(verdict.reason, title="A hook denied the prompt", code="prompt_denied")
+    return (f"A hook denied {prompt!r}: {verdict.reason}", *verdict.context)
 
 
 async def tell_finished(services: WorkspaceServices, hooks: Hooks, run: Run) -> None:

@@ -1,6 +1,6 @@
-"""`/server:prompt arguments`: the text of an MCP server's prompt takes the place of the call when its turn starts.
+"""`/server:prompt arguments`: when the turn starts, the text of an MCP server's prompt replaces the call.
 
-Owns the spelling of such a call and which word is which argument. Must not know connections, sessions or the store.
+Owns the syntax of such a call and its arguments. Must not know connections, sessions or the store.
 """
 
 import re
@@ -61,7 +61,7 @@ async def fetch_prompt(servers: "McpServers", call: PromptCall) -> str:
     prompt = next((each for each in offered if _spelled(each.name) == call.name), None)
     if prompt is None:
         names = ", ".join(_spelled(each.name) for each in offered) or "none"
-        raise ToolError(f"The MCP server {call.server} has no prompt {call.name!r}. Those it has: {names}.")
+        raise ToolError(f"The MCP server {call.server} has no prompt {call.name!r}. Its prompts: {names}.")
     text = await servers.prompt(call.server, prompt.name, pair_arguments(prompt, call.arguments))
     if not text.strip():
         raise ToolError(f"The MCP server {call.server} answered {call} with an empty prompt.")
@@ -80,7 +80,7 @@ async def fill_in_prompt(tools: "WorkspaceTools", run: Run, message: Message, no
         reason = str(error)
         raise ModelError(reason, title="The MCP prompt cannot be used", code="mcp_prompt") from None
     if text is None:
-        notice(f"{call} was sent as it stands: no MCP server {call.server!r} is asked for it.")
+        notice(f"{call} was sent as plain text: there is no MCP server {call.server!r}.")
         return message
     files = [part for part in message.parts if not isinstance(part, TextPart)]
     return msgspec.structs.replace(message, parts=(TextPart(text=text), *files))
@@ -102,10 +102,10 @@ def pair_arguments(prompt: "McpPrompt", text: str) -> dict[str, str]:
     given |= _in_order(free, words)
     usage = f"/{prompt.server}:{_spelled(prompt.name)} {_hint(prompt.arguments)}".rstrip()
     if words and not free:
-        raise ToolError(f"There is no argument left for {' '.join(words)!r}. It is called like this: {usage}")
+        raise ToolError(f"Too many arguments: {' '.join(words)!r}. Usage: {usage}")
     missing = [each.name for each in prompt.arguments if each.required and each.name not in given]
     if missing:
-        raise ToolError(f"Missing: {', '.join(missing)}. It is called like this: {usage}")
+        raise ToolError(f"Missing: {', '.join(missing)}. Usage: {usage}")
     return given
 
 

@@ -1,6 +1,6 @@
-"""What a run says besides its answer: messages that are to be filled, and notices to whoever watches.
+"""A run's output besides its answer: new messages, and notices for the people who watch.
 
-Must not know when there is something to say.
+Must not know when to send them.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
-"""A turn's ordered way to the log.
+"""A turn's ordered queue to the log.
 
-Owns what the turn has said and the store has not yet taken. One unit is in flight at a time; deltas that wait meanwhile
-are merged, and so are the shapes of a message: a fast model costs no more commits than the disk can do. While the store
-fails, units are tried again and `room()` holds the model back. Must not know why anything is said.
+Owns the turn's output that the store has not yet accepted. One unit is in flight at a time; deltas that wait meanwhile
+are merged, and so are versions of a message, so a fast model causes no more commits than the disk can handle. While the
+store fails, units are retried and `room()` slows the model down. Must not know what the output means.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class _Delta:
 
 @dataclass(slots=True)
 class _Whole:
-    """A message, which may still take a newer shape. Ends its unit, so that later deltas have higher numbers."""
+    """A message, which a newer version may still replace. Ends its unit, so that later deltas have higher numbers."""
 
     message: Message
     change: Change
@@ -74,7 +74,7 @@ _Item = _Delta | _Whole | _Told
 
 @dataclass(slots=True)
 class _Batch:
-    """Writes and entries in the making."""
+    """Writes and entries being collected."""
 
     writes: list[Write] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)

@@ -1,6 +1,6 @@
-"""How turns end: what is said of a cancel, an interruption, an answer and a failure.
+"""How turns end: the messages for a cancel, an interruption, an answer and a failure.
 
-Owns the words and the outcome (L13). Must not know what a turn does.
+Owns these messages and the outcome (L13). Must not know what a turn does.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ FAILED = "Longboat failed"
 
 LOST = {
     Outcome.CANCELED: "The run was canceled before this call had a result.",
-    Outcome.INTERRUPTED: "The server stopped before this call had a result; it may have had effects.",
+    Outcome.INTERRUPTED: "The server stopped before this call had a result. It may have had effects.",
     Outcome.ERROR: "The run failed before this call had a result.",
     Outcome.END_TURN: "This call was not made.",
 }
@@ -41,12 +41,12 @@ _FINISH = {
 
 
 def outcome_of_stop(why: Stop | None) -> tuple[Outcome, FinishPart]:
-    """How a turn ends that did not end by itself."""
+    """The outcome of a turn that did not complete."""
     match why:
         case Stop.CANCEL:
             return Outcome.CANCELED, FinishPart(reason=FinishReason.CANCELED)
         case Stop.INTERRUPT | None:
-            detail = "The server stopped while this run was active. Send the prompt again to go on."
+            detail = "The server stopped while this run was active. Send the prompt again to continue."
             finish = FinishPart(reason=FinishReason.INTERRUPTED, title="Interrupted", detail=detail)
             return Outcome.INTERRUPTED, finish
         case _:
@@ -59,7 +59,7 @@ def describe_finish(finish: FinishPart) -> str:
 
 
 def judge_turn(task: "asyncio.Task[StopReason]", stop: Stop | None, run: Run) -> tuple[Outcome, FinishPart]:
-    """What happened: an end is an end even if a cancel was asked for (L13)."""
+    """The outcome: a turn that completed has completed, even if a cancel was requested (L13)."""
     if task.cancelled():
         return outcome_of_stop(stop)
     error = task.exception()
@@ -71,12 +71,12 @@ def judge_turn(task: "asyncio.Task[StopReason]", stop: Stop | None, run: Run) ->
         case ModelError():
             title, detail = error.title, error.message
         case ConfigInvalid():
-            title, detail = "The configuration cannot be used", error.message
+            title, detail = "Invalid configuration", error.message
         case LongboatError():
-            title, detail = "The turn could not go on", error.message
+            title, detail = "The turn could not continue", error.message
         case _:
             log_failure("turn failed", run, error)
-            title, detail = FAILED, f"{type(error).__name__}: the server's log has the details."
+            title, detail = FAILED, f"{type(error).__name__}. See the server's log for details."
     return Outcome.ERROR, FinishPart(reason=FinishReason.ERROR, title=encodable(title), detail=encodable(detail))
 
 

@@ -1,6 +1,5 @@
-"""What a turn works with: its tools, what the model is told of itself and its place, and the hooks that watch.
-
-And what the prompt wishes of its answer, as far as the model can.
+"""The setup of a turn: its tools, its system prompt, its hooks, and the prompt's options as far as the model supports
+them.
 """
 
 from collections.abc import Mapping
@@ -30,7 +29,7 @@ def apply_options(setup: TurnSetup, options: RunOptions, model: Model) -> TurnSe
     """The setup with what the prompt wishes; a wish that the model cannot grant is told, and the run goes on."""
     form = AnswerSchema(options.schema) if options.schema is not None else None
     if options.effort is not None and not model.abilities.effort:
-        told = f"{model.provider}/{model.name} has no reasoning effort to set: {options.effort} is ignored."
+        told = f"{model.provider}/{model.name} has no reasoning effort setting; {options.effort} is ignored."
         return replace(_asked(setup, form), problems=(*setup.problems, told))
     return replace(_asked(setup, form), effort=options.effort)
 

@@ -1,6 +1,6 @@
-"""One model request, streamed into a draft and tried again where that may help (T7).
+"""One model request, streamed into a draft and retried if that may help (T7).
 
-Owns retries and what clients hear of a stream. Must not know what the turn does with the answer.
+Owns retries and what clients see of a stream. Must not know what the turn does with the answer.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Step:
                 wait_s = self._wait_s(attempt, error)
                 self._notice(
                     AgentEventType.RETRYING,
-                    f"{error.title}; try {attempt + 1} of {self._retry.attempts} in {wait_s:.1f} s.",
+                    f"{error.title}. Retrying in {wait_s:.1f} s ({attempt + 1} of {self._retry.attempts}).",
                     error.message,
                 )
                 await asyncio.sleep(wait_s)
@@ -72,7 +72,7 @@ class Step:
                 if self._outbox.crowded:
                     await self._outbox.room()
         raise ModelError(
-            "The stream ended before the answer did.",
+            "The stream ended before the answer was complete.",
             title="The model's answer was cut off",
             code="stream_broken",
             retryable=True,

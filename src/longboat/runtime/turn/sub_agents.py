@@ -1,6 +1,6 @@
-"""Sub-agents: a task that a turn gives away, done in a child session and canceled with its parent (A1).
+"""Sub-agents: a task that a turn delegates, done in a child session and canceled with its parent (A1).
 
-Owns the child's way from prompt to answer. Must not know what a sub-agent may use: `WorkspaceTools` does.
+Owns the child's run from prompt to answer. Must not know which tools a sub-agent has: `WorkspaceTools` does.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ async def delegate(services: WorkspaceServices, parent: RunRecord, call_id: str,
     text = _answer(await services.store.reads.messages(session.id))
     if run.outcome is not Outcome.END_TURN:
         raise ToolError(f"The sub-agent ended with {run.outcome}: {run.error or text or 'no answer'}")
-    return text or "The sub-agent gave no answer."
+    return text or "The sub-agent returned no answer."
 
 
 async def _see_through(services: WorkspaceServices, record: RunRecord) -> Run:

@@ -1,4 +1,4 @@
-"""Calling a tool: whatever goes wrong becomes a result that the model can read. Hooks see it before and after."""
+"""Calls a tool: any failure becomes a result that the model can read. Hooks run before and after."""
 
 import asyncio
 import logging
@@ -25,13 +25,13 @@ logger = logging.getLogger(__name__)
 
 
 class News(Protocol):
-    """Told of what a call does before it has a result."""
+    """Is notified of what a call does before it has a result."""
 
     def show(self, text: str) -> None:
         """Live output."""
 
     def note(self, answer: CallAnswer) -> None:
-        """Somebody's word about it."""
+        """Someone answered a permission or question of the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class ToolCaller:
             if task is None or task.cancelling():
                 raise
             # Nobody canceled the run: something inside the tool was, and the tool let it out.
-            result = _failed(f"{part.name} was canceled from within.")
+            result = _failed(f"{part.name} canceled itself.")
         except Exception as error:
             run = self.record.run
             extra = {"run_id": run.run_id, "session_id": run.session_id}
@@ -76,7 +76,7 @@ class ToolCaller:
         arguments = _arguments(part)
         before = await self._ask_hooks(HookEvent.BEFORE_TOOL, part, arguments)
         if before.decision == "deny":
-            raise ToolError(f"A hook denies this: {before.reason}")
+            raise ToolError(f"Denied by a hook: {before.reason}")
         arguments = arguments if before.input is None else before.input
         context = CallContext(
             self.services,
@@ -97,7 +97,7 @@ class ToolCaller:
             result = _failed(str(error))
         told = {"result": result.content, "is_error": result.is_error}
         after = await self._ask_hooks(HookEvent.AFTER_TOOL, part, arguments, **told)
-        objection = [f"A hook objects: {after.reason}"] if after.decision == "deny" else []
+        objection = [f"A hook rejected the result: {after.reason}"] if after.decision == "deny" else []
         more = (*context.instructions, *before.context, *objection, *after.context)
         return replace(result, content="\n\n".join((result.content, *more)))
 
@@ -105,7 +105,7 @@ class ToolCaller:
         tool = self.setup.tools.get(name)
         if tool is None:
             known = ", ".join(sorted(self.setup.tools)) or "none"
-            raise ToolError(f"There is no tool {name!r}. The tools are: {known}.")
+            raise ToolError(f"There is no tool {name!r}. Available tools: {known}.")
         return tool
 
     async def _ask_hooks(self, event: HookEvent, part: ToolCallPart, arguments: dict[str, Any], **more: Any) -> Verdict:

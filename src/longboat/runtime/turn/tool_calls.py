@@ -1,6 +1,6 @@
-"""The hands of a turn: they make the calls of an answer, round by round.
+"""The tool calls of a turn, round by round.
 
-Owns the round that is being made, and notices when the same is done over and over. Must not know models or the rest of
+Owns the current round, and notices when the same call is repeated over and over. Must not know models or the rest of
 the turn.
 """
 
@@ -68,8 +68,8 @@ class ToolCalls:
         self._owner.add_call(call.name, failed=result.is_error)
         if self._loop_guard.is_loop(call, result):
             raise ModelError(
-                f"The same call of {call.name} gave the same result again and again. Say what to do differently.",
-                title="Stopped: the agent went round in circles",
+                f"The agent repeated the same {call.name} call with the same result. Tell it what to do differently.",
+                title="Stopped: the agent was looping",
                 code="loop_detected",
             )
 
@@ -79,7 +79,7 @@ MAX_SHOWN = 1_000_000
 
 
 class Slot:
-    """One call's result: what its tool has shown so far and what people said about it, then the result itself."""
+    """One call's result: the tool's output so far and people's answers, then the result itself."""
 
     def __init__(self, around: "Round", place: int, call_id: str, name: str) -> None:
         self._round = around

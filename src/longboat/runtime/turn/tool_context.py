@@ -38,7 +38,7 @@ from longboat.wire.requests import Approve
 from longboat.wire.tools import Effect
 from longboat.wire.workshop import TodoItem, Todos
 
-NO_WAY_AROUND = "Do not look for a way around it: go on without it, or say that you cannot."
+NO_WAY_AROUND = "Do not look for a way around it: continue without it, or say that you cannot."
 
 
 def _with_guarded_names(need: Need, workspace: Path) -> Need:
@@ -132,14 +132,14 @@ class CallContext:
         await self._heed(await self._services.asks.permission(ask))
         self._judge_again(need, rules)
         if not is_command and await asyncio.to_thread(_lead_elsewhere, resolved):
-            raise ToolError(f"The path of this {need.tool} was replaced while it waited for permission. Call it again.")
+            raise ToolError(f"The path of this {need.tool} was replaced while it waited for approval. Call it again.")
         return Allow()
 
     def deny_rules(self) -> tuple[Rule, ...]:
         return self._rules_by_now().deny
 
     def _rules_by_now(self) -> Rules:
-        """The rules as they are; or those by which the call was judged, if somebody is just editing the file."""
+        """The current rules; or those the call was judged by, if the file is just being edited and cannot be read."""
         try:
             return self._rules()
         except ToolError:
@@ -148,18 +148,18 @@ class CallContext:
             return self._judged
 
     def _judge_again(self, need: Need, before: Rules) -> None:
-        """Somebody may have thought for long: what the rules deny by now is denied."""
+        """The answer may have taken long: what the rules deny by now is denied."""
         rules = self._rules_by_now()
         verdict = judge(need, rules=rules, directory=str(self.directory))
         if isinstance(verdict, Deny):
-            raise ToolError(f"A rule that was added meanwhile denies this ({verdict.rule}). {NO_WAY_AROUND}")
+            raise ToolError(f"A rule that was just added denies this ({verdict.rule}). {NO_WAY_AROUND}")
         added = tuple(rule for rule in rules.deny if rule not in before.deny)
         self._check_denials(need, replace(rules, allow=(), deny=added))
 
     def _check_denials(self, need: Need, rules: Rules) -> None:
-        """For what nobody looks at with these rules in mind: what may turn out to be denied is not done then."""
+        """For calls that no person checks against these rules: refuse what may turn out to be denied."""
         if why := may_be_denied(need, rules=rules, directory=str(self.directory)):
-            raise ToolError(f"It cannot be told whether a rule denies this: {why} {NO_WAY_AROUND}")
+            raise ToolError(f"A rule may deny this: {why} {NO_WAY_AROUND}")
 
     def hidden(self) -> Callable[[str], bool]:
         return hidden_by(self._rules(), directory=str(self.directory))
@@ -168,17 +168,16 @@ class CallContext:
         self._answered(CallAnswer(answer=answered.answer, answered_by=answered.answered_by))
         match answered.answer:
             case PermissionAnswer.DENY:
-                reason = f" They said: {answered.reason}" if answered.reason else ""
-                raise ToolError(f"The person refused this.{reason}")
+                raise ToolError(f"Denied by the user: {answered.reason}" if answered.reason else "Denied by the user.")
             case PermissionAnswer.ALWAYS:
                 try:
                     await self._services.remember(answered.granted)
                 except (ConfigInvalid, OSError) as error:
                     # Allowed it is, for this session at least: that went on record with the answer.
-                    self.output(f"[The rule could not be kept for ever: {error}]\n")
+                    self.output(f"[The rule could not be saved: {error}]\n")
 
     def _is_readable(self, need: Need) -> bool:
-        """Our own output files and the user's skills: the model was told to read them."""
+        """Whether it reads our own output files or the user's skills, which the model was told to read."""
         roots = self._services.tools.readable
         return (
             need.action == "read"

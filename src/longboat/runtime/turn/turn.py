@@ -1,7 +1,7 @@
-"""The turn: what the agent does for one run — model steps and tool calls until an answer stands.
+"""The turn: what the agent does for one run: model steps and tool calls until the answer is complete.
 
-Owns the turn's task, its messages and how it ends. The task may be canceled at any instant; `unwind()`, which is not,
-then closes the transcript (T3) and says what happened (L13). Must not decide anything about other runs.
+Owns the turn's task, its messages and how it ends. The task may be canceled at any time; `unwind()`, which cannot be,
+then closes the transcript (T3) and reports what happened (L13). Must not decide anything about other runs.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 STUBBORN_S = 2.0
 """A task that has swallowed its cancellation is asked again after so long."""
 
-FULL = "The context window is nearly full: summarizing, then going on."
+FULL = "The context window is nearly full. Summarizing, then continuing."
 
 
 class Turn:
@@ -122,7 +122,7 @@ class Turn:
         except Exception:
             # A defect of ours must not leave the run active for ever: it ends without its last words (E1).
             log_failure("a turn could not be closed", self._record.run)
-            ending = Ending(message_id=None, text="", error=f"{FAILED}: the server's log has the details.")
+            ending = Ending(message_id=None, text="", error=f"{FAILED}. See the server's log for details.")
             return Outcome.ERROR, self._services.asks.withdraw(self.run_id).joined(ending)
 
     async def _close(self, outcome: Outcome, finish: FinishPart) -> tuple[Outcome, Ending]:
@@ -145,7 +145,7 @@ class Turn:
         if outcome is Outcome.ERROR:
             self._notices.notice(AgentEventType.ERROR, finish.title, finish.detail)
         if finish.reason is FinishReason.MAX_TOKENS:
-            self._notices.problem("The answer is cut off: the model came to its output limit.")
+            self._notices.problem("The answer was cut off: the model reached its output limit.")
         self._notices.notice(AgentEventType.AGENT_FINISHED)
         writes, entries = await self._outbox.close()
         error = "" if outcome in (Outcome.END_TURN, Outcome.CANCELED) else describe_finish(finish)
@@ -338,12 +338,12 @@ class Turn:
         if not self._history or self._history[-1].run_id != self.run_id:  # else a restart came right after it
             if not self._can_shrink():
                 raise ModelError(
-                    "Nothing was said here, or nothing since the last summary.",
+                    "There is nothing here, or nothing since the last summary.",
                     title="Nothing to summarize",
                     code="nothing_to_summarize",
                 )
             self._asked.forget()
-            await self._summarize(model, "Summarizing, as somebody asked.")
+            await self._summarize(model, "Summarizing on request.")
         self._own = [self._history[-1]]
         return StopReason.END_TURN
 
@@ -359,7 +359,7 @@ class Turn:
         draft = self._draft.message()
         if not text_of(draft).strip():
             raise ModelError(
-                "The model gave no summary. Where a conversation does not fit without one, start a new session.",
+                "The model returned no summary, and the conversation does not fit without one. Start a new session.",
                 title="No summary" if self._record.options.summarize else "The context window is full",
                 code="summary_empty",
             )

@@ -1,6 +1,6 @@
-"""What faces draw of a workspace: its directories, file names that match, and what its sessions changed.
+"""A workspace's files for clients: its directories, matching file names, and the changes of its sessions.
 
-Looks and never touches, at most so much at once, and never outside the workspace.
+Only reads, with limits, and never outside the workspace.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ class FileBrowser:
 
     async def diff(self, *, session_id: str | None, run_id: str | None) -> DiffPage:
         if (session_id is None) == (run_id is None):
-            raise BadInput("Say of what: either session_id or run_id.", code="bad_diff")
+            raise BadInput("Pass either session_id or run_id.", code="bad_diff")
         found = await self._store.reads.changes(self._workspace_id, session_id=session_id, run_id=run_id)
         if found is None:
             raise RunNotFound(run_id) if run_id is not None else SessionNotFound(session_id or "")

@@ -1,7 +1,7 @@
-"""The environments that clients sent along: whose a run's commands are given.
+"""The environments that clients sent, for the commands of their runs.
 
-Owns them, in memory alone: an environment holds secrets, so it is never stored, logged, listed or returned. Must not
-know what is kept back from commands: the workbench does.
+Owns them, only in memory: an environment contains secrets, so it is never stored, logged, listed or returned. Must not
+know which variables are withheld from commands: `WorkspaceTools` does.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ Environ = Mapping[str, str]
 
 
 class ClientEnvironments:
-    """Those of one workspace, until it closes."""
+    """The environments of one workspace, until it closes."""
 
     def __init__(self) -> None:
         self._of_client: dict[str, Environ] = {}
@@ -60,13 +60,13 @@ class ClientEnvironments:
 def check_environ(environ: Environ) -> Environ:
     """The same, or BadInput. What is wrong is told without any value, and names are told only where they are short."""
     if len(environ) > MAX_NAMES:
-        raise _bad(f"it has {len(environ):,} variables, and may have {MAX_NAMES:,}")
+        raise _bad(f"it has {len(environ):,} variables; the limit is {MAX_NAMES:,}")
     total = 0
     for name, value in environ.items():
         if not name or "=" in name or "\0" in name:
-            raise _bad("a name is empty, or has = or a NUL in it")
+            raise _bad("a name is empty or contains = or NUL")
         if "\0" in value:
-            raise _bad(f"the value of {name[:100]!r} has a NUL in it")
+            raise _bad(f"the value of {name[:100]!r} contains NUL")
         size = len(name.encode()) + len(value.encode()) + 2
         if size > MAX_ONE:
             raise _bad(f"{name[:100]!r} is over {MAX_ONE // 1000} KB")
@@ -77,4 +77,4 @@ def check_environ(environ: Environ) -> Environ:
 
 
 def _bad(why: str) -> BadInput:
-    return BadInput(f"env cannot be the environment of a command: {why}.", code="bad_env")
+    return BadInput(f"env is not a valid environment: {why}.", code="bad_env")

@@ -1,7 +1,7 @@
-"""Tells everybody attached that the workspace's configuration changed, and who answers prompts since.
+"""Watches the workspace's configuration, and tells attached clients when it changed and which model answers now.
 
-Owns when files are looked at: not for an idle workspace, every few seconds while somebody is attached. Must not know
-what the configuration says.
+Owns when files are checked: every few seconds while someone is attached, otherwise not at all. Must not know what the
+configuration says.
 """
 
 import asyncio

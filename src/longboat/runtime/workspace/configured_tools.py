@@ -1,4 +1,4 @@
-"""The tools of a workspace as its configuration wants them, the MCP servers and the language servers.
+"""The tools of a workspace as its configuration wants them, with its MCP servers and language servers.
 
 Owns MCP and language servers from their first use until the configuration changes or the workspace closes (B7). Must
 not know sessions or permissions.
@@ -43,7 +43,7 @@ class ToolSetup:
 
 
 class ConfiguredTools:
-    """Imports and builds: make it off the loop."""
+    """Imports and builds: create it off the event loop."""
 
     def __init__(self, config: Config, shop: ToolSetup) -> None:
         from longboat.tools.lsp.client.servers import LanguageServers

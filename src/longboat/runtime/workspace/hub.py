@@ -1,8 +1,8 @@
 """One workspace's log as its readers see it: a ring of the newest frames in memory, the store behind it.
 
 Owns cursors, the ring and wake-ups. A connection is only a number: readers at the head take frames from the ring,
-encoded once; one that fell behind reads the store at its own pace. Nobody drops, nobody blocks. Must not know what the
-events mean.
+encoded once; a reader that fell behind reads from the store at its own pace. No reader loses frames or blocks others.
+Must not know what the events mean.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ STORE_PAGE = 256
 SNAPSHOT_SESSIONS = 500
 """The newest ones; the list route pages through the rest."""
 
-_RESYNC = encode_unlogged(Resync(reason="The cursor is not in the log any more: a snapshot follows."))
-_DAMAGED = encode_unlogged(Resync(reason="The log is damaged after the cursor: a snapshot follows."))
+_RESYNC = encode_unlogged(Resync(reason="The cursor is no longer in the log. A snapshot follows."))
+_DAMAGED = encode_unlogged(Resync(reason="The log is damaged after the cursor. A snapshot follows."))
 
 
 class Wake(Enum):
@@ -42,7 +42,7 @@ class Wake(Enum):
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Stretch:
-    """Whole frames, and the number to go on after; None: with a snapshot."""
+    """Whole frames, and the number to continue after; None: with a snapshot."""
 
     number: int | None
     frames: bytes = field(repr=False)

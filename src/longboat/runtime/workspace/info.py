@@ -1,6 +1,6 @@
-"""What an agent may know of itself and of the server it runs on (A1): for people who ask it about Longboat.
+"""What an agent may know about itself and its server (A1), for people who ask it about Longboat.
 
-Names and states only. Must not show a value from the configuration that may be a secret: keys, headers, addresses,
+Only names and states. Must not show a value from the configuration that may be a secret: keys, headers, addresses,
 environments and arguments of servers are never read here.
 """
 
@@ -32,10 +32,10 @@ async def facts(services: WorkspaceServices, record: RunRecord) -> str:
     try:
         config = services.config()
     except ConfigInvalid as error:
-        return "\n".join((*lines, f"Configuration: cannot be used: {error.message}"))
+        return "\n".join((*lines, f"Configuration: invalid: {error.message}"))
     lines += [f"Configuration files: {_files(services.directory)}", *_settings(config, record)]
     lines.append(f"Sandbox for bash: {await describe_sandbox(services.tools.sandbox(config))}")
-    lines.append(f"Commands that only look run unasked: {await describe_wall()}")
+    lines.append(f"Commands that run without approval: {await describe_wall()}")
     lines.append(f"Allowed for this session: {_format_names(await _grants(services, record))}")
     return "\n".join((*lines, *await _describe_surroundings(services)))
 
@@ -76,7 +76,7 @@ def _files(directory: Path) -> str:
 
 def _settings(config: Config, record: RunRecord) -> Iterator[str]:
     yolo = record.approve is Approve.ALL
-    yield f"Permissions: {'this run may do all that no rule denies' if yolo else 'what no rule allows is asked'}"
+    yield f"Permissions: {'anything that no rule denies is allowed' if yolo else 'what no rule allows needs approval'}"
     yield f"Allow rules: {_format_names(config.permissions.allow)}"
     yield f"Deny rules: {_format_names(config.permissions.deny)}"
     yield f"Providers configured: {_format_names(config.providers)}"

@@ -60,7 +60,7 @@ def _cursor(after: str | None) -> int | None:
     if after is None:
         return None
     if not (after.isascii() and after.isdigit() and len(after) <= 18):
-        raise BadInput("This is no place in the list: give the `next` of the page before.", code="bad_page")
+        raise BadInput("This is not a position in the list. Pass the `next` of the previous page.", code="bad_page")
     return int(after)
 
 

@@ -1,4 +1,4 @@
-"""Where a workspace is, and where it keeps what its commands print."""
+"""The paths of a workspace: its directory, and where the output of its commands is stored."""
 
 import os
 from pathlib import Path

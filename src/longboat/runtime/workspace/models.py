@@ -1,6 +1,7 @@
-"""The desk that hands out models: each directory's configuration, read again when its files change, and its registry.
+"""Provides models: each directory's configuration, reread when its files change, and its registry.
 
-Owns adapters and the local model's process for the life of the server. Heavy imports happen off the loop, on first use.
+Owns adapters and the local model's process for the life of the server. Heavy imports happen off the event loop, on
+first use.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ Listener = Callable[[], None]
 
 
 class ModelSource(Protocol):
-    """Where models come from; tests bring their own."""
+    """Where models come from; tests supply their own."""
 
     def resolve(self, name: str | None, role: ModelRole) -> Model: ...
 

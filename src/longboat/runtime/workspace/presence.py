@@ -1,4 +1,4 @@
-"""Who is attached to a workspace: their claims, their streams, and that the others are told of them.
+"""The clients attached to a workspace: their claims, their streams, and the events that announce them.
 
 Owns the hub, the list of attached clients and their claims. Must not know sessions or runs.
 """
@@ -58,7 +58,7 @@ class Presence:
 
 
 class Claims:
-    """Each client's streams, and the clocks. `on_detach` hears of a client that is gone, `on_free` that all are."""
+    """Each client's streams, and the timers. `on_detach` is called when a client is gone, `on_free` when all are."""
 
     def __init__(
         self, *, hold_s: float, grace_s: float, on_detach: Callable[[str], None], on_free: Callable[[], None]

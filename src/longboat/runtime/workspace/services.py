@@ -87,7 +87,7 @@ class Services:
     async def model(self, name: str | None, role: ModelRole) -> Model:
         if not self.directory.is_dir():
             raise ModelError(
-                f"{self.directory} does not exist any more.", title="The directory is gone", code="directory_gone"
+                f"{self.directory} no longer exists.", title="The directory no longer exists", code="directory_gone"
             )
         return await self.models.model(self.directory, name, role)
 

@@ -1,6 +1,6 @@
-"""The sessions of one workspace that are in memory: an actor for each that somebody has asked for.
+"""The sessions of one workspace that are in memory: an actor for each session that was requested.
 
-Owns that there is never a second actor for a session, and none for one that was deleted.
+Guarantees that a session never has a second actor, and that a deleted one has none.
 """
 
 import asyncio

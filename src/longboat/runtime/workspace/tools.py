@@ -1,6 +1,6 @@
-"""The tools of one workspace and what they keep running. Set up on first use; closed with the workspace (B7).
+"""The tools of one workspace and the processes they run. Set up on first use; closed with the workspace (B7).
 
-Owns the jobs, what the project's files say to the agent, and the configured. Must not know permissions.
+Owns the jobs, the project's context files and the configured tools. Must not know permissions.
 """
 
 import asyncio
@@ -151,14 +151,14 @@ class WorkspaceTools:
             if agent.name == name:
                 return agent
         known = ", ".join(agent.name for agent in self._context.agents) or "none"
-        raise ToolError(f"There is no sub-agent {name!r}. Those defined here are: {known}.")
+        raise ToolError(f"There is no sub-agent {name!r}. Defined here: {known}.")
 
     async def command(self, name: str) -> Command | None:
         """The command of that name, as its file is now."""
         context = await asyncio.to_thread(self._library.load)
         command = next((each for each in context.commands if each.name == name), None)
         if command is not None and command.agent not in (None, *(agent.name for agent in context.agents)):
-            raise BadInput(f"/{name} is to be done by {command.agent!r}, but no such sub-agent is defined here.")
+            raise BadInput(f"/{name} needs the sub-agent {command.agent!r}, which is not defined here.")
         return command
 
     @property
@@ -188,7 +188,7 @@ class WorkspaceTools:
 
     @property
     def readable(self) -> tuple[Path, ...]:
-        """Places outside the workspace that may be read without asking: full outputs, and the user's skills."""
+        """Paths outside the workspace that may be read without approval: full outputs, and the user's skills."""
         skills = tuple(Path(os.path.realpath(skill.path.parent)) for skill in self._context.skills)
         return (Path(os.path.realpath(self._scratch)), *skills)
 

@@ -1,7 +1,7 @@
-"""A workspace: one directory with its sessions, its log and the clients that hold it open.
+"""A workspace: one directory with its sessions, its log and the clients that keep it open.
 
-Owns the session actors and the presence. Runs belong to it, not to connections (B2). Must not know HTTP; what it
-returns are the wire's shapes.
+Owns the session actors and the presence. Runs belong to it, not to connections (B2). Must not know HTTP; it returns
+wire types.
 """
 
 import asyncio
@@ -264,7 +264,7 @@ class Workspace:
     ) -> MessagePage:
         await self.sessions.get(session_id)
         if before is not None and after is not None:
-            raise BadInput("Page forwards or backwards: give after or before, not both.", code="bad_page")
+            raise BadInput("Pass either after or before, not both.", code="bad_page")
         if before is not None:
             return await self.ledger.messages_before(session_id, limit=limit, before=before)
         return await self.ledger.messages(session_id, limit=limit, after=after)

@@ -37,7 +37,7 @@ async def list_models(request: HttpRequest) -> ModelPage:
 
 @get(S)
 async def get_session_status(request: HttpRequest, session_id: FromPath[str]) -> SessionStatus:
-    """Whether a session is busy, and with what."""
+    """Whether a session is busy, and with which run."""
     return await (await workspace_of(request)).session_status(session_id)
 
 

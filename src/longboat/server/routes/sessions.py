@@ -57,7 +57,7 @@ async def update_session(request: HttpRequest, session_id: FromPath[str]) -> Ses
 
 @delete(ONE)
 async def delete_session(request: HttpRequest, session_id: FromPath[str]) -> None:
-    """Cancel the runs of a session, then delete it with the sessions of its sub-agents."""
+    """Cancel the runs of a session, then delete it and the sessions of its sub-agents."""
     await (await workspace_of(request)).delete_session(session_id)
 
 

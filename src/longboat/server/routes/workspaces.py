@@ -49,7 +49,7 @@ async def release_workspace(request: HttpRequest, client_id: ClientId = None) ->
 
 @delete("/v1/clients/{client_id:str}")
 async def drop_client(request: HttpRequest, client_id: FromPath[str]) -> None:
-    """Drop all claims of a client."""
+    """Release all claims of a client."""
     await app_of(request).drop_client(client_id_of(client_id))
 
 

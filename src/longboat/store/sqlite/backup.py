@@ -1,7 +1,7 @@
-"""Backups of a SQLite store: one file, made while a server works, and put back while none does.
+"""Backups of a SQLite store: one file, made while a server is running, and restored while none is.
 
-Owns the order of steps: a backup is verified before it has its name, and a restore leaves a whole database in place at
-every instant.
+Owns the order of steps: a backup is verified before it gets its name, and during a restore there is always a complete
+database in place.
 """
 
 import os
@@ -47,7 +47,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def back_up(source: Path, target: Path, *, replace: bool = False, progress: Progress = lambda *_: None) -> Report:
-    """Copy a store into one file, as it is at this instant, whoever writes to it meanwhile.
+    """Copy a store into one file, as it is at this moment, even while it is being written.
 
     A copy that is damaged as a file is refused. Rows that cannot be read, and the like, are in the report: a backup
     of a store with one bad row is better than none.
@@ -70,7 +70,7 @@ def restore(backup: Path, data_dir: Path, *, progress: Progress = lambda *_: Non
     with hold_data_dir(data_dir, advice="Stop the server first: `longboat stop`."):
         database = data_dir / STORE_NAME
         if _is_part_of(database, backup):
-            raise DataDirError(f"{backup} is the database itself: name a backup to restore.", code="backup_damaged")
+            raise DataDirError(f"{backup} is the database itself. Name a backup to restore.", code="backup_damaged")
         copy = _new_file(database)
         try:
             _copy(backup, copy, progress)
@@ -88,15 +88,15 @@ def restore(backup: Path, data_dir: Path, *, progress: Progress = lambda *_: Non
 def _check_target(target: Path, source: Path, *, replace: bool) -> None:
     """Refuse to overwrite what the user may need."""
     if _is_part_of(source, target):
-        raise DataDirError(f"{target} is the database itself: choose another file.", code="backup_exists")
+        raise DataDirError(f"{target} is the database itself. Choose another file.", code="backup_exists")
     if target.is_dir():
-        raise DataDirError(f"{target} is a directory: name a file in it.", code="backup_exists")
+        raise DataDirError(f"{target} is a directory. Name a file in it.", code="backup_exists")
     if target.exists() and not replace:
-        raise DataDirError(f"{target} exists: choose another name, or overwrite it with --force.", code="backup_exists")
+        raise DataDirError(f"{target} exists. Choose another name, or overwrite it with --force.", code="backup_exists")
     if (log := Path(f"{target}-wal")).exists():
-        raise DataDirError(f"{target} is a database in use ({log} exists): choose another file.", code="backup_exists")
+        raise DataDirError(f"{target} is a database in use ({log} exists). Choose another file.", code="backup_exists")
     if not target.parent.is_dir():
-        raise DataDirError(f"There is no directory {target.parent}: create it first.", code="backup_failed")
+        raise DataDirError(f"The directory {target.parent} does not exist. Create it first.", code="backup_failed")
 
 
 def _is_part_of(database: Path, file: Path) -> bool:
@@ -124,7 +124,7 @@ def _new_file(target: Path) -> Path:
 
 
 def _copy(source: Path, copy: Path, progress: Progress) -> None:
-    """The view of one transaction: what is written to the source meanwhile neither shows nor makes it begin anew."""
+    """Copies within one transaction: later writes to the source neither appear nor restart the copy."""
     try:
         with closing(open_for_reading(source)) as reading, closing(sqlite3.connect(copy)) as writing:
             reading.backup(
@@ -148,7 +148,7 @@ def _checked(copy: Path, original: Path) -> Report:
 def _damaged(file: Path, detail: str) -> DataDirError:
     command = f"longboat store check {shlex.quote(str(file))}"
     return DataDirError(
-        f"{file} is damaged ({detail.removesuffix('.')}): `{command}` shows all of it.", code="backup_damaged"
+        f"{file} is damaged ({detail.removesuffix('.')}). `{command}` shows all problems.", code="backup_damaged"
     )
 
 
@@ -158,7 +158,7 @@ def _begin_new_epoch(copy: Path, backup: Path) -> None:
     try:
         with closing(sqlite3.connect(copy)) as connection, connection:
             if not 0 < schema_of(connection) <= newest_schema():
-                raise _damaged(backup, "its schema is not known here")
+                raise _damaged(backup, "its schema is unknown")
             connection.execute("UPDATE meta SET value = max(value + 1, ?) WHERE key = 'epoch'", (int(time.time()),))
     except sqlite3.Error as error:
         raise _damaged(backup, str(error)) from error

@@ -1,6 +1,6 @@
-"""Checking a SQLite store: the file itself, what its rows refer to, and our own rules.
+"""Checks a SQLite store: the file itself, the references between rows, and our own rules.
 
-Only reads, through a connection of its own, so a server may go on working meanwhile.
+Only reads, through its own connection, so a server may keep running.
 """
 
 import math
@@ -158,7 +158,7 @@ def _report(file: Path, connection: sqlite3.Connection, problems: list[Problem])
     if not ours:
         problems = [Problem(kind="file", detail=NOT_OURS)]
     elif schema > newest_schema():
-        detail = f"it was written by a newer Longboat (schema {schema}; this one knows {newest_schema()})"
+        detail = f"it was written by a newer Longboat (schema {schema}; this version supports {newest_schema()})"
         problems.append(Problem(kind="file", detail=detail))
     found = tuple(dict.fromkeys(problems))[:MAX_PROBLEMS]
     return Report(file=str(file), size=size_of(file), schema=schema, counts=counts, problems=found)

@@ -1,6 +1,6 @@
-"""What the log says of a store that cannot be written: that it fails, now and then while it lasts, and that it is over.
+"""Log messages about a store that cannot be written: when it starts failing, now and then meanwhile, and when it ends.
 
-Owns how often that is. Must not know why the store fails.
+Owns how often to log. Must not know why the store fails.
 """
 
 import logging
@@ -10,7 +10,7 @@ from collections.abc import Callable
 logger = logging.getLogger(__name__)
 
 REPEAT_S = 300.0
-"""While the store fails, one line in so many seconds."""
+"""While the store fails, seconds between two log lines."""
 FLAPPING_S = 10.0
 """A store that fails again right after it could be written is not worth a line each time."""
 

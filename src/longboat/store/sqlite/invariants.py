@@ -1,7 +1,7 @@
-"""What must hold in a store beyond what the database enforces by itself.
+"""Checks rules for a store that the database does not enforce itself.
 
-Owns the rules; each violation is a `Problem` for people. Reads through named queries alone, page by page, so it works
-on any dialect and on stores larger than memory.
+Owns the rules; each violation is a `Problem` for people. Reads only through named queries, page by page, so it works on
+any dialect and on stores larger than memory.
 """
 
 from collections import Counter
@@ -77,7 +77,7 @@ def _pages(reader: SqliteReader, query: str) -> Iterator[Row]:
 
 @dataclass(slots=True)
 class _Log:
-    """What a walk through the whole log has seen."""
+    """The findings of a walk through the whole log."""
 
     begun: set[tuple[str, str]] = field(default_factory=set)
     """Runs (workspace, run_id) whose first event is still in the log, and whose end must therefore be in it too."""
@@ -106,7 +106,7 @@ class _Log:
             if row["first"] != last + 1:
                 yield Problem(kind="log", detail=f"{place} follow event {last}: numbers are missing or used twice")
             if row["epoch"] < epoch:
-                yield Problem(kind="log", detail=f"{place} are of an older start than the ones before them")
+                yield Problem(kind="log", detail=f"{place} are from an earlier server start than the ones before them")
         if row["last"] < row["first"]:
             yield Problem(kind="log", detail=f"{place}: the last number is below the first")
         self._last[workspace_id] = row["last"], row["epoch"]
@@ -154,5 +154,5 @@ def _wrong_end(run: Run, ends: int, *, begun: bool) -> str | None:
 def _left_asks(reader: SqliteReader) -> Iterator[Problem]:
     for row in chain(reader.fetch("check_permissions_left"), reader.fetch("check_questions_left")):
         ask_id, session_id = legible_text(row["ask_id"]), legible_text(row["session_id"])
-        detail = f"{ask_id} of session {session_id} still waits, though its run is over"
+        detail = f"{ask_id} of session {session_id} is still waiting, but its run has ended"
         yield Problem(kind="ask", detail=detail)

@@ -14,14 +14,14 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Bring the store up to date, each migration in a transaction of its own."""
+    """Bring the store up to date, each migration in its own transaction."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     known = migrations()
     newest = known[-1][0]
     if version > newest:
         raise DataDirError(
-            f"{path} was written by a newer Longboat (schema {version}; this one knows {newest}): "
-            "upgrade Longboat, or choose another directory with --data-dir.",
+            f"{path} was written by a newer Longboat (schema {version}; this version supports {newest}). "
+            "Upgrade Longboat, or choose another directory with --data-dir.",
             code="data_dir_newer",
         )
     for number, sql in known:

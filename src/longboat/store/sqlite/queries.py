@@ -9,7 +9,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`numbered`: it wants `:number`, the newest event number of its unit, which only the writer knows."""
+    """`numbered`: it needs `:number`, the newest event number of its unit, which only the writer knows."""
 
     name: str
     purpose: str

@@ -1,4 +1,4 @@
-"""Reading from SQLite by named queries, rows that were damaged on disk included."""
+"""Reads from SQLite by named queries, including rows that are damaged on disk."""
 
 import sqlite3
 from typing import Any

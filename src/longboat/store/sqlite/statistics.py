@@ -1,4 +1,4 @@
-"""Statistics, read from SQLite: what was used and done."""
+"""Usage statistics, read from SQLite."""
 
 from collections import Counter
 

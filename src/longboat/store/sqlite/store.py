@@ -1,9 +1,9 @@
-"""The embedded store: SQLite in WAL mode, one writer thread with group commit, reader threads besides.
+"""The embedded store: SQLite in WAL mode, one writer thread with group commit, and reader threads.
 
 Owns connections, transactions, event numbers and the order of publishing. Must not know what the queries mean.
 
-The writer takes all units that wait, runs each in a savepoint and commits them together, so a full fsync is shared. A
-batch that holds only deltas commits without fsync; the next durable commit syncs it too.
+The writer takes all waiting units, runs each in a savepoint and commits them together, so they share one full fsync. A
+batch of deltas only is committed without fsync; the next durable commit syncs it too.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 MAX_BATCH = 256
 BUSY_TIMEOUT_S = 2.0
-"""How long somebody else's lock is waited for; a store that is closing waits no more."""
+"""How long to wait for another program's lock; a closing store does not wait."""
 BUSY_RETRY_S = 0.01
 START_TIMEOUT_S = 10.0
 READERS = 2
@@ -47,7 +47,7 @@ REPLAYERS = 2
 
 @dataclass(slots=True)
 class _Pending:
-    """A submitted unit and what became of it."""
+    """A submitted unit and its result."""
 
     unit: Unit
     future: "asyncio.Future[None]"
@@ -83,7 +83,7 @@ def _why_closed(path: Path, error: sqlite3.Error | OSError) -> str:
 
 
 def _open(path: Path, loop: asyncio.AbstractEventLoop, given_up: threading.Event) -> "SqliteStore":
-    """Waits for somebody else's lock, but not without end, nor once nobody wants the store any more."""
+    """Waits for another program's lock, but not forever, and not once the store is closing."""
     end = time.monotonic() + START_TIMEOUT_S
     while True:
         try:
@@ -360,7 +360,7 @@ class SqliteStore:
 
 
 class _Readers:
-    """Threads that read, and a connection for each."""
+    """Reader threads, each with its own connection."""
 
     def __init__(self, path: Path, number: int, name: str) -> None:
         self.threads = ThreadPoolExecutor(number, thread_name_prefix=name)
@@ -414,5 +414,5 @@ def _unavailable(error: sqlite3.Error) -> StoreUnavailable:
     if _is_damage(error):
         return StoreDamaged(str(error))
     return StoreUnavailable(
-        f"The store cannot be written: {error}. Nothing was accepted; mend the disk or its rights, then resend."
+        f"The store cannot be written: {error}. Nothing was accepted. Fix the disk or its permissions, then resend."
     )

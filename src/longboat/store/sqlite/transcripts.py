@@ -32,7 +32,7 @@ ALL = 2**31
 
 
 def open_messages(reader: SqliteReader, workspace_id: str) -> list[Message]:
-    """The messages that are still being written, with all that was streamed into them so far; without the damaged."""
+    """The messages that are still being written, with everything streamed so far; without damaged ones."""
     rows = reader.fetch("messages_open", workspace_id=workspace_id)
     return decode_readable(lambda row: _with_deltas(reader, row), rows)
 
@@ -43,7 +43,7 @@ def read_messages(reader: SqliteReader, session_id: str, *, after: int, limit: i
 
 
 def read_legible_messages(reader: SqliteReader, session_id: str, left_out: list[str]) -> list[Message]:
-    """The whole transcript without what is damaged, which `left_out` is told."""
+    """The whole transcript without damaged messages, which are reported to `left_out`."""
     rows = reader.fetch("messages_page", session_id=session_id, after=0, limit=ALL)
     return decode_readable(lambda row: _read(reader, [row])[0], rows, left_out)
 
@@ -173,5 +173,5 @@ def _up_to(origin: Transcript, message_id: str | None) -> tuple[Message, ...]:
             # The results of its calls belong to a message: no model takes a call without them.
             return origin.messages[: place + (2 if calls_of(message) else 1)]
     raise NotFound(
-        f"No finished message {message_id!r} in this session: GET …/messages lists them.", code="message_not_found"
+        f"This session has no finished message {message_id!r}. GET …/messages lists them.", code="message_not_found"
     )

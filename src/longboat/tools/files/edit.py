@@ -1,4 +1,4 @@
-"""`edit`: replace exact text in a file (A3). `edit_file` is the way of every tool that replaces text."""
+"""`edit`: replace exact text in a file (A3). Every tool that replaces text uses `edit_file`."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from longboat.wire.tools import Draw, Effect, Governs, ToolTraits
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: Annotated[str, Meta(description="The file, absolute or relative to the workspace.")]
     old_text: Annotated[str, Meta(description="The text to replace, exactly as it is in the file.")]
-    new_text: Annotated[str, Meta(description="What to put in its place; empty removes the text.")]
-    replace_all: Annotated[bool, Meta(description="Replace every occurrence instead of the only one.")] = False
+    new_text: Annotated[str, Meta(description="The replacement; empty removes the text.")]
+    replace_all: Annotated[bool, Meta(description="Replace every occurrence.")] = False
 
 
 class EditTool:
@@ -68,19 +68,19 @@ def _edited(target: Target, before: bytes, edits: Sequence[Edit]) -> tuple[Chang
     try:
         text = decode(before)
     except NotText as error:
-        raise ToolError(f"{target.shown} is no text ({error.kind}): it cannot be edited.") from None
+        raise ToolError(f"{target.shown} is not a text file ({error.kind}) and cannot be edited.") from None
     content, remarks = text.content, []
     for number, edit in enumerate(edits, start=1):
         replaced = _replaced(content, edit, f"Edit {number} of {len(edits)}" if len(edits) > 1 else "")
         content = replaced.content
         remarks.append(f"{replaced.count} replacement{'s' if replaced.count > 1 else ''} {replaced.remark}")
     if content == text.content:
-        raise ToolError("The edits undo each other: nothing to change.")
+        raise ToolError("The edits cancel each other out: nothing to change.")
     try:
         after = text.encode(content)
     except UnicodeEncodeError:
         raise ToolError(
-            f"{target.shown} is encoded as {text.encoding.upper()}, which lacks some characters of new_text: nothing "
+            f"{target.shown} is encoded as {text.encoding.upper()}, which lacks some characters of new_text. Nothing "
             "was written. Use other characters, or convert the file to UTF-8 first."
         ) from None
     difference = diff(text.content, content, target.shown)
@@ -91,4 +91,4 @@ def _replaced(content: str, edit: Edit, which: str) -> Replaced:
     try:
         return replace(content, edit.old_text, edit.new_text, every=edit.replace_all)
     except ToolError as error:
-        raise ToolError(f"{which} failed, so none was made: {error}" if which else str(error)) from None
+        raise ToolError(f"{which} failed, so no edit was made: {error}" if which else str(error)) from None

@@ -1,7 +1,7 @@
-"""Files read and replaced: whole, bounded, atomically. What a change is worth to undo is the context's affair (A3, A4).
+"""Reads and replaces whole files, with size limits and atomically. Records for undo are the context's job (A3, A4).
 
-A write goes to a temporary file beside its target and is renamed over it, so that nobody ever sees half of it; just
-before that the target is read again, and a file that someone changed in the meantime is left alone.
+A write goes to a temporary file beside its target and is renamed over it, so nobody ever sees a partial file. Just
+before that the target is read again; if someone has changed it in the meantime, nothing is written.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ REPLACING = threading.Lock()
 
 
 def open_file(target: Target) -> int:
-    """A descriptor of a regular file that never blocks, follows no symlink and is told what is wrong with it."""
+    """A descriptor of a regular file. Never blocks and follows no symlink; raises ToolError if it is not one."""
     try:
         descriptor = os.open(target.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -47,8 +47,8 @@ def open_file(target: Target) -> int:
         return descriptor
     os.close(descriptor)
     if stat.S_ISDIR(mode):
-        raise ToolError(f"{target.shown} is a directory: use ls.")
-    raise ToolError(f"{target.shown} is no regular file (a device, pipe or socket).")
+        raise ToolError(f"{target.shown} is a directory. Use ls.")
+    raise ToolError(f"{target.shown} is not a regular file (but a device, pipe or socket).")
 
 
 def read(target: Target) -> bytes:
@@ -59,7 +59,7 @@ def read(target: Target) -> bytes:
         except OSError as error:
             raise unreadable(target, error) from None
     if len(content) > MAX_BYTES:
-        raise ToolError(f"{target.shown} is larger than {MAX_BYTES >> 20} MB: use bash to change it.")
+        raise ToolError(f"{target.shown} is larger than {MAX_BYTES >> 20} MB. Use bash to change it.")
     return content
 
 
@@ -69,7 +69,7 @@ def read_if_there(target: Target) -> bytes | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a file was (None: not there), what it is to be, and the difference for those who look at it."""
+    """A file's content before (None: it does not exist) and after a change, and the diff for people."""
 
     target: Target
     before: bytes | None
@@ -84,7 +84,7 @@ async def make(context: ToolContext, change: Change, *, tool: str, title: str) -
     """
     target = change.target
     if len(change.after) > MAX_BYTES:
-        raise ToolError(f"The new content is larger than {MAX_BYTES >> 20} MB: write it in smaller files.")
+        raise ToolError(f"The new content is larger than {MAX_BYTES >> 20} MB. Split it into smaller files.")
     need = Need(
         tool=tool,
         action="edit",
@@ -158,7 +158,7 @@ def _replace(directory: Path, change: Change) -> None:
         if before is None:
             path.parent.mkdir(parents=True, exist_ok=True)
         elif not os.access(path, os.W_OK):
-            raise ToolError(f"{target.shown} is read-only: nothing was written.")
+            raise ToolError(f"{target.shown} is read-only. Nothing was written.")
         temporary = path.with_name(f".longboat-{token_hex(8)}")
         try:
             write_new(temporary, change.after, like=None if before is None else path)
@@ -201,4 +201,4 @@ def write_new(path: Path, content: bytes, *, like: Path | None) -> None:
 def _check_unchanged(directory: Path, target: Target, before: bytes | None) -> None:
     moved = resolve(directory, target.given).path != target.path
     if moved or read_if_there(target) != before:
-        raise ToolError(f"{target.shown} was changed by someone else just now: nothing was written. View it again.")
+        raise ToolError(f"Someone else just changed {target.shown}. Nothing was written. View it again.")

@@ -1,7 +1,7 @@
-"""Image files as a model may be shown them: bounded and whole. Pure.
+"""Checks that image files are complete and small enough to show to a model. Pure.
 
-A provider refuses a request with a broken image in it, and so every later request of the session: what is not whole is
-not shown. The parts of the file are walked through from its beginning to its end; the pixels are not decoded.
+A provider refuses a request with a broken image, and then every later request of the session, so incomplete images are
+not shown. The check walks through the parts of the file from beginning to end; it does not decode pixels.
 """
 
 import base64
@@ -25,7 +25,7 @@ _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 class _Damaged(Exception):
-    """It is not whole, or is no image."""
+    """The file is incomplete or not an image."""
 
 
 def picture(content: bytes, size: int) -> Image | str:
@@ -33,7 +33,7 @@ def picture(content: bytes, size: int) -> Image | str:
     kind = image_kind(content)
     assert kind is not None
     if size > MAX_IMAGE:
-        return f"more than {MAX_IMAGE >> 20} MB are not shown"
+        return f"images over {MAX_IMAGE >> 20} MB are not shown"
     media_type, walk = _KINDS[kind]
     try:
         sides = walk(content)
@@ -42,19 +42,19 @@ def picture(content: bytes, size: int) -> Image | str:
     if min(sides) < 1:
         return "it is damaged"
     if max(sides) > MAX_SIDE:
-        return f"more than {MAX_SIDE:,} pixels a side are not shown"
+        return f"images over {MAX_SIDE:,} pixels a side are not shown"
     return Image(media_type=media_type, data=base64.b64encode(content).decode())
 
 
 def flaw(media_type: str, data: str) -> str | None:
-    """What is wrong with an image that somebody sent in base64, or nothing."""
+    """What is wrong with an image in base64; empty if nothing is."""
     try:
         content = base64.b64decode(data, validate=True)
     except ValueError:
         return "it is not base64"
     kind = image_kind(content)
     if kind is None or _KINDS[kind][0] != media_type:
-        return f"it is no {media_type}"
+        return f"it is not {media_type}"
     found = picture(content, len(content))
     return found if isinstance(found, str) else None
 

@@ -26,8 +26,8 @@ MAX_LOOKED_AT = 10_000
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: Annotated[str, Meta(description="The directory, absolute or relative to the workspace.")] = "."
-    depth: Annotated[int, Meta(ge=1, le=20, description="How many levels to show at most.")] = 20
-    all: Annotated[bool, Meta(description="Also show hidden files and what .gitignore excludes.")] = False
+    depth: Annotated[int, Meta(ge=1, le=20, description="Maximum number of levels.")] = 20
+    all: Annotated[bool, Meta(description="Include hidden and git-ignored files.")] = False
 
 
 class LsTool:
@@ -72,7 +72,7 @@ def _listing(target: Target, wanted: Input, hidden: Callable[[str], bool]) -> st
         return f"{root.label} is empty{unseen}."
     lines = _lines(root, 0)
     if not complete:
-        lines += ["", f"(Only {MAX_ENTRIES} entries are shown: list a directory marked with … to see what is in it.)"]
+        lines += ["", f"(Only {MAX_ENTRIES} entries are shown. List a directory marked with … to see its content.)"]
     return "\n".join(lines)
 
 

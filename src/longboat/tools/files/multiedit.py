@@ -14,8 +14,8 @@ from longboat.wire.tools import Draw, Effect, Governs, ToolTraits
 
 class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     old_text: Annotated[str, Meta(description="The text to replace, exactly as it is in the file.")]
-    new_text: Annotated[str, Meta(description="What to put in its place; empty removes the text.")]
-    replace_all: Annotated[bool, Meta(description="Replace every occurrence instead of the only one.")] = False
+    new_text: Annotated[str, Meta(description="The replacement; empty removes the text.")]
+    replace_all: Annotated[bool, Meta(description="Replace every occurrence.")] = False
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,6 +1,6 @@
-"""Paths as a model gives them: made absolute, symlinks resolved, told apart by the workspace. Reads no file.
+"""Paths from a model: made absolute, with symlinks resolved, inside or outside the workspace. Reads no file.
 
-The resolved path is what permissions see and what is opened, so a symlink out of the workspace is outside.
+Permissions see the resolved path, and the resolved path is opened: a symlink out of the workspace counts as outside.
 """
 
 import difflib
@@ -34,18 +34,18 @@ class Target:
 def resolve(directory: Path, given: str) -> Target:
     """Where `given` leads, seen from the workspace `directory`. Looks at the disk: call it off the loop."""
     if not given:
-        raise ToolError("The path is empty: give a file or directory, absolute or relative to the workspace.")
+        raise ToolError("The path is empty. Pass a file or directory, absolute or relative to the workspace.")
     if "\0" in given:
-        raise ToolError("The path has a NUL character in it: no file has such a name.")
+        raise ToolError("The path contains a NUL character, which no file name can.")
     try:
         os.fsencode(given)
         path = Path(os.path.realpath(directory / _without_tilde(given)))
         _check_possible(path)
     except UnicodeEncodeError:
-        raise ToolError(f"{_brief(given)} cannot be the name of a file.") from None
+        raise ToolError(f"{_brief(given)} is not a valid file name.") from None
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ToolError(f"{_brief(given)} cannot be the name of a file: {reason}.") from None
+        raise ToolError(f"{_brief(given)} is not a valid file name: {reason}.") from None
     inside = path.is_relative_to(directory)
     return Target(given=given, path=path, shown=display_path(directory, path), inside=inside)
 
@@ -106,7 +106,7 @@ def directory_of(target: Target) -> Path:
     if target.path.is_dir():
         return target.path
     if os.path.lexists(target.path):
-        raise ToolError(f"{target.shown} is a file, not a directory: use view to read it.")
+        raise ToolError(f"{target.shown} is a file, not a directory. Use view to read it.")
     raise missing(target)
 
 

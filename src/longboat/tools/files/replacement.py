@@ -1,7 +1,7 @@
-"""Replacing text in text: exactly, or line by line regardless of whitespace where that is unambiguous. Pure.
+"""Replaces text in text: exactly, or line by line ignoring whitespace if that is unambiguous. Pure.
 
-A file with CRLF line ends is searched as if they were LF, since that is how models see it; everything outside of what
-is replaced keeps its bytes, and new lines get the line end of those around them.
+A file with CRLF line endings is searched as if they were LF, because that is how models see it. Everything outside the
+replacement keeps its bytes, and new lines get the line ending of those around them.
 """
 
 import difflib
@@ -31,14 +31,14 @@ class Replaced:
     def remark(self) -> str:
         where = f"line {self.lines[0]}" if len(self.lines) == 1 else f"lines {_format_lines(self.lines)}"
         if self.tolerant:
-            return f"at {where}: whitespace differed from old_text, and new_text was indented as the file is"
+            return f"at {where}: whitespace differed from old_text, so new_text was indented to match the file"
         return f"at {where}"
 
 
 def replace(content: str, old: str, new: str, *, every: bool = False) -> Replaced:
     """`content` with `old` replaced by `new`. Raises ToolError if `old` is not there, or there more than once."""
     if not old:
-        raise ToolError("old_text is empty: give the text to replace, or use write for a whole file.")
+        raise ToolError("old_text is empty. Pass the text to replace, or use write for a whole file.")
     pairs = crlf_positions(content)
     if pairs:
         old, new = _with_unix_line_ends(old), _with_unix_line_ends(new)
@@ -51,7 +51,7 @@ def replace(content: str, old: str, new: str, *, every: bool = False) -> Replace
         tolerant = True
     replaced = _spliced(content, places, new, pairs)
     if replaced == content:
-        raise ToolError("The text is already as new_text wants it: nothing to change.")
+        raise ToolError("The file already has new_text: nothing to change.")
     lines = tuple(line_at(flat, start) for start, _ in places[: MAX_SHOWN + 1])
     return Replaced(content=replaced, count=len(places), lines=lines, tolerant=tolerant)
 
@@ -76,7 +76,7 @@ def _find_occurrences(flat: str, old: str, *, every: bool) -> list[tuple[int, in
 def _ambiguous(flat: str, starts: list[int]) -> ToolError:
     where = _format_lines(line_at(flat, start) for start in starts[: MAX_SHOWN + 1])
     return ToolError(
-        f"old_text occurs {len(starts)} times (lines {where}): add surrounding lines so that it is unique, "
+        f"old_text occurs {len(starts)} times (lines {where}). Add surrounding lines to make it unique, "
         "or set replace_all."
     )
 
@@ -115,8 +115,8 @@ def _found_by_lines(flat: str, old: str, new: str) -> tuple[list[tuple[int, int]
     if len(starts) > 1:
         where = _format_lines(start + 1 for start in starts)
         raise ToolError(
-            f"old_text is not in the file as given; with whitespace left out of account it is there {len(starts)} "
-            f"times (lines {where}). Copy the text exactly from the file, with lines around it."
+            f"old_text is not in the file exactly; ignoring whitespace, it occurs {len(starts)} times "
+            f"(lines {where}). Copy the text exactly from the file, with surrounding lines."
         )
     first = starts[0]
     matched = lines[first : first + len(wanted)]
@@ -167,9 +167,9 @@ def _not_found(lines: list[str], old: str, wanted: list[str]) -> str:
     asked = next((line.strip() for line in wanted if line.strip()), "")
     near = _nearest(lines, asked)
     if not near:
-        return "old_text is not in the file, nor anything like it: view the file and copy the text exactly."
+        return "old_text is not in the file, nor anything similar. View the file and copy the text exactly."
     listed = "\n".join(f"{number:>6}\t{lines[number - 1][:200]}" for number in near)
-    return f"old_text is not in the file. Nearest to its first line:\n{listed}\nCopy the text exactly from the file."
+    return f"old_text is not in the file. Lines like its first line:\n{listed}\nCopy the text exactly from the file."
 
 
 def _nearest(lines: list[str], asked: str) -> list[int]:

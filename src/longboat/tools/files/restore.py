@@ -1,7 +1,7 @@
-"""Files put back by undo and redo (A4): all of them or none, and never over what somebody else has written.
+"""Restores files for undo and redo (A4): all or none, and never over someone else's changes.
 
-Every file is looked at once before the first is touched, and again right before its own replacement, under the lock
-that edits hold too. Must not know turns.
+Every file is checked before the first one is changed, and again right before it is replaced, under the lock that edits
+use too. Must not know turns.
 """
 
 import os
@@ -18,7 +18,7 @@ from longboat.tools.files.paths import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """A file's content now, if nobody touched it, and what it is to be; None is a file that is not there."""
+    """A file's expected current content and its new content; None means that the file does not exist."""
 
     path: Path
     now: bytes | None
@@ -26,7 +26,7 @@ class Restore:
 
 
 class Foreign(Exception):
-    """These files cannot be put back, since they are no longer what they were. Nothing was changed."""
+    """These files cannot be restored because someone else has changed them. Nothing was changed."""
 
     def __init__(self, *paths: Path) -> None:
         super().__init__(*paths)

@@ -1,4 +1,4 @@
-"""Text as files hold it: encodings, byte-order marks, line ends, diffs, and what is no text at all. Pure."""
+"""The text of files: encodings, byte-order marks, line endings, diffs, and detection of binary files. Pure."""
 
 import codecs
 import difflib
@@ -35,7 +35,7 @@ _BINARIES = {
 
 
 class NotText(ValueError):
-    """`kind` says what it is instead."""
+    """The file is not text; `kind` says what it is."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -44,7 +44,7 @@ class NotText(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """The content of a file: `content` has its line ends as they are, and no byte-order mark."""
+    """The text of a file: `content` has its original line endings and no byte-order mark."""
 
     content: str
     encoding: str = "utf-8"
@@ -69,7 +69,7 @@ def image_kind(head: bytes) -> str | None:
 
 
 def binary_kind(head: bytes) -> str | None:
-    """What a file that begins like this is, if it is no text."""
+    """The kind of a file that begins like this, if it is not text."""
     if kind := next((kind for kind, magic in (IMAGES | _BINARIES).items() if magic.match(head)), None):
         return kind
     if head.startswith(_WIDE_BOMS):

@@ -106,12 +106,12 @@ def _whole(target: Target, wanted: Input, content: bytes) -> str:
     if not lines:
         return f"({target.shown} is empty.)"
     if wanted.offset > len(lines):
-        raise ToolError(f"{target.shown} has {len(lines)} lines: offset {wanted.offset} is past its end.")
+        raise ToolError(f"{target.shown} has {len(lines)} lines; offset {wanted.offset} is past the end.")
     shown = _numbered(lines[wanted.offset - 1 :], wanted)
     last = wanted.offset + len(shown) - 1
     notes = [text.remark] if text.remark else []
     if last < len(lines):
-        notes.append(f"Lines {wanted.offset}–{last} of {len(lines)}. Go on with offset={last + 1}.")
+        notes.append(f"Lines {wanted.offset}–{last} of {len(lines)}. Continue with offset={last + 1}.")
     return _add_notes(shown, notes)
 
 
@@ -121,17 +121,17 @@ def _range(target: Target, wanted: Input, file: BufferedReader, head: bytes) -> 
     if kind := binary_kind(head):
         raise _refused(target, kind, size)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ToolError(f"{target.shown} is UTF-16 and {size:,} bytes long: convert it to UTF-8 with iconv first.")
+        raise ToolError(f"{target.shown} is UTF-16 and {size:,} bytes long. Convert it to UTF-8 with iconv first.")
     file.seek(0)
     found = _skip_lines(file, wanted.offset - 1)
     if found is not None:
-        raise ToolError(f"{target.shown} has {found} lines: offset {wanted.offset} is past its end.")
+        raise ToolError(f"{target.shown} has {found} lines; offset {wanted.offset} is past the end.")
     # One more than can be shown, to see whether there is one.
     lines = [line.decode("utf-8", "replace").rstrip("\r\n") for line in islice(_cut_lines(file), wanted.limit + 1)]
     shown = _numbered(lines, wanted)
-    notes = [f"The file has {size:,} bytes: too many to be edited here."]
+    notes = [f"The file has {size:,} bytes, which is too large to edit here."]
     if len(shown) < len(lines):
-        notes.append(f"There are more lines: go on with offset={wanted.offset + len(shown)}.")
+        notes.append(f"There are more lines. Continue with offset={wanted.offset + len(shown)}.")
     return _add_notes(shown, notes)
 
 
@@ -140,7 +140,7 @@ def _skip_lines(file: BufferedReader, count: int) -> int | None:
     left = count
     while left:
         if file.tell() > MAX_SKIPPED:
-            raise ToolError(f"That line is more than {MAX_SKIPPED >> 30} GB into the file: use bash, with sed or tail.")
+            raise ToolError(f"That line is more than {MAX_SKIPPED >> 30} GB into the file. Use bash with sed or tail.")
         block = file.read(BLOCK)
         if not block:
             return count - left
@@ -182,6 +182,4 @@ def _add_notes(shown: list[str], notes: list[str]) -> str:
 
 
 def _refused(target: Target, kind: str, size: int) -> ToolError:
-    return ToolError(
-        f"{target.shown} is no text ({kind}, {size:,} bytes): it is not shown. Use bash with a fitting program."
-    )
+    return ToolError(f"{target.shown} is not a text file ({kind}, {size:,} bytes). Use bash with a suitable program.")

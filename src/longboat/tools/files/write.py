@@ -1,4 +1,4 @@
-"""`write`: create a file or replace it whole (A3)."""
+"""`write`: create a file or replace all of it (A3)."""
 
 import asyncio
 from typing import Annotated
@@ -17,7 +17,7 @@ from longboat.wire.tools import Draw, Effect, Governs, ToolTraits
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: Annotated[str, Meta(description="The file, absolute or relative to the workspace.")]
-    content: Annotated[str, Meta(description="All that the file is to hold.")]
+    content: Annotated[str, Meta(description="The complete content of the file.")]
 
 
 class WriteTool:
@@ -44,7 +44,7 @@ class WriteTool:
             await context.check_read(target.path, before)
         after, text, remark = _encode(before, wanted.content)
         if after == before:
-            return ToolResult(content=f"{target.shown} already has exactly this content: nothing was written.")
+            return ToolResult(content=f"{target.shown} already has exactly this content. Nothing was written.")
         difference = await asyncio.to_thread(_difference, target, before, text)
         verb = "Create" if before is None else "Replace"
         change = Change(target=target, before=before, after=after, difference=difference)
@@ -57,18 +57,18 @@ def _encode(before: bytes | None, content: str) -> tuple[bytes, str, str]:
     """The bytes to write, as what text, and what is to be said of it: a file keeps its encoding and its line ends."""
     old, remark = _text_of(before), ""
     if "\n" in old.content and _only_crlf(old.content) and "\r\n" not in content:
-        content, remark = content.replace("\n", "\r\n"), " Its CRLF line ends were kept."
+        content, remark = content.replace("\n", "\r\n"), " Its CRLF line endings were kept."
     try:
         return old.encode(content), content, remark
     except UnicodeEncodeError:
         old, remark = (
             Text(content=""),
-            f"{remark} It is UTF-8 now: {old.encoding.upper()} lacks some of the characters.",
+            f"{remark} It is now UTF-8 because {old.encoding.upper()} lacks some of the characters.",
         )
     try:
         return old.encode(content), content, remark
     except UnicodeEncodeError:
-        raise ToolError("The content has half of a surrogate pair in it: no file can hold that.") from None
+        raise ToolError("The content contains half of a surrogate pair, which no file can contain.") from None
 
 
 def _text_of(before: bytes | None) -> Text:

@@ -1,1 +1,1 @@
-"""Language servers: the programs that know a workspace's code, and how they are asked."""
+"""Language servers: starting them, and asking them about a workspace's code."""

@@ -1,4 +1,4 @@
-"""`definition`: where a name is defined, as a language server knows it (A1)."""
+"""`definition`: where a name is defined, according to a language server (A1)."""
 
 import asyncio
 from typing import Self
@@ -54,6 +54,6 @@ class DefinitionTool:
         server = await self._servers.serving(source.target.path, source.text, "definition_provider")
         places = parse_locations(await server.ask_any("textDocument/definition", location.questions(), PLACES))
         if not places:
-            return ToolResult(content=f"{server.name} knows no definition of {wanted.symbol!r}. Use grep instead.")
+            return ToolResult(content=f"{server.name} found no definition of {wanted.symbol!r}. Use grep instead.")
         shown = await asyncio.to_thread(excerpts, places, context.directory, most=MAX_PLACES, most_lines=MAX_LINES)
         return ToolResult(content=shown)

@@ -1,4 +1,4 @@
-"""`diagnostics`: the errors and warnings that language servers see in a file, a directory or the workspace (A1)."""
+"""`diagnostics`: errors and warnings from language servers for a file, a directory or the workspace (A1)."""
 
 import asyncio
 from typing import Annotated, Self
@@ -21,7 +21,7 @@ MAX_LINES = 100
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    path: Annotated[str | None, Meta(description="A file or a directory. Left out: the whole workspace.")] = None
+    path: Annotated[str | None, Meta(description="A file or a directory. Default: the whole workspace.")] = None
 
 
 class DiagnosticsTool:
@@ -56,9 +56,9 @@ class DiagnosticsTool:
             *diagnostic_lines(said, self._servers.shown, most=MAX_LINES),
         ]
         if report.looked_at < report.files:
-            lines.append(f"({report.looked_at} of {report.files} files were looked at, those that changed last.)")
+            lines.append(f"(Checked {report.looked_at} of {report.files} files: those that changed last.)")
         if report.late:
             lines.append(
-                f"({join_names(dict.fromkeys(report.late))} did not look at everything in time: ask again later.)"
+                f"({join_names(dict.fromkeys(report.late))} did not check everything in time. Call again later.)"
             )
         return "\n".join([*lines, *report.problems])

@@ -1,4 +1,4 @@
-"""`references`: everywhere a name is used, as a language server knows it (A1)."""
+"""`references`: everywhere a name is used, according to a language server (A1)."""
 
 import asyncio
 from typing import Self
@@ -54,8 +54,8 @@ class ReferencesTool:
         questions = location.questions(context={"includeDeclaration": True})
         places = parse_locations(await server.ask_any("textDocument/references", questions, PLACES, thorough=True))
         if not places:
-            return ToolResult(content=f"{server.name} knows no use of {wanted.symbol!r}. Use grep to be sure.")
+            return ToolResult(content=f"{server.name} found no use of {wanted.symbol!r}. Use grep to be sure.")
         files = len({place.path for place in places})
-        heading = f"{count_of(len(places), 'line')} in {count_of(files, 'file')}, the definition included:"
+        heading = f"{count_of(len(places), 'line')} in {count_of(files, 'file')}, including the definition:"
         shown = await asyncio.to_thread(format_locations, places, context.directory, most=MAX_PLACES)
         return ToolResult(content=f"{heading}\n{shown}")

@@ -1,6 +1,6 @@
-"""`rename`: give a name another one everywhere it is used, through a language server (A1, A3, A4).
+"""`rename`: rename a symbol everywhere it is used, with a language server (A1, A3, A4).
 
-What the server would change counts as read: it was computed from the files as they are.
+The files that the server changes count as read: the edit was computed from their current content.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class RenameTool:
         changes = await asyncio.to_thread(changes_of, edit or WorkspaceEdit(), context.directory, server.documents.get)
         if not changes:
             raise ToolError(
-                f"{server.name} cannot rename {wanted.symbol!r} here: nothing was changed. Use edit instead."
+                f"{server.name} cannot rename {wanted.symbol!r} here. Nothing was changed. Use edit instead."
             )
         return changes
 

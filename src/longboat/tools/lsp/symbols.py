@@ -35,9 +35,9 @@ Row = tuple[int, int, str]
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    path: Annotated[str | None, Meta(description="A file: its outline is given.")] = None
+    path: Annotated[str | None, Meta(description="A file, for its outline.")] = None
     query: Annotated[
-        str | None, Meta(description="A part of a name: in the whole workspace, or in the file if there is a path.")
+        str | None, Meta(description="A part of a name, to find in the workspace, or in the file if there is a path.")
     ] = None
 
 
@@ -70,7 +70,7 @@ class SymbolsTool:
         elif query:
             rows = await self._search(context, query)
         else:
-            raise ToolError("Give a path for the outline of a file, or a query to search the workspace.")
+            raise ToolError("Pass a path for the outline of a file, or a query to search the workspace.")
         if not rows:
             return ToolResult(content="No symbol was found. Use grep to be sure.")
         rest = [f"… and {len(rows) - MAX_SHOWN} more"] if len(rows) > MAX_SHOWN else []

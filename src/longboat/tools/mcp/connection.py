@@ -1,7 +1,7 @@
-"""One connection to one server, from the first byte to the last, through the SDK.
+"""One connection to one server, from start to end, through the SDK.
 
 Everything the SDK opens is entered and left in the task that calls `run`; requests may come from any task. Must not
-know trying again, permissions or models. Loaded when the first server is connected: the SDK is heavy.
+know retries, permissions or models. Imported when the first server is connected, because the SDK is heavy.
 """
 
 import logging
@@ -58,7 +58,7 @@ class ServerGone(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a connection is given of its workspace. `mark` is in the environment of a child and all it starts."""
+    """What a connection gets from its workspace. `mark` is in the environment of a child and everything it starts."""
 
     directory: Path
     environ: Mapping[str, str]

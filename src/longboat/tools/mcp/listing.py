@@ -1,4 +1,4 @@
-"""What a server offers, read page by page; what is beyond measure is left out."""
+"""What a server offers, read page by page; anything over the limits is left out."""
 
 import json
 import logging

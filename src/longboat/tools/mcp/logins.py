@@ -1,7 +1,7 @@
-"""Where browsers come back to after a login, and the private files that keep what was granted.
+"""The local address that browsers return to after a login, and the private files that store tokens.
 
-One object serves all workspaces of a server process: the port is part of what a remote server knows of us, and a person
-who logged in for one workspace has logged in for all. Must not know OAuth beyond the `state` that tells logins apart.
+One object serves all workspaces of a server process: the port is registered with the remote server, and a person who
+logged in for one workspace has logged in for all. Must not know OAuth beyond the `state` that identifies a login.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ Query = dict[str, str]
 
 
 class Logins:
-    """`directory` is made when the first thing is kept in it."""
+    """`directory` is created when the first file is stored in it."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,7 +1,7 @@
-"""Logging in to a server that asks for it: the SDK speaks OAuth, this keeps what it needs to remember.
+"""Logs in to servers that require it: the SDK implements OAuth, this module stores its state.
 
-The SDK forgets at a restart when a token runs out and where new ones are had, and would ask a person again instead of
-renewing the token: we keep both beside it. Several workspaces share the file of one server.
+After a restart the SDK no longer knows when a token expires and where to renew it, and would ask a person again instead
+of renewing it; so both are stored with the token. Several workspaces share the file of one server.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ OnUrl = Callable[[str | None], None]
 
 
 class Login(OAuthClientProvider):
-    """The login to the server at `url`, for an HTTP client that asks for it when the server does."""
+    """The login to the server at `url`, for an HTTP client that uses it when the server requires one."""
 
     def __init__(self, url: str, logins: Logins, on_url: OnUrl) -> None:
         self._logins = logins

@@ -1,4 +1,4 @@
-"""Why a server cannot be used, in words for a person and a model; and whether to try again without being asked."""
+"""Why a server cannot be used, for people and models, and whether to retry automatically."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ def complaint_of(error: BaseException, target: Target) -> str:
         case MCPError(code=types.REQUEST_TIMEOUT):
             text = f"it did not answer within {target.timeout_s:g} s (mcp.{target.name}.timeout_s)"
         case MCPError() as refused:
-            text = refused.message or "it refused without a word"
+            text = refused.message or "it refused without giving a reason"
         case ValidationError() as broken:
             text = _broken(broken)
         case other:
@@ -67,7 +67,7 @@ def _connecting(error: BaseException, target: Target, witness: Witness) -> tuple
         case httpx2.TransportError():
             text = f"it cannot be reached: {str(error) or type(error).__name__}"
         case MCPError(message="Connection closed"):
-            text = "it ended before it was ready"
+            text = "it exited before it was ready"
         case ValidationError():
             text, may_pass = _broken(error), False
         case OSError() if not isinstance(error, TimeoutError):
@@ -84,7 +84,7 @@ def _broken(error: ValidationError) -> str:
 def _refused(status: int, target: Target) -> str:
     match status:
         case 401 | 403:
-            hint = f": put what it asks for, such as Authorization, into mcp.{target.name}.headers"
+            hint = f": add the headers it needs, such as Authorization, to mcp.{target.name}.headers"
         case 404:
             hint = f": check mcp.{target.name}.url"
         case _:

@@ -1,4 +1,4 @@
-"""What MCP servers answer, as bounded text for a model. Knows the SDK's types, no connection."""
+"""Answers of MCP servers as limited text for a model. Knows the SDK's types, not connections."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ def bounded(text: str) -> str:
     left_out = len(text) - HEAD - TAIL
     if left_out <= 0:
         return text
-    return f"{text[:HEAD]}\n[… {left_out:,} characters left out: ask for less at a time …]\n{text[-TAIL:]}"
+    return f"{text[:HEAD]}\n[… {left_out:,} characters left out; request less at a time …]\n{text[-TAIL:]}"
 
 
 def call_answer(result: types.CallToolResult) -> Answer:
@@ -63,7 +63,7 @@ def _resource(contents: types.TextResourceContents | types.BlobResourceContents)
 
 
 def _unseen(what: str, mime_type: str, base64: str) -> str:
-    return f"[{what}, {mime_type}, {len(base64.rstrip('=')) * 3 // 4:,} bytes: cannot be shown as text]"
+    return f"[{what}, {mime_type}, {len(base64.rstrip('=')) * 3 // 4:,} bytes; cannot be shown as text]"
 
 
 def _repeats(structured: object, texts: Sequence[str]) -> bool:

@@ -19,12 +19,12 @@ _SHOWN = 200
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     server: Annotated[str | None, Meta(description="The name of the MCP server.")] = None
-    uri: Annotated[str | None, Meta(description="The address of the resource; leave it out to list them.")] = None
+    uri: Annotated[str | None, Meta(description="The resource's URI; omit it to list all resources.")] = None
 
 
 class ResourceTool:
-    """`servers` gives the servers that can be read from now. The registry does not find this tool: `McpServers` offers
-    it while a server has resources."""
+    """`servers` returns the servers that can currently be read from. The registry does not find this tool: `McpServers`
+    offers it while a server has resources."""
 
     spec = spec_of(NAME, Input)
 
@@ -35,7 +35,7 @@ class ResourceTool:
         asked = parse(NAME, call.arguments, Input)
         servers = self._servers()
         if asked.server is not None and asked.server not in servers:
-            raise ToolError(f"No MCP server {asked.server!r} has resources. Those that do: {_names(servers)}.")
+            raise ToolError(f"No MCP server {asked.server!r} has resources. Servers with resources: {_names(servers)}.")
         if asked.uri is None:
             return ToolResult(
                 content=_format_resources(server for server in servers.values() if asked.server in (None, server.name))
@@ -51,7 +51,7 @@ def _owner(servers: dict[str, Server], asked: Input) -> Server:
         return servers[asked.server]
     owners = [server for server in servers.values() if any(item.uri == asked.uri for item in server.catalog.resources)]
     if len(owners) != 1 and len(servers) != 1:
-        raise ToolError(f"Say which server has {asked.uri}: one of {_names(servers)}.")
+        raise ToolError(f"Pass the server that has {asked.uri}: one of {_names(servers)}.")
     return owners[0] if owners else next(iter(servers.values()))
 
 
@@ -63,7 +63,7 @@ def _format_resources(servers: Iterable[Server]) -> str:
     lines = [_line(item) for server in servers for item in server.catalog.resources]
     shown = lines[:_SHOWN]
     if len(lines) > _SHOWN:
-        shown.append(f"… and {len(lines) - _SHOWN} more: name a server to see only its own")
+        shown.append(f"… and {len(lines) - _SHOWN} more; pass a server to see only its resources")
     return "\n".join(shown) or "There are no resources."
 
 

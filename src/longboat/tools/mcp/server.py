@@ -1,7 +1,7 @@
-"""One configured server over its whole life: connected in a task of its own, tried again when it dies, ended for good.
+"""One configured server over its whole life: connected in its own task, reconnected when it fails, and finally closed.
 
-Owns that task, the child process behind it and the calls under way. Must not know the SDK beyond `connection`, which is
-imported when it is first needed, nor permissions.
+Owns that task, the child process behind it and the calls in progress. Must not know the SDK beyond `connection`, which
+is imported when it is first needed, nor permissions.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-FOR_MODEL = "go on without it for now"
-FOR_PERSON = "try again in a moment; `longboat mcp` shows how it is doing"
+FOR_MODEL = "continue without it for now"
+FOR_PERSON = "try again in a moment; `longboat mcp` shows its state"
 CALL_WAIT_S = 15.0
 """How long a call waits for a server that is being connected."""
 _GRACE_S = 1.0
@@ -40,8 +40,8 @@ OnChange = Callable[[ServerState], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How a server that failed is tried again: after `base_s`, then twice as long each, `tries` times in a row; then it
-    rests until somebody asks for it, `rest_s` later at the earliest. One that lived for `rest_s` begins anew."""
+    """How a failed server is retried: after `base_s`, doubled each time, `tries` times in a row; after that only when
+    needed, at the earliest after `rest_s`. A server that ran for `rest_s` starts counting from zero."""
 
     tries: int = 6
     base_s: float = 0.5
@@ -50,7 +50,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """What servers are given of their workspace. `environ` is what `$NAME` refers to, `child_environ` what a child
+    """What servers get from their workspace. `environ` is what `$NAME` refers to, `child_environ` what a child
     inherits, `mark` what every child carries in its environment."""
 
     directory: Path
@@ -155,7 +155,7 @@ class Server:
         except Exception as error:
             logger.exception("mcp server %s: given up", self.name)
             self.catalog = Catalog()
-            self._become(Phase.FAILED, f"{type(error).__name__} in Longboat itself: its log says more")
+            self._become(Phase.FAILED, f"internal error in Longboat ({type(error).__name__}); see the server log")
 
     async def _keep_connected(self) -> None:
         patience = self._workplace.patience
@@ -254,10 +254,10 @@ class Server:
         except TimeoutError:
             pass
         if self.state.authorization_url is not None:
-            raise ToolError(f"The MCP server {self.name} waits for somebody to log in: {advice}.")
+            raise ToolError(f"The MCP server {self.name} is waiting for someone to log in; {advice}.")
         match self.state.phase:
             case Phase.CONNECTING | Phase.READY:
-                raise ToolError(f"The MCP server {self.name} is still being connected: {advice}.")
+                raise ToolError(f"The MCP server {self.name} is still connecting; {advice}.")
             case Phase.FAILED:
                 raise ToolError(f"The MCP server {self.name} cannot be used: {self.state.reason}.")
             case Phase.CLOSED:
@@ -269,8 +269,8 @@ class Server:
 
         if isinstance(error, ServerGone):
             return (
-                f"The MCP server {self.name} ended during the call: nobody knows how far it came. It is being "
-                "connected again: look at what was done before you repeat the call."
+                f"The MCP server {self.name} exited during the call, which may have been partly done. It is being "
+                "reconnected. Check what was done before you repeat the call."
             )
         assert self._target is not None, "there was a connection"
         return f"The MCP server {self.name} failed: {complaint_of(error, self._target)}"

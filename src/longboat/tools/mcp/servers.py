@@ -1,4 +1,4 @@
-"""The MCP servers of one workspace. Connects them when they are first asked for, and none of another workspace (B7).
+"""The MCP servers of one workspace, connected when first needed. Never shared with other workspaces (B7).
 
 servers = McpServers(config.mcp, directory=…, environ=…, child_environ=…, logins=logins, on_change=publish)
 await servers.wait_connected()      # at the start of a turn; bounded, whatever the servers do
@@ -29,10 +29,10 @@ LOGIN_WAIT_S = 20.0
 
 
 class McpServers:
-    """`section` is the `mcp` section of `longboat.json`; an entry that is wrong is a failed server, and no more.
+    """`section` is the `mcp` section of `longboat.json`; an invalid entry becomes a failed server and affects no other.
 
-    `environ` is what `$NAME` in it refers to; `child_environ` is what a server that we start inherits. Without `logins`
-    nobody is asked to log in anywhere.
+    `environ` is what `$NAME` in it refers to; `child_environ` is what a started server inherits. Without `logins`
+    nobody is asked to log in.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class McpServers:
             await server.wait_logged_in()
 
     async def aclose(self) -> None:
-        """Close them all, and end every process they started. Bounded; goes on by itself if the caller is canceled."""
+        """Close them all, and end every process they started. Limited in time; continues if the caller is canceled."""
         closing = [asyncio.ensure_future(server.aclose()) for server in self._servers.values()]
         if closing:
             await asyncio.wait(closing)
@@ -168,10 +168,10 @@ class McpServers:
 
     def _server(self, name: str) -> Server:
         if name in self._others:
-            reason = self._others[name].reason or "it is switched off"
+            reason = self._others[name].reason or "it is disabled"
             raise ToolError(f"The MCP server {name} cannot be used: {reason}.")
         if name not in self._servers:
-            raise ToolError(f"There is no MCP server {name!r}. Those there are: {', '.join(self._servers) or 'none'}.")
+            raise ToolError(f"There is no MCP server {name!r}. Configured: {', '.join(self._servers) or 'none'}.")
         return self._servers[name]
 
 
@@ -183,7 +183,7 @@ def _check_redirect(address: str) -> None:
         query = {}
     if not address.startswith(("http://", "https://")) or "state" not in query or not {"code", "error"} & query.keys():
         raise BadInput(
-            "redirect_url is not where a login page leads to: give the whole address that the browser ended at, "
-            "with its code and its state.",
+            "redirect_url is not a login redirect. Pass the complete address that the browser ended at, "
+            "including its code and state.",
             code="bad_redirect_url",
         )

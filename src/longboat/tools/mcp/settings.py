@@ -1,6 +1,6 @@
-"""What the `mcp` section of `longboat.json` says of one server, and its values with `$NAME` filled in.
+"""One server in the `mcp` section of `longboat.json`, and its values with `$NAME` replaced.
 
-Owns the shape and which of its values are secret. Must not know the SDK.
+Owns its schema and which of its values are secret. Must not know the SDK.
 """
 
 import re
@@ -26,7 +26,7 @@ _SHORTEST_SECRET = 6
 class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One entry of `mcp`. `$NAME` in its strings stands for an environment variable, looked up when we connect.
 
-    `type` may be left out: a `command` makes it stdio, a `url` http. `timeout_s` bounds every answer, the first too.
+    `type` is optional: with a `command` it is stdio, with a `url` http. `timeout_s` limits every answer.
     """
 
     type: Kind | None = None
@@ -41,7 +41,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where to connect, with every `$NAME` filled in. `hidden` maps each secret to what is shown instead."""
+    """Where to connect, with every `$NAME` replaced. `hidden` maps each secret to what is shown instead."""
 
     name: str
     kind: Kind
@@ -62,15 +62,15 @@ class Target:
 def read(name: str, value: Any) -> McpServer:
     """One entry of `mcp`, checked; ConfigInvalid says what is wrong with it."""
     if len(name) > _NAME_LIMIT or not _NAME.fullmatch(name):
-        message = f"a server's name has letters, digits and single - or _ between them, {_NAME_LIMIT} at most"
-        raise ConfigInvalid(f"mcp.{name}: {message}: rename it")
+        message = f"a server's name may have up to {_NAME_LIMIT} letters and digits, with single - or _ between them"
+        raise ConfigInvalid(f"mcp.{name}: {message}; rename it")
     try:
         server = msgspec.convert(value, McpServer)
     except msgspec.ValidationError as error:
         raise ConfigInvalid(f"mcp.{name}: {error}") from None
     kind = kind_of(server)
     if kind == "stdio" and not server.command:
-        raise ConfigInvalid(f"mcp.{name}: a stdio server needs a command, and a http or sse server a url")
+        raise ConfigInvalid(f"mcp.{name}: a stdio server needs a command; an http or sse server needs a url")
     if kind != "stdio" and not server.url:
         raise ConfigInvalid(f"mcp.{name}: a {kind} server needs a url")
     return server
@@ -109,7 +109,7 @@ def _check_url(name: str, url: str) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise ConfigInvalid(f"mcp.{name}.url: expected an address that begins with http:// or https://")
+        raise ConfigInvalid(f"mcp.{name}.url: expected a URL that begins with http:// or https://")
 
 
 def _hidden(env: Mapping[str, str], headers: Mapping[str, str], url: str) -> dict[str, str]:
@@ -121,7 +121,7 @@ def _hidden(env: Mapping[str, str], headers: Mapping[str, str], url: str) -> dic
 
 
 class _Noted(Mapping[str, str]):
-    """An environment that remembers what was looked up in it."""
+    """An environment that records which variables were looked up."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ

@@ -1,4 +1,4 @@
-"""What is known of a server: the phase it is in, and what it offers. Plain values for events, routes and tools."""
+"""The state of a server and what it offers. Plain values for events, routes and tools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
-    """`authorization_url` is a page that a person must open before the server can be used. No secret is in here but
-    that page's own one-time state."""
+    """`authorization_url` is a page that a person must open before the server can be used. Contains no secret except
+    that page's one-time state."""
 
     name: str
     type: str
@@ -70,7 +70,7 @@ class OfferedTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
-    """All that a server offers."""
+    """Everything a server offers."""
 
     tools: tuple[OfferedTool, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
@@ -80,7 +80,7 @@ class Catalog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a server said, as text for a model."""
+    """A server's answer as text for a model."""
 
     text: str
     is_error: bool = False

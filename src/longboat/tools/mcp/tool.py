@@ -1,4 +1,4 @@
-"""A tool of an MCP server, as the agent's own tools are."""
+"""A tool of an MCP server, with the interface of the agent's own tools."""
 
 import hashlib
 import json

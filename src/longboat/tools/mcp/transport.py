@@ -1,5 +1,5 @@
-"""The ways to a server: a child process, streamable HTTP, SSE. Owns what the SDK's transports do not tell on their own:
-that the other side is gone, what it wrote to stderr, and the status of a refused request."""
+"""The transports to a server: a child process, streamable HTTP, SSE. Owns what the SDK's transports do not report: that
+the other side is gone, what it wrote to stderr, and the status of a refused request."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ _HTTP_S = 30.0
 
 @dataclass(slots=True)
 class Witness:
-    """What was seen of the other side, for the reason if it fails."""
+    """What was observed of the other side, to explain a failure."""
 
     gone: anyio.Event = field(default_factory=anyio.Event)
     status: int = 0
@@ -53,7 +53,7 @@ class Witness:
 async def open_stdio(
     target: Target, *, directory: Path, environ: Mapping[str, str], mark: str, witness: Witness
 ) -> AsyncIterator["TransportStreams"]:
-    """The server as a child that carries `mark`, by which all that it starts is found."""
+    """The server as a child process with `mark` in its environment, which identifies everything it starts."""
     env = {**environ, **target.env, process_tree.MARK: mark}
     command = _executable(target, directory, env)
     parameters = StdioServerParameters(command=command, args=list(target.args), env=env, cwd=directory)
@@ -108,7 +108,7 @@ def _executable(target: Target, directory: Path, env: Mapping[str, str]) -> str:
         command = str(directory / command)
     found = shutil.which(command, path=env.get("PATH"))
     if found is None:
-        raise ConfigInvalid(f"mcp.{target.name}.command: {target.command!r} is not a program that can be found here")
+        raise ConfigInvalid(f"mcp.{target.name}.command: the program {target.command!r} was not found")
     return found
 
 
@@ -118,7 +118,7 @@ def _watched(streams: "TransportStreams", witness: Witness) -> "TransportStreams
 
 
 class _Watched:
-    """The read stream, with an event for its end: the session itself tells nobody."""
+    """The read stream, with an event for its end, which the session does not report."""
 
     def __init__(self, stream: "ReadStream[SessionMessage | Exception]", gone: anyio.Event) -> None:
         self._stream = stream

@@ -26,7 +26,7 @@ from longboat.wire.tools import Draw, Effect, ToolTraits
 
 WAIT_S = 60.0
 FIRST_LOOK_S = 0.5
-"""A command started in the background that fails so soon is told of at once."""
+"""A background command that fails within this time is reported immediately."""
 
 QUIET = {
     "PAGER": "cat",
@@ -49,7 +49,7 @@ QUIET = {
 _GIT_SETTINGS = {"core.fsmonitor": "false", "core.pager": "cat", "safe.bareRepository": "explicit"}
 
 _REPLACED = (
-    "Files or directories that this command names were replaced while it waited for permission: it was not run. "
+    "Files or directories that this command names were replaced while it waited for approval, so it was not run. "
     "Call it again."
 )
 
@@ -57,13 +57,13 @@ _Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    command: Annotated[str, Meta(description="The command, for bash.")]
-    cwd: Annotated[str | None, Meta(description="Where to run it: a directory below the workspace.")] = None
-    timeout_s: Annotated[_Seconds | None, Meta(description="End it after so many seconds, wherever it runs.")] = None
+    command: Annotated[str, Meta(description="The bash command.")]
+    cwd: Annotated[str | None, Meta(description="The directory to run it in, inside the workspace.")] = None
+    timeout_s: Annotated[_Seconds | None, Meta(description="Seconds until it is killed, even in background.")] = None
     wait_s: Annotated[_Seconds | None, Meta(description="Seconds until it moves to the background. Default 60.")] = None
-    run_in_background: Annotated[bool, Meta(description="Start it as a job and do not wait for it.")] = False
+    run_in_background: Annotated[bool, Meta(description="Start it as a job without waiting.")] = False
     outside: Annotated[
-        bool, Meta(description="Run it outside the read-only wall. Only after a result said that it ran read-only.")
+        bool, Meta(description="Run without read-only protection. Only after a result said that it ran read-only.")
     ] = False
 
 
@@ -91,7 +91,7 @@ class BashTool:
         if not asked.command.strip():
             raise ToolError("The command is empty.")
         if asked.run_in_background and not self._jobs.has_room:
-            raise ToolError("Too many jobs are running: end one with job_kill first.")
+            raise ToolError("Too many jobs are running. End one with job_kill first.")
         directory = (
             context.directory
             if asked.cwd is None
@@ -167,7 +167,7 @@ class BashTool:
         return ToolResult(content=f"{output}\n[{said}]" if output else f"[no output; {said}]", is_error=failed)
 
     async def _follow(self, job: Job, asked: Input) -> tuple[bool, str]:
-        """Whether it goes on as a job, and what to say of it."""
+        """Whether it continues as a job, and the note about it."""
         wait_s = FIRST_LOOK_S if asked.run_in_background else asked.wait_s or self._wait_s
         if not await job.wait_exited(wait_s):
             if self._jobs.has_room:
@@ -181,13 +181,13 @@ class BashTool:
         if job.state is not JobState.RUNNING:
             return False, ending(job)
         if not self._jobs.has_room:
-            return False, f"{ending(job)}; it left processes running, which were ended: too many jobs are running"
+            return False, f"{ending(job)}; processes it left running were killed because too many jobs are running"
         self._jobs.adopt(job)
-        return True, f"{ending(job)}; it left processes running, which are {job.job_id} now: end them with job_kill"
+        return True, f"{ending(job)}; processes it left running are now {job.job_id}: end them with job_kill"
 
 
 def _check_unchanged(plain: Need, permitted: Need, directory: Path, cwd: str | None, workspace: Path) -> None:
-    """Somebody may have thought for long before the command was permitted, and links changed meanwhile."""
+    """Approval may have taken long, and links may have changed meanwhile."""
     again = look_up(plain, directory, workspace)
     led_elsewhere = not set(again.paths) <= set(permitted.paths) or (again.doubt and not permitted.doubt)
     if led_elsewhere or _resolve_cwd(workspace, cwd) != directory:
@@ -251,7 +251,7 @@ def _resolve_cwd(workspace: Path, cwd: str | None) -> Path:
     target = resolve(workspace, cwd)
     directory = target.path
     if not target.inside:
-        raise ToolError(f"cwd {cwd!r} lies outside the workspace {workspace}: use a directory below it.")
+        raise ToolError(f"cwd {cwd!r} is outside the workspace {workspace}. Use a directory inside it.")
     if not directory.is_dir():
-        raise ToolError(f"cwd {cwd!r} is not a directory of the workspace: ls shows what is there.")
+        raise ToolError(f"cwd {cwd!r} is not a directory in the workspace. Use ls to find one.")
     return directory

@@ -1,6 +1,6 @@
-"""What the configuration of a git repository would run when somebody only looks at it. Blocking: call it off the loop.
+"""What a git repository's configuration could run even for read-only commands. Blocking: call it off the event loop.
 
-Owns which keys are known to be harmless; any other one counts as a doubt. Must not know permissions.
+Owns the list of keys that are known to be harmless; any other key is a reason for doubt. Must not know permissions.
 """
 
 import os
@@ -54,9 +54,9 @@ def find_doubt(directory: Path) -> str:
             if os.path.lexists(repository / "hooks" / _HOOK):
                 return f"{repository / 'hooks' / _HOOK} may run"
             if _GITLINK in _content(repository / "index", MAX_INDEX):
-                return "it has submodules, with configurations of their own"
+                return "it has submodules, which have their own configuration"
     except (OSError, ValueError):
-        return "the configuration of git cannot be read"
+        return "git's configuration cannot be read"
     return ""
 
 
@@ -86,7 +86,7 @@ def _repositories(directory: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _content(path: Path, most: int) -> bytes:
-    """Nothing where there is no file. Raises OSError for what is no file, such as a pipe that nobody writes to."""
+    """Empty if there is no file. Raises OSError if it is not a regular file, such as a pipe that nobody writes to."""
     if not os.path.lexists(path):
         return b""
     if not path.is_file():

@@ -1,7 +1,7 @@
-"""One command and everything that it started: its output, its exit, its end.
+"""One command and everything it started: its output, its exit, its end.
 
-The command has exited when its shell has; it has ended when nobody of its process group is left and nobody holds its
-output open. Must not know tools or who waits.
+The command has exited when its shell has; it has ended when no process of its group is left and none keeps its output
+open. Must not know tools or who waits.
 """
 
 import asyncio
@@ -33,28 +33,28 @@ class JobState(StrEnum):
     FINISHED = "finished"
     """It ended by itself."""
     KILLED = "killed"
-    """Somebody ended it, or its workspace closed."""
+    """Someone ended it, or its workspace closed."""
     TIMED_OUT = "timed_out"
     """Its own time limit ended it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """A command to start. `command` is what people know it by."""
+    """A command to start. `command` is the text shown to people."""
 
     command: str
     argv: tuple[str, ...]
     directory: Path
     environ: Mapping[str, str]
     fence: landlock.Ruleset | None = None
-    """What the command and all that it starts is held in."""
+    """The restrictions on the command and everything it starts."""
     timeout_s: float | None = None
     temp: Path | None = None
     """A directory for it alone and its like. Emptied when none of them runs."""
 
 
 class Process(Protocol):
-    """The command itself, without what it started."""
+    """The command's own process, without those it started."""
 
     @property
     def pid(self) -> int: ...
@@ -63,8 +63,8 @@ class Process(Protocol):
 
 
 class Job:
-    """`on_lost` is called if the guard of the command is killed, also after the job has ended: then `end_lost` ends
-    what it leaves behind."""
+    """`on_lost` is called if the command's guard is killed, even after the job has ended; `end_lost` then ends the
+    processes it leaves behind."""
 
     def __init__(
         self, job_id: str, launch: Launch, *, mark: str, buffer: OutputBuffer, on_lost: Callable[["Job"], None]
@@ -76,7 +76,7 @@ class Job:
         self.exit_code: int | None = None
         self.buffer = buffer
         self.show: Callable[[str], None] | None = None
-        """Where output goes while somebody watches."""
+        """Where output goes while someone is watching."""
         self.killed_by: str | None = None
         self._mark = mark
         self._on_lost = on_lost
@@ -86,7 +86,7 @@ class Job:
         self._exited = asyncio.Event()
         self._ended = asyncio.Event()
         self._given_up = asyncio.Event()
-        """Whoever is still there now is beyond our reach."""
+        """Processes that could not be ended."""
         self._news = asyncio.Event()
         """Set, and replaced by another, whenever there is more to see."""
         self._started = time.monotonic()
@@ -103,7 +103,7 @@ class Job:
 
     @property
     def is_ending(self) -> bool:
-        """Somebody ends it, or has."""
+        """Whether it is being ended, or has been."""
         return self._fate is not JobState.FINISHED
 
     async def start(self, launch: Launch, keeper: Supervisor) -> Process:
@@ -169,7 +169,7 @@ class Job:
             self._tell_news()
 
     async def end(self, fate: JobState = JobState.KILLED, *, by: str | None = None) -> None:
-        """TERM, then KILL, for all that belongs to it. The first who ends it is named."""
+        """TERM, then KILL, for everything that belongs to it. The first caller is recorded as the one who ended it."""
         if self.state is JobState.RUNNING:
             self.killed_by = self.killed_by if self.is_ending else by
             self._fate = fate
@@ -230,7 +230,7 @@ def ending(job: Job) -> str:
     """How a command whose shell has exited went, in words."""
     code = job.exit_code or 0
     if job.state is JobState.TIMED_OUT:
-        return f"ended by its time limit after {job.seconds:.1f} s"
+        return f"killed by its time limit after {job.seconds:.1f} s"
     if code < 0:
         return f"ended by {_SIGNALS.get(-code, f'signal {-code}')} after {job.seconds:.1f} s"
     return f"exit code {code} after {job.seconds:.1f} s"

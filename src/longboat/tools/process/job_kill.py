@@ -1,4 +1,4 @@
-"""job_kill: end a background job and all that it started."""
+"""`job_kill`: end a background job and everything it started."""
 
 from typing import Annotated, Self
 
@@ -16,7 +16,7 @@ from longboat.wire.tools import ToolTraits
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    job_id: Annotated[str, Meta(description="The job, as bash or job_list named it.")]
+    job_id: Annotated[str, Meta(description="The job's id, from bash or job_list.")]
 
 
 class JobKillTool:
@@ -33,8 +33,8 @@ class JobKillTool:
         asked = parse("job_kill", call.arguments, Input)
         job = self._jobs.get(asked.job_id)
         if job.state is not JobState.RUNNING:
-            return ToolResult(content=f"[{status(job)}; there is nothing to end]")
+            return ToolResult(content=f"[{status(job)}; nothing to end]")
         ended = await self._jobs.kill(job, by=AGENT)
-        said = status(job) if ended else f"{job.job_id} does not end, even when killed: tell the user"
+        said = status(job) if ended else f"{job.job_id} does not end even when killed; tell the user"
         output = job.read(call.session_id).rstrip("\n")
         return ToolResult(content=f"{output}\n[{said}]" if output else f"[{said}]", is_error=not ended)

@@ -1,4 +1,4 @@
-"""job_output: read on in a background job."""
+"""`job_output`: read the new output of a background job."""
 
 from typing import Annotated, Self
 
@@ -15,8 +15,8 @@ from longboat.wire.tools import Effect, ToolTraits
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    job_id: Annotated[str, Meta(description="The job, as bash or job_list named it.")]
-    wait_s: Annotated[float, Meta(ge=0, le=600, description="Wait up to so many seconds for the job to end.")] = 0
+    job_id: Annotated[str, Meta(description="The job's id, from bash or job_list.")]
+    wait_s: Annotated[float, Meta(ge=0, le=600, description="Maximum seconds to wait for the job to end.")] = 0
 
 
 class JobOutputTool:
@@ -41,6 +41,8 @@ class JobOutputTool:
 def status(job: Job) -> str:
     """A job's state in a few words."""
     if job.state is JobState.RUNNING:
-        left = f"; its shell is done ({ending(job)}), what it started goes on" if job.exit_code is not None else ""
+        left = (
+            f"; its shell has ended ({ending(job)}), processes it started have not" if job.exit_code is not None else ""
+        )
         return f"{job.job_id} is running{left}"
     return f"{job.job_id} is {job.state.replace('_', ' ')}: {ending(job)}"

@@ -1,4 +1,4 @@
-"""The commands of one workspace: those somebody waits for, and those in the background, which are its jobs.
+"""The commands of one workspace: those in the foreground, and those in the background, which are its jobs.
 
 Owns every process that bash starts. A job survives the turn and the session that started it, and dies with the
 workspace. Must not know permissions or the tools.
@@ -37,7 +37,7 @@ OnChange = Callable[[str, JobState], None]
 
 class Jobs:
     """`scratch` is the workspace's own directory for output files, emptied when it closes; `files` are those of all
-    workspaces of the server. `on_change` is told of every job that begins or ends."""
+    workspaces of the server. `on_change` is called when a job starts or ends."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Jobs:
         """Start a command; `show` gets its output as it comes. Whoever starts it either sees it through, ends it, or
         leaves it here with `adopt`."""
         if self._closing:
-            raise ToolError("The workspace is closing: no command can be started.")
+            raise ToolError("The workspace is closing, so no command can be started.")
         starting = self._spawn(self._launch(launch, show))
         try:
             return await asyncio.shield(starting)
@@ -83,7 +83,7 @@ class Jobs:
     def adopt(self, job: Job) -> None:
         """Make it a job; a ToolError if there are too many."""
         if not self.has_room:
-            raise ToolError(f"{self._limit} jobs are running, which is the limit: end one with job_kill first.")
+            raise ToolError(f"{self._limit} jobs are running, which is the limit. End one with job_kill first.")
         ended = [known for known in self._background.values() if known.state is not JobState.RUNNING]
         for old in ended[: max(0, len(ended) - self._limit + 1)]:
             del self._background[old.job_id]
@@ -101,16 +101,16 @@ class Jobs:
     def get(self, job_id: str) -> Job:
         if (job := self._background.get(job_id)) is None:
             known = ", ".join(self._background) or "none"
-            raise ToolError(f"There is no job {job_id!r}. The jobs of this workspace are: {known}.")
+            raise ToolError(f"There is no job {job_id!r}. Jobs in this workspace: {known}.")
         return job
 
     async def end(self, job: Job, *, by: str | None = None) -> None:
-        """End it and all that it started. Goes on even if whoever asked is canceled meanwhile."""
+        """End it and everything it started. Continues even if the caller is canceled."""
         if job.state is JobState.RUNNING:
             await asyncio.shield(self._spawn(job.end(by=by)))
 
     async def kill(self, job: Job, *, by: str | None) -> bool:
-        """End it, for somebody who wants to see it ended. Whether it is: what hangs in the kernel is not."""
+        """End it and wait. False if it could not be ended because it hangs in the kernel."""
         await self.end(job, by=by)
         return await job.wait_ended(_REAPED_S)
 

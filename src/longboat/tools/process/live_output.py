@@ -1,4 +1,4 @@
-"""Output shown to people while a command runs, at a rate that a log and its readers can bear."""
+"""Output shown to people while a command runs, at a limited rate."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,11 +7,11 @@ EVERY_S = 0.2
 AT_ONCE = 4_000
 """Characters shown at a time: of more, the last ones."""
 NOT_SHOWN = "characters not shown …]"
-"""The end of the line that stands for the others."""
+"""The end of the line that replaces the skipped text."""
 
 
 class Live:
-    """Passes text to `show`: at once, then at most every `EVERY_S`, and at most `AT_ONCE` characters at a time."""
+    """Passes text to `show`: immediately, then at most every `EVERY_S`, at most `AT_ONCE` characters at a time."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show

@@ -1,4 +1,4 @@
-"""The output of one command: bounded in memory, whole in a file once it is long.
+"""The output of one command: limited in memory, complete in a file once it is long.
 
 Owns what is kept and what is left out. Must not know processes.
 """
@@ -14,7 +14,7 @@ FILE_LIMIT = 64 * 1024 * 1024
 
 
 class OutputBuffer:
-    """Text is written at its end and read from any place on. `new_file` is asked for a file if the text gets long."""
+    """Text is appended, and read from any position. `new_file` is called for a file if the text gets long."""
 
     def __init__(self, new_file: Callable[[], OutputFile]) -> None:
         self.total = 0
@@ -71,9 +71,9 @@ class OutputBuffer:
                 text = self._head + self._tail + text
             if not self._file.write(text.encode()) or self.total > FILE_LIMIT:
                 self._file.close()
-                self._problem = f"; {self._file.path} holds only the first {self._file.length:,} bytes"
+                self._problem = f"; {self._file.path} contains only the first {self._file.length:,} bytes"
         except OSError as error:
-            self._problem = f"; they could not be kept in a file: {error.strerror}"
+            self._problem = f"; they could not be saved to a file: {error.strerror}"
 
     def _where(self) -> str:
         if self._file is not None and self._file.is_dropped:

@@ -1,8 +1,8 @@
 """The files that hold the full output of long commands, for all workspaces of a server, and their limits on disk.
 
-A workspace has a directory of its own for them, its scratch directory; all of these lie in one. When there is no more
-room, the oldest files of commands that have ended make way: a note in their place says what to do. A command that still
-runs keeps its file, which gets no longer then. Must not know processes.
+A workspace has its own directory for them, its scratch directory; all of these are in one directory. When space runs
+out, the oldest files of ended commands are replaced by a note that says what to do. A running command keeps its file,
+which then stops growing. Must not know processes.
 """
 
 import os
@@ -13,9 +13,9 @@ FILES_KEPT = 50
 """Files of one workspace that are kept, whatever their size."""
 _BLOCK = 4096
 """What a file takes on disk at the least: its last block counts in full."""
-_RERUN = "run the command again with its output in a file of your own (`… > FILE`) if you need it"
-NOTE = f"[This output was removed to make room for that of later commands: {_RERUN}.]\n"
-WAS_REMOVED = f"; the full output was removed to make room: {_RERUN}"
+_RERUN = "if you need it, run the command again and redirect its output to a file (`… > FILE`)"
+NOTE = f"[This output was deleted to make room for later commands; {_RERUN}.]\n"
+WAS_REMOVED = f"; the full output was deleted to make room; {_RERUN}"
 
 
 class OutputFile:
@@ -57,7 +57,7 @@ class OutputFile:
         self.is_finished = True
 
     def drop(self) -> None:
-        """Leave a note in its place; or nothing, where that is no larger."""
+        """Replace it with a note; delete it if the note would not be smaller."""
         self.is_dropped = True
         try:
             if self.size > _BLOCK:

@@ -1,8 +1,8 @@
-"""The output of a process as it comes, stdout and stderr in one order.
+"""The output of a process as it arrives, stdout and stderr in one order.
 
-Read in gulps with a rest between them, so that a program that writes without end does not keep the loop busy: it waits
-for us instead. A gulp is as large as can be dealt with quickly, and while there is more to read, the loop has at least
-half of the time for others.
+Reads in chunks with a pause between them, so that a program that writes endlessly does not keep the event loop busy but
+waits for us. A chunk is small enough to be handled quickly, and while there is more to read, the loop has at least half
+of the time for other work.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from collections.abc import Callable
 _CAPACITY = 1024 * 1024
 """What the kernel keeps for us while we rest: the most that it grants to everybody."""
 _MUCH = 16 * 1024
-"""Whoever writes so much in a rest is read again soon."""
+"""A process that wrote this much during a pause is read again soon."""
 _GULPS = _MUCH, _CAPACITY
 _LONG_S, _SHORT_S = 0.002, 0.0005
 """Of the processor. What took longer is followed by a smaller gulp, what took less by a larger one."""
@@ -43,7 +43,7 @@ class Pipe:
         self._wait()
 
     def drain(self) -> None:
-        """Take what is there now, without a rest; bounded, as somebody may go on writing."""
+        """Read what is available now, without a pause; limited, because the process may keep writing."""
         left = 2 * _CAPACITY
         while left > 0 and self.is_open and (size := self._gulp()):
             left -= size

@@ -1,9 +1,9 @@
-"""Which processes belong to a command, and how they are all ended.
+"""Which processes belong to a command, and how all of them are ended.
 
-A command is the leader of its own session. To it belong its process group, its session, their descendants, every
-process that carries its mark in the environment or in its resource limits (which `env -i` does not take away), and
-everything below its guard (`keeper.py`), if it has one: that is how daemons are found which left the group and the
-session. Where there is no /proc only the group is known, as the negative number that signals take for it.
+A command is the leader of its own session. It owns its process group, its session, their descendants, every process
+that carries its mark in the environment or in its resource limits (which `env -i` does not remove), and everything
+below its guard (`supervisor.py`), if it has one; this finds daemons that left the group and the session. Without /proc
+only the group is known, as the negative number that signals use for it.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""What the paths in a shell command are on the disk: where links lead, and which files its patterns may match.
+"""Resolves the paths in a shell command on disk: where links lead, and which files its patterns may match.
 
-The rules see only names. This looks at the directories, and answers “yes” where it is not sure that bash would agree:
-a pattern of bash depends on quotes, on the locale and on options of the shell.
+The rules see only names. This module looks at the directories, and answers “yes” when it is not sure what bash would
+do: a bash pattern depends on quotes, on the locale and on shell options.
 """
 
 import os
@@ -18,11 +18,11 @@ from longboat.tools.files.paths import printable
 from longboat.tools.process.git_config import find_doubt
 
 MAX_FITTING = 20_000
-"""Files that a pattern of a command may stand for: they are all looked at before it is permitted."""
+"""Files that a command's pattern may match: all of them are checked before it is permitted."""
 
 _START = re.compile(r"(?:[^*?\[\]()!+@\\]|[!+@](?!\())*")
 _END = re.compile(r"[^*?\[\]()\\]*\Z")
-"""Letters that stand for themselves, whatever kind of pattern it is."""
+"""Letters that match themselves in every kind of pattern."""
 _QUOTES = re.compile(r"""['"\\]""")
 _SETS_GLOBBING = re.compile(r"shopt|dotglob|globstar|GLOBIGNORE|BASHOPTS")
 
@@ -58,7 +58,7 @@ def _led_to(named: NamedPath, path: str, links: dict[str, str]) -> Iterator[str]
 
 
 def guarded_links(workspace: Path) -> dict[str, str]:
-    """Where guarded names of the workspace lead, if they are links: whoever writes there changes the guarded file."""
+    """Where guarded names of the workspace lead, if they are links: a write there changes the guarded file."""
     found: dict[str, str] = {}
     for path in _guarded_paths(workspace):
         real = os.path.realpath(path)
@@ -68,7 +68,7 @@ def guarded_links(workspace: Path) -> dict[str, str]:
 
 
 def _guarded_paths(workspace: Path) -> Iterator[Path]:
-    """Those that are there, and what lies right in them: a link may be among that."""
+    """Those that exist, and their direct entries, which may include a link."""
     for name in GUARDED:
         place = workspace / name
         if os.path.lexists(place):
@@ -86,7 +86,7 @@ def guarded_name(real: str, links: dict[str, str]) -> str:
 
 
 def _on_disk(named: NamedPath, workspace: Path, *, options_set: bool) -> Iterator[str]:
-    """What a name stands for: itself, or whatever may fit it."""
+    """The paths of a name: itself, or whatever may match it."""
     if not named.glob:
         yield named.path
         return
@@ -94,12 +94,12 @@ def _on_disk(named: NamedPath, workspace: Path, *, options_set: bool) -> Iterato
     place = f"{workspace}/" if named.path.startswith(f"{workspace}/") else "/"
     for count, path in enumerate(_fitting(place, named.path[len(place) :], options_set=options_set)):
         if count == MAX_FITTING:
-            raise ToolError(f"{named.path} stands for more than {MAX_FITTING:,} files: name fewer.")
+            raise ToolError(f"{named.path} matches more than {MAX_FITTING:,} files. Name fewer.")
         yield path
 
 
 def _fitting(place: str, pattern: str, *, options_set: bool) -> Iterator[str]:
-    """What may fit the pattern below a directory. `options_set`: bash may have been told to match more."""
+    """What may match the pattern below a directory. `options_set`: shell options may make bash match more."""
     first, _, rest = pattern.partition("/")
     path = os.path.join(place, first)
     if options_set and first == "**":

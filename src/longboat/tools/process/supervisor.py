@@ -1,23 +1,23 @@
-"""A program of its own, which starts the commands of one workspace and ends everything that they started (Linux).
+"""A separate program that starts the commands of one workspace and ends everything they started (Linux).
 
-`python -I -S keeper.py` takes commands from the socket on its standard input. Each gets a guard, a fork of this
-program, which is the subreaper of what is below it: whoever leaves the process group, the session and the environment
-of the command behind is still the guard's child in the end. The guard tells of the command's exit and ends when nobody
-is left. When the other end of its line is closed, which `kill -9` of the server does too, it kills everybody.
+`python -I -S supervisor.py` reads commands from the socket on its standard input. Each gets a guard, a fork of this
+program, which is the subreaper of everything below it: a process that leaves the command's process group, session and
+environment still ends up as the guard's child. The guard reports the command's exit and ends when no process is left.
+When the other end of its socket is closed, which `kill -9` of the server does too, it kills all of them.
 
-What holds if somebody kills one of us:
+What holds if one of these processes is killed:
 
-- A command does not run before the server has heard of it and has said so: until then its process waits at a gate.
-- A guard that fails anywhere kills everybody below it on its way out. Signals that can be caught are not heeded.
-- A guard that is killed (`kill -9`): its command is killed by the kernel, and the orphans become the keeper's children;
-  the keeper kills whoever below it is no guard, and stays until nobody is left.
+- A command does not run before the server knows of it and has confirmed: until then its process waits.
+- A guard that fails kills everything below it before it exits. It ignores signals that can be caught.
+- A guard that is killed (`kill -9`): the kernel kills its command, and the orphans become the supervisor's children;
+  the supervisor kills every process below it that is not a guard, and stays until none is left.
 - Supervisor and guard killed: the server, or the next one, finds the processes by the mark in their resource limits.
 
-A command may come with a fence (`landlock.py`) and a sieve for its system calls (`seccomp.py`): then it starts inside
-of them, and the guard stays outside. `python -I -S keeper.py FENCE SIEVE FILE_SIZE COMMAND…` does this alone, where
-there is no keeper.
+A command may come with a Landlock ruleset (`landlock.py`, "fence") and a system call filter (`seccomp.py`, "sieve"):
+then it starts inside them, and the guard stays outside. `python -I -S supervisor.py FENCE SIEVE FILE_SIZE COMMAND…`
+does only this, for systems without a supervisor.
 
-Imports the standard library alone, and little of it: it is to start at once.
+Imports only a small part of the standard library, so that it starts fast.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ RESTORED = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD]
 """Signals that Python ignores, or we do, and that a command does not expect to be ignored."""
 FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS}
 AGAIN_S, AGAIN_MAX_S = 0.01, 1.0
-"""Between two tries to kill whoever is left: some take a while, some are another user's and stay."""
+"""Between two attempts to kill the remaining processes: some take a while, some belong to another user and stay."""
 TAKEN, OVER = b"t", b"o"
 Plan = tuple[list[str], str, dict[str, str], str, int]
 """What to run, where, in which environment, its sieve, and how large a file it may write; 0 is any size."""
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def _forget_inherited() -> None:
-    """Whoever started us may have left more open than our line, and commands would have it too."""
+    """Close what our parent left open besides our socket: commands would inherit it."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             try:
@@ -114,7 +114,7 @@ def _heed_no_signals() -> None:
 
 
 def _adopt_orphans() -> None:
-    """Whoever below us loses its parent becomes our child."""
+    """Processes below us that lose their parent become our children."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 

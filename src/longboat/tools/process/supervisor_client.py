@@ -1,6 +1,6 @@
-"""The server's end of a keeper (`keeper.py`): commands started below a guard, which ends all that they started.
+"""The server's side of `supervisor.py`: starts commands below a guard, which ends everything they started.
 
-Owns the keeper and the lines to the guards. Linux alone has what it takes; elsewhere, and where a keeper cannot be
+Owns the supervisor and the sockets to the guards. Works only on Linux; elsewhere, and if a supervisor cannot be
 started, `Supervisor.start` says so, and commands are started without one. Must not know jobs.
 """
 
@@ -30,11 +30,11 @@ _IS_POSSIBLE = sys.platform == "linux" and os.path.exists(f"/proc/self/task/{os.
 
 
 class NoSupervisor(Exception):
-    """Commands have to be started without one."""
+    """There is no supervisor: commands have to be started without one."""
 
 
 class Kept:
-    """A command below its guard. `on_lost` is called if the guard is killed: then it cannot end what it guarded."""
+    """A command below its guard. `on_lost` is called if the guard is killed and can no longer end its processes."""
 
     def __init__(self, line: socket.socket, on_lost: Callable[[], None]) -> None:
         self.pid = self.guard = 0
@@ -192,7 +192,7 @@ class Supervisor:
         raise NoSupervisor
 
     async def aclose(self) -> None:
-        """End whoever is left, daemons too. No command can be started any more."""
+        """End all remaining processes, including daemons. No command can be started after this."""
         async with self._opening:
             self._closed = True
             if self._line is not None:

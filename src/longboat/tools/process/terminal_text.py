@@ -1,6 +1,6 @@
-"""What a program wrote for a terminal, as plain text: UTF-8 decoded, colors and cursor movements taken out.
+"""Terminal output as plain text: UTF-8 decoded, colors and cursor movements removed.
 
-Owns the spelling of terminal escapes. A decoder is (decode, flush): text cut anywhere comes out the same.
+Owns the syntax of terminal escapes. A decoder is (decode, flush): the result does not depend on how the input is split.
 """
 
 import codecs
@@ -19,7 +19,7 @@ _C0 = bytes({*range(0x20), 0x7F} - {0x09, 0x0A})
 _C0_IN_TEXT = dict.fromkeys(_C0)
 _C1_IN_UTF_8 = re.compile(rb"\xc2[\x80-\x9f]")
 LONGEST_ESCAPE = 4096
-"""An escape that goes on for longer is not waited for."""
+"""The longest escape sequence to wait for."""
 
 
 class Plain:

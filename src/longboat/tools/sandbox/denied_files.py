@@ -1,6 +1,6 @@
-"""The files that deny rules name, as they are on the disk now: for walls, which know paths and no patterns.
+"""The files on disk that deny rules match: for sandboxes, which know paths but not patterns.
 
-Blocking: call it off the loop. Must not know commands.
+Blocking: call it off the event loop. Must not know commands.
 """
 
 import os
@@ -16,7 +16,7 @@ MAX_ENTRIES = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeniedFiles:
-    """Resolved paths. A directory stands for all that is below it."""
+    """Resolved paths. A directory stands for everything below it."""
 
     unreadable: tuple[Path, ...] = ()
     unwritable: tuple[Path, ...] = ()

@@ -1,8 +1,8 @@
-"""Rules for Landlock, the kernel's own fence: what a command and all that it starts may read, write and reach.
+"""Rules for Landlock, the kernel's sandbox: what a command and everything it starts may read, write and reach.
 
-A ruleset is only described here, and holds nobody: whoever is to be fenced in takes it upon itself (`keeper.py`), so
-that the server stays free. The rules can only allow, and hold for all that is below a directory. Hence what is closed
-is left out, by naming all that lies beside it. Must not know jobs or policies.
+Rulesets are only built here; the process to be restricted applies one to itself (`supervisor.py`), so that the server
+is not restricted. Rules can only allow, and apply to everything below a directory. A path is therefore closed by
+allowing everything beside it. Must not know jobs or policies.
 """
 
 import ctypes
@@ -40,7 +40,7 @@ class Fence:
     version: int
     writable: tuple[Path, ...]
     readable: tuple[Path, ...] = ()
-    """Can be read although it lies below something closed; what is closed below it cannot."""
+    """Readable although it is below something closed; what is closed below it is not."""
     closed: tuple[Path, ...] = ()
     """Nothing below can be read, but for what is writable or readable."""
     shared_memory: bool = True
@@ -72,8 +72,8 @@ def version() -> int:
 
 
 class Ruleset:
-    """What the kernel made of a fence: a file descriptor to hand to whoever is to be fenced in, closed when nobody
-    has this any more."""
+    """A ruleset in the kernel: a file descriptor to pass to the process to be restricted. Closed when this object is no
+    longer referenced."""
 
     def __init__(self, fence: Fence) -> None:
         """Blocking. Raises OSError."""

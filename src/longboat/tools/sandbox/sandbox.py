@@ -1,10 +1,10 @@
-"""A command in a box (A8): it may write to the workspace and to temp alone, and reaches no network.
+"""The sandbox for commands (A8): they may write only to the workspace and a temp directory, and have no network.
 
-The better box is bubblewrap's: the whole file system read-only, the workspace and a temp directory of its own writable,
-its own network, process and message namespaces. `/tmp` and `/run` inside are not those outside, since the sockets there
-(of containers, terminals, agents and of our own server) would lead out of the box. Where it does not work, as in most
-containers, Landlock is the box: it refuses what bubblewrap hides, and a filter for system calls refuses all sockets.
-Must not know jobs or permissions.
+bubblewrap makes the stronger sandbox: the whole file system is read-only, the workspace and a private temp directory
+are writable, and network, process and message namespaces are separate. `/tmp` and `/run` are private too, because the
+sockets there (of containers, terminals, agents and our own server) would lead out of the sandbox. Where bubblewrap does
+not work, as in most containers, Landlock is used: it denies what bubblewrap hides, and a system call filter denies all
+sockets. Must not know jobs or permissions.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class SandboxPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """What people are told of the box that a system has."""
+    """A description of the system's sandbox, for people."""
 
     name: str
     network: str
@@ -64,7 +64,7 @@ BUBBLEWRAP = Box(name="bubblewrap", network="no network", temp="/tmp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxed:
-    """What to run and in which box, and if in none in spite of the policy, why."""
+    """What to run and in which sandbox; if there is none despite the policy, why."""
 
     argv: tuple[str, ...]
     box: Box | None = None
@@ -75,7 +75,7 @@ class Boxed:
     note: str = ""
 
     def hint(self, failed: bool) -> str:
-        """What a command that failed is told of its box."""
+        """The note about the sandbox for a command that failed."""
         if self.box is None or not failed:
             return ""
         return f". It ran in a {self.box}; it can write only to the workspace and {self.box.temp}"
@@ -90,8 +90,8 @@ async def wrap_command(argv: tuple[str, ...], policy: SandboxPolicy, denied: Den
     if isinstance(box, str):
         if policy.mode is SandboxMode.REQUIRED:
             raise ToolError(
-                f"Commands must run in a sandbox here, and there is none: {box}. "
-                "Tell the user: install bubblewrap, or set the sandbox to `auto` or `off`."
+                f"Commands must run in a sandbox here, but there is none: {box}. "
+                "Tell the user to install bubblewrap, or to set the sandbox to `auto` or `off`."
             )
         return Boxed(argv=argv, note=f"not sandboxed: {box}")
     policy.temp.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -149,25 +149,23 @@ def _landlock_box(version: int, lack: str) -> Box:
     else:
         network = "no TCP, but UDP and unix sockets are open"
     if version < landlock.CAN_SCOPE:
-        network += ", and it can send signals to others"
+        network += ", and it can send signals to other processes"
     return Box(name="Landlock", network=network, temp="$TMPDIR", lack=lack)
 
 
 def _unfit(policy: SandboxPolicy, version: int) -> str:
-    """Why Landlock is no box for that; empty if it is."""
+    """Why Landlock cannot be the sandbox for this; empty if it can."""
     if version == 0:
         return "the system has no Landlock either"
     if version < landlock.CAN_TRUNCATE:
-        return (
-            f"the system's Landlock (version {version}) is too old to keep files from being emptied: it takes Linux 6.2"
-        )
+        return f"the system's Landlock (version {version}) is too old to stop files being emptied: it takes Linux 6.2"
     if policy.mode is SandboxMode.REQUIRED and not seccomp.without_sockets():
         machine = os.uname().machine
-        return f"Landlock cannot refuse all sockets, and there is no filter for them on this system ({machine})"
+        return f"Landlock cannot block all sockets, and this system ({machine}) has no filter for them"
     for path in policy.hidden:
         real = Path(os.path.realpath(path))
         if any(real.is_relative_to(os.path.realpath(place)) for place in (policy.workspace, policy.temp)):
-            return f"Landlock cannot close {path}, which lies in the workspace"
+            return f"Landlock cannot protect {path}, which is in the workspace"
     return ""
 
 

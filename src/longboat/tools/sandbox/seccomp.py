@@ -1,12 +1,12 @@
-"""Filters for system calls, for what Landlock cannot refuse. A process that installs one keeps it, with all it starts.
+"""System call filters for what Landlock cannot deny. A process that installs one keeps it, as does all it starts.
 
 `without_sockets()` refuses every socket; it goes with a sandbox that may write. `read_only()` also refuses the calls
 that change something without opening a file for writing: modes, owners, times, attributes, other processes, shared
 memory.
 
-A filter is only written here, as a program for the kernel (classic BPF), and `keeper.py` installs it. Of sockets that
-come in pairs it leaves those that stay with their other end, as asyncio and Node.js need them. One made for datagrams
-could be turned on any other socket. Must not know jobs or policies.
+A filter is only written here, as a program for the kernel (classic BPF), and `supervisor.py` installs it. Of sockets
+that come in pairs it leaves those that stay with their other end, as asyncio and Node.js need them. One made for
+datagrams could be turned on any other socket. Must not know jobs or policies.
 """
 
 import ctypes
@@ -41,7 +41,7 @@ _KIND = 0xF
 _NEW_NAMESPACES = 0x7E020080
 """Flags of clone: in a user namespace of its own a process has every capability."""
 _LAST_KNOWN = 469
-"""Newer calls are unknown to the filter, and so to whoever is behind it."""
+"""The filter does not know newer calls and answers them with “no such system call”."""
 
 _IOCTLS = {
     "TCGETS": 0x5401,

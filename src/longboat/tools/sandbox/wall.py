@@ -1,9 +1,9 @@
-"""The wall around commands that run unasked because they only look (A2).
+"""The wall: a read-only sandbox around commands that run without approval because they only read (A2).
 
-The check that calls a command harmless can be wrong. So such a command runs where that does not matter: it writes to a
-temp directory of its own and nowhere else, makes no socket, signals and inspects no process but its own, and opens no
-file that a rule denies. Landlock and a filter for system calls are the wall: they cost next to nothing. Where the
-kernel has no Landlock, bubblewrap and the filter are. Must not know which commands are harmless, nor jobs.
+The check that calls a command harmless can be wrong. So such a command runs where a mistake does no harm: it can write
+only to its own temp directory, and cannot open sockets, signal or inspect other processes, or open files that a rule
+denies. Landlock and a system call filter make the wall at almost no cost; without Landlock, bubblewrap and the
+filter do. Must not know which commands are harmless, nor jobs.
 """
 
 import asyncio
@@ -49,9 +49,9 @@ BUBBLEWRAP = Wall(name="bubblewrap")
 
 @cache
 def find_wall() -> Wall | str:
-    """The wall that this system has, or why it has none. May take a moment when it is first asked."""
+    """The wall that this system has, or why it has none. The first call may take a moment."""
     if not seccomp.read_only(signals=True):
-        return "this system has no filter for system calls that Longboat knows"
+        return "this system has no system call filter that Longboat supports"
     if landlock.version():
         return LANDLOCK
     lack = bubblewrap_lacks(shutil.which("bwrap"))
@@ -59,13 +59,13 @@ def find_wall() -> Wall | str:
 
 
 async def describe_wall() -> str:
-    """In words, what holds a command that runs unasked."""
+    """A description of the wall, for people."""
     wall = await asyncio.to_thread(find_wall)
-    return f"read-only ({wall.name})" if isinstance(wall, Wall) else f"a few of them alone, for want of a wall: {wall}"
+    return f"read-only ({wall.name})" if isinstance(wall, Wall) else f"only a few, because there is no wall: {wall}"
 
 
 class ReadOnlyWall:
-    """The wall of one workspace. What it takes is made when it is first needed, and again when it may have changed."""
+    """The wall of one workspace. Its rules are built when first needed, and rebuilt when they may have changed."""
 
     def __init__(self, wall: Wall, *, workspace: Path, temp: Path, hidden: tuple[Path, ...] = ()) -> None:
         """`temp` is the one place that can be written to, made if it is not there; `hidden` are directories of our own
@@ -106,7 +106,7 @@ class ReadOnlyWall:
         self._ruleset, self._denied, self._stamps = landlock.Ruleset(fence), denied, stamps
 
     def _is_current(self, denied: DeniedFiles) -> bool:
-        """Whether a ruleset that is made now would be the same: it names all that lies beside what is closed."""
+        """Whether a new ruleset would be the same: a ruleset names everything beside what is closed."""
         known = self._ruleset is not None and self._denied == denied and self._temp.exists()
         return known and all(_stamp(path) == stamp for path, stamp in self._stamps.items())
 

@@ -27,7 +27,7 @@ MAX_FILES = 500_000
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pattern: Annotated[str, Meta(description="The glob pattern, such as *.py or src/**/*.{ts,tsx}.")]
     path: Annotated[str, Meta(description="The directory to search, absolute or relative to the workspace.")] = "."
-    all: Annotated[bool, Meta(description="Also find hidden files and what .gitignore excludes.")] = False
+    all: Annotated[bool, Meta(description="Include hidden and git-ignored files.")] = False
 
 
 class GlobTool:
@@ -67,11 +67,11 @@ def _format_files(context: ToolContext, directory: Path, globs: Globs, output: O
     found = [each for each in _dated(directory, globs, output) if not hidden(f"{directory}/{each[1]}")]
     lines = [display_path(context.directory, directory / path) for _, path in heapq.nsmallest(MAX_SHOWN, found)]
     if not lines:
-        lines = ["No file matches. Hidden and ignored files are left out unless all is set."]
+        lines = ["No file matches. Set all to include hidden and ignored files."]
     if len(found) > MAX_SHOWN:
-        lines += ["", f"(The {MAX_SHOWN} newest of {len(found):,} files: use a narrower pattern to see others.)"]
+        lines += ["", f"(The {MAX_SHOWN} newest of {len(found):,} files. Use a narrower pattern to see others.)"]
     if output.stopped:
-        lines += ["", f"(The search was ended early: {output.stopped}. Use a narrower path.)"]
+        lines += ["", f"(The search stopped early: {output.stopped}. Use a narrower path.)"]
     return "\n".join(lines)
 
 

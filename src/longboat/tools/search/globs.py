@@ -16,7 +16,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Globs:
-    """One pattern, with the alternatives in its braces told apart."""
+    """One pattern, with the alternatives in its braces expanded."""
 
     alternatives: tuple[tuple[str, ...], ...]
     regex: re.Pattern[str]
@@ -51,7 +51,7 @@ def compiled(pattern: str, *, anchored: bool = False, hidden: bool = False) -> G
     try:
         regex = re.compile("|".join(f"(?:{_regex(parts, hidden=hidden)})" for parts in alternatives), re.DOTALL)
     except re.error as error:
-        raise ToolError(f"The glob pattern {pattern!r} cannot be understood: {error}.") from None
+        raise ToolError(f"The glob pattern {pattern!r} is invalid: {error}.") from None
     return Globs(alternatives=tuple(alternatives), regex=regex)
 
 
@@ -65,7 +65,7 @@ def _expanded(pattern: str) -> list[str]:
         else:
             waiting += [each[: found.start()] + option + each[found.end() :] for option in found[1].split(",")]
         if len(done) + len(waiting) > MAX_ALTERNATIVES:
-            raise ToolError(f"The glob pattern has more than {MAX_ALTERNATIVES} alternatives: use a simpler one.")
+            raise ToolError(f"The glob pattern has more than {MAX_ALTERNATIVES} alternatives. Use a simpler one.")
     return done
 
 
@@ -75,14 +75,14 @@ def _parts(pattern: str, *, anchored: bool) -> tuple[str, ...]:
     if not parts:
         raise _empty()
     if ".." in parts:
-        raise ToolError("A glob pattern cannot go up with `..`: give the directory as path instead.")
+        raise ToolError("A glob pattern cannot contain `..`. Pass the directory as path instead.")
     if pattern.endswith("/"):
         parts.append("**")
     return tuple(parts if whole else ["**", *parts])
 
 
 def _empty() -> ToolError:
-    return ToolError("The glob pattern is empty: give something like *.py or src/**/*.ts.")
+    return ToolError("The glob pattern is empty. Use something like *.py or src/**/*.ts.")
 
 
 def _regex(parts: tuple[str, ...], *, hidden: bool) -> str:

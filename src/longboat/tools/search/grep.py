@@ -32,14 +32,14 @@ _MARKS = {"content": b'{"type":"match"', "files": b"\0", "count": b"\0"}
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    pattern: Annotated[str, Meta(description="The regular expression. Matches lie within one line.")]
+    pattern: Annotated[str, Meta(description="The regular expression. A match never spans lines.")]
     path: Annotated[str, Meta(description="The directory or file, absolute or relative to the workspace.")] = "."
     include: Annotated[str | None, Meta(description="Only files whose path matches this glob.")] = None
     mode: Annotated[Literal["content", "files", "count"], Meta(description="What to show.")] = "content"
     context: Annotated[int, Meta(ge=0, le=20, description="Lines to show around each match.")] = 0
-    ignore_case: Annotated[bool, Meta(description="Upper and lower case are the same.")] = False
-    literal: Annotated[bool, Meta(description="The pattern is plain text, no regular expression.")] = False
-    all: Annotated[bool, Meta(description="Also search hidden files and what .gitignore excludes.")] = False
+    ignore_case: Annotated[bool, Meta(description="Ignore case.")] = False
+    literal: Annotated[bool, Meta(description="The pattern is plain text, not a regular expression.")] = False
+    all: Annotated[bool, Meta(description="Include hidden and git-ignored files.")] = False
 
 
 class GrepTool:
@@ -95,19 +95,19 @@ class GrepTool:
         render = {"content": matches.content, "files": matches.files, "count": matches.counts}[wanted.mode]
         text = await asyncio.to_thread(render, output.content, place)
         if output.stopped:
-            text += f"\n\n(The search was ended early: {output.stopped}. Use a narrower pattern, path or include.)"
-        return ToolResult(content=text or "No match. Hidden and ignored files are left out unless all is set.")
+            text += f"\n\n(The search stopped early: {output.stopped}. Use a narrower pattern, path or include.)"
+        return ToolResult(content=text or "No match. Set all to include hidden and ignored files.")
 
 
 def _check_pattern(pattern: str) -> None:
     if not pattern:
-        raise ToolError("The pattern is empty: give a regular expression.")
+        raise ToolError("The pattern is empty. Pass a regular expression.")
     if "\0" in pattern or "\n" in pattern:
-        raise ToolError("The pattern has a line end or NUL in it: a match lies within one line. Search for one line.")
+        raise ToolError("The pattern contains a line break or NUL, but a match never spans lines. Search for one line.")
     try:
         os.fsencode(pattern)
     except UnicodeEncodeError:
-        raise ToolError("The pattern has half of a surrogate pair in it: no file can hold that.") from None
+        raise ToolError("The pattern contains half of a surrogate pair, which no file can contain.") from None
 
 
 def _in_tree(wanted: Input, globs: Globs | None) -> list[str]:
@@ -117,4 +117,4 @@ def _in_tree(wanted: Input, globs: Globs | None) -> list[str]:
 def _check_text(target: Target) -> None:
     with os.fdopen(open_file(target), "rb") as file:
         if kind := binary_kind(file.read(SNIFFED)):
-            raise ToolError(f"{target.shown} is no text ({kind}): it is not searched.")
+            raise ToolError(f"{target.shown} is not a text file ({kind}), so it was not searched.")

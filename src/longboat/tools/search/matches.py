@@ -1,4 +1,4 @@
-"""What ripgrep wrote, as a model reads it: sorted by path, bounded. Pure."""
+"""ripgrep's output as text for a model: sorted by path, limited. Pure."""
 
 import base64
 import os
@@ -23,7 +23,7 @@ MAX_LINE = 400
 
 
 class _Data(msgspec.Struct, frozen=True, kw_only=True):
-    """Text; or in base64 what is no UTF-8."""
+    """Text, or base64 if it is not UTF-8."""
 
     text: str | None = None
     raw: str | None = msgspec.field(default=None, name="bytes")
@@ -60,7 +60,7 @@ _DECODER = msgspec.json.Decoder(_Message)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where was searched, what is wanted of it, and how paths are shown."""
+    """Where to search, what to show, and how paths are shown."""
 
     workspace: Path
     base: Path

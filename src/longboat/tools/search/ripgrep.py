@@ -1,7 +1,7 @@
-"""ripgrep as a child process, or `searcher.py` where it is not installed. Knows no tool.
+"""Runs ripgrep as a child process, or `searcher.py` if it is not installed. Does not know the tools.
 
-Nothing that a model gives can become an option: patterns are the value of `--regexp=`, paths come after `--`, and globs
-go in only if they are plain. `kill` ends it at once when the call is canceled.
+Nothing from a model can become an option: patterns are the value of `--regexp=`, paths come after `--`, and globs are
+passed only if they are plain. `kill` ends it at once when the call is canceled.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Surroundings(Protocol):
 class Output:
     content: bytes
     stopped: str = ""
-    """Why there is no more of it, if there would be."""
+    """Why the output was cut off, if it was."""
 
 
 def visible(*, everything: bool, globs: Globs | None) -> list[str]:
@@ -96,7 +96,7 @@ async def _read(process: Process, mark: bytes, most: int) -> Output:
                     return Output(content=b"".join(parts), stopped=f"more than {most:,} results")
             complaint = await process.stderr.read(4_096)
     except TimeoutError:
-        return Output(content=b"".join(parts), stopped=f"it took longer than {TIME_S:.0f} s")
+        return Output(content=b"".join(parts), stopped=f"it took more than {TIME_S:.0f} s")
     if complaint and not parts:
         raise ToolError(f"The search failed: {complaint.decode(errors='replace').strip()}")
     return Output(content=b"".join(parts))

@@ -1,7 +1,7 @@
-"""What ripgrep does for `glob` and `grep`, as a program of its own, for machines that have no ripgrep.
+"""A replacement for ripgrep, as a separate program, for machines without it; `glob` and `grep` use it.
 
-It takes the arguments of `rg` that `ripgrep.py` gives and writes what `rg` would write, so that nothing else needs to
-know which of the two ran. A process, since a regular expression of a model can take for ever: it can be killed.
+It accepts the `rg` arguments that `ripgrep.py` passes and prints what `rg` would print, so that nothing else needs to
+know which of the two ran. It is a process so that it can be killed: a model's regular expression can take forever.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main() -> None:
             sys.stdout.buffer.write(_answer(options, path, pattern))
         sys.stdout.flush()
     except MemoryError:
-        sys.exit("a file is too large to be searched without ripgrep: install it (package ripgrep)")
+        sys.exit("a file is too large to search without ripgrep; install ripgrep")
     except BrokenPipeError:
         os._exit(0)  # nobody reads on; a normal exit would try to flush again
 

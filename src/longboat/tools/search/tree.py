@@ -1,4 +1,4 @@
-"""A directory tree as ripgrep sees it: what `.gitignore` and its like exclude, and hidden names, left out.
+"""A directory tree as ripgrep sees it: without hidden files and those that ignore files exclude.
 
 The order of precedence is ripgrep's: `.rgignore`, `.ignore`, `.gitignore`, `.git/info/exclude`; in each of these the
 deepest directory first, and in a file the last line that matches. The rules of git end at the root of a repository.
@@ -21,7 +21,7 @@ _MAX_RULES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """One ignore file: (does it ignore, its pattern), the last first; and how much of a path lies above it."""
+    """One ignore file: (does it ignore, its pattern), the last first; and the length of the path above it."""
 
     patterns: tuple[tuple[bool, re.Pattern[str]], ...]
     above: int
@@ -82,7 +82,7 @@ def _pattern(line: str) -> tuple[bool, re.Pattern[str]] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """A directory and how much of it is to be seen."""
+    """A directory and how much of it to show."""
 
     root: str
     hidden: bool = False

@@ -1,6 +1,6 @@
-"""Which addresses of the net a tool may reach. Knows numbers, not names.
+"""Which network addresses a tool may reach. Knows addresses, not host names.
 
-A web page or a model must not lead us to what only this machine can reach: itself, its network, its cloud's keys.
+A web page or a model must not lead a tool to what only this machine can reach: itself, its network, its cloud's keys.
 """
 
 from collections.abc import Iterable

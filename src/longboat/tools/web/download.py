@@ -51,10 +51,10 @@ class DownloadTool:
 
         page = await self._web.get(asked.url, limit=MAX_BYTES, permit=permit, timeout_s=TIMEOUT_S)
         if page.status >= 400:
-            raise ToolError(f"{page.url} answers {page.status} {page.reason}: nothing was written.")
+            raise ToolError(f"{page.url} answered {page.status} {page.reason}. Nothing was written.")
         if not page.is_whole:
             limit = MAX_BYTES >> 20
-            raise ToolError(f"{page.url} has more than {limit} MB: nothing was written. Use bash with curl for it.")
+            raise ToolError(f"{page.url} is larger than {limit} MB. Nothing was written. Use bash with curl instead.")
         change = Change(target=target, before=before, after=page.body, difference="")
         said = await apply(context, change)
         kind = page.content_type or "unknown type"

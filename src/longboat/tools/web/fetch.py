@@ -1,4 +1,4 @@
-"""fetch: a text from the web, readable."""
+"""`fetch`: a readable text from the web."""
 
 import asyncio
 import re
@@ -26,8 +26,8 @@ _META_CHARSET = re.compile(rb"""<meta[^>]+charset=["']?([a-z0-9_-]+)""", re.IGNO
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     url: Annotated[str, Meta(description="The http or https URL.")]
-    format: Annotated[Literal["markdown", "text", "html"], Meta(description="How HTML is given.")] = "markdown"
-    start: Annotated[int, Meta(ge=0, description="The character to begin with, to read on in a long page.")] = 0
+    format: Annotated[Literal["markdown", "text", "html"], Meta(description="The format for HTML pages.")] = "markdown"
+    start: Annotated[int, Meta(ge=0, description="The character to start at, to continue a long page.")] = 0
 
 
 class FetchTool:
@@ -49,30 +49,30 @@ class FetchTool:
         page = await self._web.get(asked.url, limit=MAX_BYTES, permit=permit, accept=_ACCEPT)
         text = await asyncio.to_thread(_text, page, asked.format)
         if page.status >= 400:
-            said = f"{page.url} answers {page.status} {page.reason}."
+            said = f"{page.url} answered {page.status} {page.reason}."
             return ToolResult(content=f"{said}\n\n{text[:_ERROR_PART]}".strip(), is_error=True)
         return ToolResult(content=_part(page, text, asked.start))
 
 
 def _part(page: Page, text: str, start: int) -> str:
     if start and start >= len(text):
-        raise ToolError(f"{page.url} has {len(text):,} characters: start={start} is past its end.")
+        raise ToolError(f"{page.url} has {len(text):,} characters; start={start} is past the end.")
     end = min(len(text), start + PART)
     notes = [page.url]
     if start or end < len(text):
         notes.append(f"characters {start}–{end} of {len(text)}")
     if end < len(text):
-        notes.append(f"read on with start={end}")
+        notes.append(f"continue with start={end}")
     if not page.is_whole:
-        notes.append(f"only the first {MAX_BYTES >> 20} MB were fetched: use download for all of it")
-    return f"[{'; '.join(notes)}]\n\n{text[start:end] or '(nothing to read there)'}"
+        notes.append(f"only the first {MAX_BYTES >> 20} MB were fetched; use download for the whole file")
+    return f"[{'; '.join(notes)}]\n\n{text[start:end] or '(no text)'}"
 
 
 def _text(page: Page, style: Literal["markdown", "text", "html"]) -> str:
     is_html = page.content_type in _HTML
     if not is_html and (not _TEXT.fullmatch(page.content_type) or b"\0" in page.body[:1024]):
         kind = page.content_type or "binary"
-        raise ToolError(f"{page.url} is {kind}, not text ({len(page.body):,} bytes): use download.")
+        raise ToolError(f"{page.url} is {kind}, not text ({len(page.body):,} bytes). Use download.")
     text = _decoded(page.body, page.charset or (_named_within(page.body) if is_html else None))
     return html_to_text(text, url=page.url, style=style) if is_html and style != "html" else text
 

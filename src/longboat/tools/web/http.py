@@ -1,7 +1,7 @@
-"""Getting a URL from the public web: every hop checked, everything bounded.
+"""Fetches a URL from the public web: every redirect is checked, everything is limited.
 
-Owns what may be reached. A name is resolved here and the connection goes to the address that was checked, so that a
-name which resolves differently a moment later changes nothing. Knows no tool and no file.
+Owns what may be reached. A host name is resolved here and the connection goes to the checked address, so it does not
+matter if the name resolves differently a moment later. Does not know tools or files.
 """
 
 import asyncio
@@ -43,8 +43,8 @@ class Page:
 
 
 class Web:
-    """`allowed_networks` are the private ones that may be reached all the same, such as `10.1.0.0/16`; `verify` is for
-    certificates of one's own."""
+    """`allowed_networks` are private networks that may be reached, such as `10.1.0.0/16`; `verify` is for custom
+    certificates."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Web:
             raise ToolError(f"{here} did not answer within {timeout_s:g} s.") from None
         except (httpx2.HTTPError, zlib.error) as error:
             raise ToolError(f"{here} could not be fetched: {str(error) or type(error).__name__}.") from None
-        raise ToolError(f"{url} redirects more than {MAX_HOPS} times: it leads nowhere.")
+        raise ToolError(f"{url} redirects more than {MAX_HOPS} times.")
 
     async def _hop(self, url: "httpx2.URL", limit: int, accept: str) -> "Page | httpx2.URL":
         async with self._answer(url, accept) as response:
@@ -131,13 +131,13 @@ class Web:
             loop = asyncio.get_running_loop()
             answers = await loop.getaddrinfo(host, url.port or 0, type=SOCK_STREAM)
         except (gaierror, UnicodeError):
-            raise ToolError(f"There is no host {host!r}: check the URL.") from None
+            raise ToolError(f"The host {host!r} was not found. Check the URL.") from None
         found = list(dict.fromkeys(str(answer[4][0]) for answer in answers))
         open_to_us = [address for address in found if may_reach(address, self._allowed)]
         if not open_to_us:
             raise ToolError(
                 f"{host} is a private or local address ({', '.join(found)}), which may not be fetched. "
-                "Tell the user if it is needed: they can allow its network in the configuration."
+                "If you need it, tell the user: they can allow its network in the configuration."
             )
         return open_to_us[:MAX_ADDRESSES]
 
@@ -151,11 +151,11 @@ def _checked(url: str, *, base: "httpx2.URL | None" = None) -> "httpx2.URL":
         parsed.raw_host.decode("ascii")
         plain = parsed.copy_with(fragment=None)
     except (httpx2.InvalidURL, UnicodeError, ValueError) as error:
-        raise ToolError(f"{url[:200]!r} is no URL: {error}.") from None
+        raise ToolError(f"{url[:200]!r} is not a URL: {error}.") from None
     if plain.scheme not in ("http", "https") or not plain.host:
-        raise ToolError(f"{url[:200]!r} is no http or https URL: only those can be fetched.")
+        raise ToolError(f"{url[:200]!r} is not an http or https URL; only those can be fetched.")
     if plain.userinfo:
-        raise ToolError("The URL holds a user name or password: leave it out.")
+        raise ToolError("The URL contains a user name or password. Remove it.")
     return plain
 
 
@@ -180,7 +180,7 @@ async def _bounded(response: "httpx2.Response", limit: int) -> tuple[bytes, bool
     memory."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip", ""):
-        raise ToolError(f"The server answers in the encoding {encoding!r}, which was not asked for.")
+        raise ToolError(f"The server answered in the encoding {encoding!r}, which was not requested.")
     unpack = zlib.decompressobj(wbits=31) if "gzip" in encoding else None
     body = bytearray()
     async with aclosing(response.aiter_raw()) as chunks:

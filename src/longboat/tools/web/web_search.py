@@ -1,6 +1,6 @@
-"""web_search: where a search provider is configured.
+"""`web_search`: available if a search provider is configured.
 
-The provider is the user's choice, so its address is not held to what pages may lead to: it may be on this machine.
+The user chose the provider, so the address restrictions for web pages do not apply: it may be on this machine.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _EXCERPT = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchProvider:
-    """`endpoint` is the URL that is asked: `https://searx.example/search`, or Brave's
+    """`endpoint` is the URL of the search API: `https://searx.example/search`, or Brave's
     `https://api.search.brave.com/res/v1/web/search`. The key is sent to Brave as its token, to others as a bearer."""
 
     kind: Literal["searxng", "brave"]
@@ -32,8 +32,8 @@ class SearchProvider:
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    query: Annotated[str, Meta(min_length=1, max_length=400, description="What to look for.")]
-    count: Annotated[int, Meta(ge=1, le=20, description="How many results.")] = 10
+    query: Annotated[str, Meta(min_length=1, max_length=400, description="What to search for.")]
+    count: Annotated[int, Meta(ge=1, le=20, description="Number of results.")] = 10
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class WebSearchTool:
         answer = await self._ask(asked)
         found = (answer.web or answer).results[: asked.count]
         lines = [_entry(number, result) for number, result in enumerate(found, 1)]
-        return ToolResult(content="\n\n".join(lines) or "Nothing was found: try other words.")
+        return ToolResult(content="\n\n".join(lines) or "Nothing was found. Try other words.")
 
     async def _ask(self, asked: Input) -> _Answer:
         import httpx2
@@ -81,9 +81,9 @@ class WebSearchTool:
                 response = await client.get(self._provider.endpoint, params=parameters, headers=headers)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             reason = str(error) or type(error).__name__
-            raise ToolError(f"The search provider does not answer: {reason}. Tell the user, or use fetch.") from None
+            raise ToolError(f"The search provider did not answer: {reason}. Tell the user, or use fetch.") from None
         if response.status_code != 200:
-            raise ToolError(f"The search provider answers {response.status_code}: its settings may be wrong.")
+            raise ToolError(f"The search provider answered {response.status_code}; its settings may be wrong.")
         try:
             return msgspec.json.decode(response.content, type=_Answer)
         except msgspec.MsgspecError as error:

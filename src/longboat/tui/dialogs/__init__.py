@@ -1,3 +1,3 @@
-"""What the terminal app asks in front of everything else. Each dialog takes what it shows and ends with a frozen
-result; None is: nothing was decided. Must not know the server: what has to be looked up comes as a callable.
+"""The dialogs of the terminal app. Each takes what it shows and ends with a frozen result, or with None if nothing was
+decided. Must not know the server: what has to be looked up comes through a callable.
 """

@@ -1,4 +1,4 @@
-"""What permissions and questions have in common: somebody else may answer first, and the dialog says so."""
+"""Shared by the permission and question dialogs: somebody else may answer first, and the person is told."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from longboat.wire.plain import plain_line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """Nothing is to be sent: it was answered by somebody else, or its run ended. `sentence` was shown."""
+    """No answer is needed: somebody else answered, or the run ended. `sentence` was shown."""
 
     sentence: str
 
@@ -18,21 +18,21 @@ class Gone:
 _SAID = {
     PermissionAnswer.ONCE: "allowed it once",
     PermissionAnswer.SESSION: "allowed it for this session",
-    PermissionAnswer.ALWAYS: "allowed it for ever",
+    PermissionAnswer.ALWAYS: "always allowed it",
     PermissionAnswer.DENY: "denied it",
 }
 
 
 def told_permission(title: str, answered_by: str | None, answer: PermissionAnswer | None) -> str:
-    """Who answered what; without an answer it was withdrawn."""
+    """A sentence on who answered what; without an answer, the request was withdrawn."""
     if answer is None:
-        return f"No answer is needed any more: {_short(title)}"
+        return f"No longer needs an answer: {_short(title)}"
     return f"{_who(answered_by)} {_SAID[answer]}: {_short(title)}"
 
 
 def told_question(text: str, answered_by: str | None, answer: tuple[str, ...] | None) -> str:
     if answer is None:
-        return f"No answer is needed any more: {_short(text)}"
+        return f"No longer needs an answer: {_short(text)}"
     return f"{_who(answered_by)} answered “{_short(', '.join(answer))}”: {_short(text)}"
 
 
@@ -46,5 +46,5 @@ def _short(text: str) -> str:
 
 
 def tell(widget: Widget, sentence: str) -> None:
-    """A notice that outlives the dialog. It names foreign things: never read as markup."""
+    """Show a notification that outlives the dialog. It contains untrusted text, so it is never parsed as markup."""
     widget.notify(sentence, markup=False)

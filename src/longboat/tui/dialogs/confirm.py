@@ -1,4 +1,4 @@
-"""Yes or no, and one or several lines of text."""
+"""Dialogs for a confirmation, and for entering one or several lines of text."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,13 +16,13 @@ from longboat.wire.plain import plain, plain_line, spelled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """Yes. No is None."""
+    """The result for yes; for no it is None."""
 
 
 class ConfirmDialog(Dialog[Confirmed]):
-    """Asks before something that cannot be taken back. No has the focus: an enter too many does nothing."""
+    """Asks before something that cannot be undone. "No" has the focus, so that an accidental enter does nothing."""
 
-    HEADING = "Sure?"
+    HEADING = "Confirm"
     yielding = "#sentence"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "yes", "Yes"),
@@ -39,7 +39,7 @@ class ConfirmDialog(Dialog[Confirmed]):
     """
 
     def __init__(self, sentence: str, *, yes: str = "Yes", no: str = "No") -> None:
-        """`yes` and `no` are our own words; the sentence may name anything."""
+        """`yes` and `no` are our own labels; the sentence may contain untrusted text."""
         super().__init__()
         self._sentence = sentence
         self._yes = yes
@@ -51,7 +51,7 @@ class ConfirmDialog(Dialog[Confirmed]):
             Horizontal(
                 Button(self._no, id="no", compact=True), Button(self._yes, id="yes", variant="error", compact=True)
             ),
-            keys_line(("y", self._yes.lower()), ("n", self._no.lower()), ("esc", "back")),
+            keys_line(("y", self._yes.lower()), ("n", self._no.lower()), ("esc", "cancel")),
         ]
 
     def on_mount(self) -> None:
@@ -74,7 +74,7 @@ class Written:
 
 
 class TextDialog(Dialog[Written]):
-    """A text to write or to change: one line, or several."""
+    """Asks for a text of one or several lines."""
 
     HEADING = "Text"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -105,7 +105,7 @@ class TextDialog(Dialog[Written]):
         return [
             Static(plain(self._sentence), id="about", markup=False),
             field,
-            keys_line((save, "save"), *([("enter", "new line")] if self._lines else []), ("esc", "leave as it was")),
+            keys_line((save, "save"), *([("enter", "new line")] if self._lines else []), ("esc", "cancel")),
         ]
 
     def on_mount(self) -> None:
@@ -126,6 +126,6 @@ class TextDialog(Dialog[Written]):
     @on(Input.Submitted)
     def action_save(self) -> None:
         if not self.text.strip() and not self._may_be_empty:
-            self.complain("It must not be empty.")
+            self.complain("The text cannot be empty.")
         else:
             self.end(Written(text=self.text if self._lines else self.text.strip()))

@@ -1,4 +1,4 @@
-"""What a session or a run changed, file by file."""
+"""The dialog of a session's or a run's changes, file by file."""
 
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from longboat.wire.plain import plain_line
 
 
 class DiffDialog(Dialog[None]):
-    """n and p go from file to file, s puts old and new beside each other."""
+    """n and p switch files; s shows old and new side by side."""
 
     HEADING = "Changes"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -58,7 +58,7 @@ class DiffDialog(Dialog[None]):
 
     def _headline(self) -> Content:
         if not self._page.items:
-            return Content("Nothing was changed.")
+            return Content("No files changed.")
         more = "" if self._page.complete else "+"
         return _told(self._page.items[self._at], f"{self._at + 1}/{len(self._page.items)}{more}")
 
@@ -71,5 +71,5 @@ def _told(file: FileDiff, place: str) -> Content:
         (f"+{file.additions}", "$text-success"),
         " ",
         (f"-{file.deletions}", "$text-error"),
-        ("" if file.complete else " (cut)", "$text-warning"),
+        ("" if file.complete else " (truncated)", "$text-warning"),
     )

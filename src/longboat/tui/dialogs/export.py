@@ -1,4 +1,4 @@
-"""Where a session is written to, and in which form."""
+"""The dialog for exporting a session: file and format."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -25,7 +25,7 @@ class ExportChoice:
 
 
 class ExportDialog(Dialog[ExportChoice]):
-    """Markdown is for people; JSON holds everything and can be imported again."""
+    """Markdown is for people; JSON has everything and can be imported."""
 
     HEADING = "Export"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+t", "form", "Format", priority=True)]
@@ -37,7 +37,7 @@ class ExportDialog(Dialog[ExportChoice]):
     """
 
     def __init__(self, title: str, *, path: str) -> None:
-        """`path`: what is proposed, ending in .md."""
+        """`path`: the suggested file, ending in .md."""
         super().__init__()
         self._title = title
         self._path = path
@@ -45,10 +45,10 @@ class ExportDialog(Dialog[ExportChoice]):
 
     def body(self) -> list[Widget]:
         return [
-            Static(f"Write “{plain_line(self._title)}” to a file:", id="about", markup=False),
+            Static(f"Save “{plain_line(self._title)}” to a file:", id="about", markup=False),
             Field(plain_line(self._path), id="path"),
-            OneOf("", ("Markdown, to read", "JSON, to import again"), id="form"),
-            keys_line(("enter", "write"), ("ctrl+t", "format"), ("esc", "leave it")),
+            OneOf("", ("Markdown, for reading", "JSON, for importing"), id="form"),
+            keys_line(("enter", "save"), ("ctrl+t", "format"), ("esc", "cancel")),
         ]
 
     def on_mount(self) -> None:
@@ -59,7 +59,7 @@ class ExportDialog(Dialog[ExportChoice]):
 
     @on(OneOf.Changed)
     def _changed(self, event: OneOf.Changed) -> None:
-        """The ending follows the format where nobody chose another."""
+        """Change the file's extension with the format, unless the person chose another."""
         before, self._format = self._format, FORMATS[event.index]
         field = self.query_one("#path", Input)
         if field.value.endswith(_ENDINGS[before]):
@@ -70,4 +70,4 @@ class ExportDialog(Dialog[ExportChoice]):
         if event.value.strip():
             self.end(ExportChoice(format=self._format, path=event.value.strip()))
         else:
-            self.complain("Name a file.")
+            self.complain("Enter a file name.")

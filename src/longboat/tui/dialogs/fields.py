@@ -1,4 +1,4 @@
-"""Fields in which people write. What is pasted into them was often written by others: it passes the same cleaning."""
+"""Input fields. Pasted text is often untrusted, so it is made safe like any other."""
 
 from textual import events
 from textual.widgets import Input, TextArea
@@ -6,12 +6,12 @@ from textual.widgets.text_area import Edit, EditResult
 
 from longboat.tui.attachments import in_lines
 from longboat.tui.dialogs.frame import Dialog
-from longboat.tui.keys import run_key_binding
+from longboat.tui.textual_fixes import run_key_binding
 from longboat.wire.plain import plain, spelled
 
 
 class Field(Input):
-    """One line."""
+    """A field of one line."""
 
     async def on_key(self, event: events.Key) -> None:
         if not (isinstance(self.screen, Dialog) and self.screen.stray(event)):
@@ -29,7 +29,7 @@ class Field(Input):
 
 
 class Lines(TextArea):
-    """Several lines."""
+    """A field of several lines."""
 
     async def on_key(self, event: events.Key) -> None:
         await run_key_binding(self, event)

@@ -1,4 +1,4 @@
-"""Times and sums in few columns."""
+"""Short forms of times, costs and token counts."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ def now() -> datetime:
 
 
 def ago(instant: str, at: datetime) -> str:
-    """How long ago an RFC 3339 instant was, in at most seven columns."""
+    """The time since an RFC 3339 instant, in at most seven columns."""
     seconds = (at - datetime.fromisoformat(instant)).total_seconds()
     for size, unit in ((365 * 86_400, "y"), (86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:

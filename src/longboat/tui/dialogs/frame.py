@@ -1,4 +1,4 @@
-"""What all dialogs share: the box, the line of keys, ending exactly once, and not being answered by accident."""
+"""The base of all dialogs: the box, the line of keys, ending exactly once, and protection from accidental answers."""
 
 import time
 from collections.abc import Callable
@@ -15,25 +15,25 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from longboat.tui.canvas import on_canvas
+from longboat.tui.textual_fixes import on_canvas
 
 Result = TypeVar("Result")
 
 Clock = Callable[[], float]
 
 GRACE_S = 0.5
-"""Somebody who is typing when a dialog opens by itself must not answer it: keys count after a pause of this length."""
+"""A dialog that opens by itself ignores keys until nothing was typed for this long: nobody answers it by accident."""
 HIGH = 20
-"""Rows from which on a terminal is not short."""
-STRAYED = "You were typing as this opened: it went into your prompt."
+"""A terminal with fewer rows is short."""
+STRAYED = "You were typing when this opened. The text went into your prompt."
 
 
 class Dialog(ModalScreen[Result], Generic[Result]):
-    """A box in front of the rest. esc closes it and decides nothing."""
+    """A modal box. esc closes it without a decision."""
 
     @dataclass
     class Strayed(Message):
-        """A key or a paste that was meant for what lies beneath. Its enter begins a line, and sends nothing unseen."""
+        """A key or a paste meant for the prompt below. An enter starts a new line there: nothing is sent unseen."""
 
         typed: events.Key | events.Paste
 
@@ -41,9 +41,9 @@ class Dialog(ModalScreen[Result], Generic[Result]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (HIGH, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "later", "Close", show=False)]
     HEADING = ""
-    """Our own words: foreign text never stands in a border, which reads markup."""
+    """Our own text only: a border parses markup, so it must not contain untrusted text."""
     yielding = ""
-    """The part of the box that scrolls where not all of it fits: what can be answered never leaves the screen."""
+    """The part of the box that shrinks and scrolls if the box does not fit: the answers always stay visible."""
 
     DEFAULT_CSS = """
     Dialog {
@@ -89,10 +89,10 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         self._grace_s = grace_s
         self._clock = clock
         self._heard_at: float | None = clock()
-        """When somebody was last heard typing; None once they paused."""
+        """The time of the last key; None once there was a pause."""
         self._strayed = False
         self._line_ended: events.Key | None = None
-        """An enter after which nothing has come yet."""
+        """An enter that nothing has followed yet."""
         self._over = False
         self._kept: tuple[Result | None, ...] = ()
 
@@ -102,16 +102,16 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         yield box
 
     def body(self) -> list[Widget]:
-        """What stands in the box, from top to bottom."""
+        """The content of the box, from top to bottom."""
         raise NotImplementedError
 
     @property
     def is_open(self) -> bool:
-        """Its parts are there: not yet before it was drawn, and no more while it is being closed."""
+        """Whether its widgets exist: not before it is drawn, nor while it is being closed."""
         return bool(self.query(".box"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """No key means anything to one that is being closed."""
+        """Ignore all keys while the dialog is being closed."""
         return self.is_open and not self._over
 
     def on_mount(self) -> None:
@@ -121,12 +121,12 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         self.stray(event)
 
     def on_paste(self, event: events.Paste) -> None:
-        if not self.stray(event) and self._grace_s:  # nobody here took it
+        if not self.stray(event) and self._grace_s:  # no field took it
             self._pass_on(event)
 
     def stray(self, event: events.Key | events.Paste) -> bool:
-        """Whether this is of somebody who has not seen the dialog yet: it is passed on, and means nothing here. Fields
-        ask before they take anything."""
+        """Whether the person cannot have seen the dialog yet: then the input is passed on to the prompt. Fields check
+        this before they take input."""
         typing = isinstance(event, events.Paste) or event.is_printable or event.key in ("enter", "escape", "backspace")
         hasty = self.is_hasty() and typing
         if hasty:
@@ -140,7 +140,7 @@ class Dialog(ModalScreen[Result], Generic[Result]):
 
     def _pass_on(self, event: events.Key | events.Paste) -> None:
         if isinstance(event, events.Key) and event.key in ("enter", "escape"):
-            # Alone it is an answer that comes too soon: what waits in the composer is not to be sent by it.
+            # On its own it is an answer that came too soon; it must not send what is in the composer.
             self._line_ended = event if self._strayed and event.key == "enter" else None
             return
         if self._line_ended is not None:
@@ -151,7 +151,7 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         self.complain(STRAYED)
 
     def is_hasty(self) -> bool:
-        """Whether this comes too soon to be meant. Who goes on typing is asked to pause."""
+        """Whether a key comes too soon to be intended. It takes a pause in typing to end this."""
         if self._heard_at is None:
             return False
         before, self._heard_at = self._heard_at, self._clock()
@@ -164,12 +164,12 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         self.fit()
 
     def fit(self) -> None:
-        """Give the part that yields what the others leave, once they have been laid out."""
+        """Resize the `yielding` part to the room left by the others, after the next layout."""
         if self.yielding:
             self.when_laid_out(self._fit)
 
     def when_laid_out(self, act: Callable[[], None]) -> None:
-        """Do this after the next layout, unless it was closed by then."""
+        """Call `act` after the next layout, unless the dialog is closed by then."""
         self.call_after_refresh(lambda: act() if self.is_open else None)
 
     def _fit(self) -> None:
@@ -182,7 +182,7 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         self.end(None)
 
     def end(self, result: Result | None) -> None:
-        """Close with this, once: a second key that was pressed at the same time would close what lies beneath."""
+        """Close with this result, only once: a second key pressed at the same time would close the screen below."""
         if self._over:
             return
         self._over = True
@@ -192,13 +192,13 @@ class Dialog(ModalScreen[Result], Generic[Result]):
             self._kept = (result,)
 
     def on_screen_resume(self) -> None:
-        """What was decided before this one was drawn, or while another lay on it, happens now."""
+        """Close now if a result was set before this dialog was drawn, or while another one covered it."""
         kept, self._kept = self._kept, ()
         for result in kept:
             self.dismiss(result)
 
     def complain(self, sentence: str) -> None:
-        """Say in the box why something was not done; "" takes it away."""
+        """Show an error in the box; "" removes it."""
         for line in self.query(".trouble").results(Static):
             line.update(Content(sentence))
             line.display = bool(sentence)
@@ -206,7 +206,7 @@ class Dialog(ModalScreen[Result], Generic[Result]):
 
 
 def keys_line(*keys: tuple[str, str]) -> Static:
-    """The keys and what they do, in our own words."""
+    """A line of keys and what they do, in our own text."""
     return Static(keys_content(*keys), markup=False, classes="keys")
 
 

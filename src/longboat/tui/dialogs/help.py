@@ -1,4 +1,4 @@
-"""All keys and commands, to read and to search."""
+"""The help screen: all keys and commands, searchable."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,60 +18,65 @@ from longboat.tui.panels.looks import FAINT
 from longboat.wire.plain import plain_line
 
 COLUMN = 16
-"""Cells of a key."""
+"""The width of the key column."""
 BESIDE = 2 + COLUMN + 2
-"""Where begins what it does."""
+"""Where the descriptions start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelpSection:
     title: str
     rows: tuple[tuple[str, str], ...]
-    """A key or a command, and what it does. Commands of the project may say anything here."""
+    """A key or command and its description. Project commands may contain untrusted text."""
 
 
 DIALOG_HELP = (
     HelpSection(
         title="Permissions",
         rows=(
-            ("o", "allow once"),
-            ("s", "allow for this session"),
-            ("a", "allow always: the rules are written to longboat.json"),
-            ("w", "with the wider rules, or without"),
-            ("d", "deny, with a reason for the agent"),
-            ("PgUp PgDn", "look at all of it"),
-            ("esc", "decide later, or leave it to somebody else"),
+            ("o", "Allow once"),
+            ("s", "Allow for this session"),
+            ("a", "Always allow: adds the rules to longboat.json"),
+            ("w", "Turn the wider rules on or off"),
+            ("d", "Deny, with a reason for the agent"),
+            ("PgUp PgDn", "Scroll"),
+            ("esc", "Decide later, or leave it to somebody else"),
         ),
     ),
     HelpSection(
         title="Questions",
-        rows=(("1–9", "choose"), ("space", "mark, where several apply"), ("t", "your own words"), ("enter", "send")),
+        rows=(
+            ("1–9", "Choose"),
+            ("space", "Mark, if several answers are allowed"),
+            ("t", "Type an answer"),
+            ("enter", "Send"),
+        ),
     ),
     HelpSection(
         title="Sessions",
         rows=(
-            ("enter", "open"),
-            ("ctrl+n", "new"),
-            ("ctrl+r", "rename"),
-            ("ctrl+f", "fork"),
-            ("del", "delete, after a question"),
+            ("enter", "Open"),
+            ("ctrl+n", "New"),
+            ("ctrl+r", "Rename"),
+            ("ctrl+f", "Fork"),
+            ("del", "Delete, after a confirmation"),
         ),
     ),
-    HelpSection(title="Models", rows=(("enter", "take"), ("ctrl+t", "next effort"))),
-    HelpSection(title="Export", rows=(("enter", "write"), ("ctrl+t", "Markdown or JSON"))),
+    HelpSection(title="Models", rows=(("enter", "Select"), ("ctrl+t", "Next effort"))),
+    HelpSection(title="Export", rows=(("enter", "Save"), ("ctrl+t", "Markdown or JSON"))),
     HelpSection(
-        title="Texts",
-        rows=(("enter", "save; in a prompt of several lines, a new line"), ("ctrl+s", "save"), ("ctrl+j", "new line")),
+        title="Text fields",
+        rows=(("enter", "Save; in a multi-line field, a new line"), ("ctrl+s", "Save"), ("ctrl+j", "New line")),
     ),
-    HelpSection(title="Yes or no", rows=(("y", "yes"), ("n", "no"), ("← →", "the other one; enter takes it"))),
+    HelpSection(title="Confirmations", rows=(("y", "Yes"), ("n", "No"), ("← →", "Move; enter selects"))),
     HelpSection(
         title="Queue",
-        rows=(("e enter", "edit a waiting prompt"), ("t", "steer or queue"), ("del", "delete it")),
+        rows=(("e enter", "Edit a waiting prompt"), ("t", "Switch between steer and queue"), ("del", "Delete it")),
     ),
-    HelpSection(title="Jobs", rows=(("k", "kill, after a question"),)),
+    HelpSection(title="Jobs", rows=(("k", "Kill, after a confirmation"),)),
     HelpSection(
-        title="Differences",
-        rows=(("s", "side by side, from 100 columns"), ("n p", "next and previous file"), ("q", "close")),
+        title="Changes",
+        rows=(("s", "Side by side, with at least 100 columns"), ("n p", "Next and previous file"), ("q", "Close")),
     ),
 )
 """The keys of the dialogs and panels."""
@@ -115,7 +120,7 @@ class HelpScreen(Dialog[None]):
         self.query_one("#told", Static).update(self._told(self.query_one("#find", Input).value))
 
     def on_resize(self, event: events.Resize) -> None:
-        self.when_laid_out(self._tell)  # by then the text has its width
+        self.when_laid_out(self._tell)  # the width is known by then
 
     @on(Input.Submitted)
     def _close(self) -> None:
@@ -132,7 +137,7 @@ class HelpScreen(Dialog[None]):
             if rows:
                 parts += ["\n" if parts else "", (f"{plain_line(section.title)}\n", "bold $text-primary")]
                 parts += [piece for row in rows for piece in _row(*row, width)]
-        return Content.assemble(*parts) if parts else Content.styled("Nothing of that name.", FAINT)
+        return Content.assemble(*parts) if parts else Content.styled("Nothing found.", FAINT)
 
 
 def _fits(words: list[str], title: str, row: tuple[str, str]) -> bool:
@@ -141,7 +146,7 @@ def _fits(words: list[str], title: str, row: tuple[str, str]) -> bool:
 
 
 def _row(key: str, what: str, width: int) -> list[Content | tuple[str, str] | str]:
-    """The key, and what it does beside it. A key that is too long for its column has a line of its own."""
+    """The key with its description beside it. A key too long for its column gets its own line."""
     key = plain_line(key)
     lines = Content(plain_line(what)).wrap(max(10, width - BESIDE))
     first = f"  {key:<{COLUMN}}  " if cell_len(key) <= COLUMN else f"  {key}\n{' ' * BESIDE}"

@@ -1,4 +1,4 @@
-"""Which model answers, and how much effort it makes."""
+"""The dialog for choosing the model and the reasoning effort."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,8 +14,8 @@ from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.figures import tokens
 from longboat.tui.dialogs.frame import Dialog, keys_line
 from longboat.tui.dialogs.one_of import OneOf
-from longboat.tui.listing import Listing
 from longboat.tui.panels.looks import FAINT
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.listings import ModelInfo, ModelPage
 from longboat.wire.plain import plain, plain_line
 
@@ -25,13 +25,13 @@ EFFORTS = (None, "low", "medium", "high")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelChoice:
     model: str | None
-    """None: whichever the server answers with."""
+    """None: the server's default."""
     effort: str | None
-    """None: the model's own."""
+    """None: the model's default."""
 
 
 class ModelPicker(Dialog[ModelChoice]):
-    """Those that can be used come first; the others say what is missing."""
+    """Models that are ready come first; the others say what is missing."""
 
     HEADING = "Model"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -62,8 +62,8 @@ class ModelPicker(Dialog[ModelChoice]):
         return [
             Field(placeholder="Filter", id="filter"),
             Listing(id="models", markup=False),
-            OneOf("effort: ", [name or "none" for name in EFFORTS], index=self._effort, id="effort"),
-            keys_line(("enter", "take"), ("ctrl+t", "effort"), ("esc", "leave as it is")),
+            OneOf("effort: ", [name or "default" for name in EFFORTS], index=self._effort, id="effort"),
+            keys_line(("enter", "select"), ("ctrl+t", "effort"), ("esc", "cancel")),
         ]
 
     def on_mount(self) -> None:
@@ -86,7 +86,7 @@ class ModelPicker(Dialog[ModelChoice]):
         fitting.sort(key=lambda model: not model.ready)
         self._by_place = [*([] if words else [None]), *fitting]
         self._list.set_options(
-            [Option(self._row(model)) for model in self._by_place] or [Option("No model of that name.", disabled=True)]
+            [Option(self._row(model)) for model in self._by_place] or [Option("No matching model.", disabled=True)]
         )
         if self._by_place:
             names = [model.name if model else None for model in self._by_place]
@@ -96,10 +96,10 @@ class ModelPicker(Dialog[ModelChoice]):
         if model is None:
             return Content.assemble(
                 "✓ " if self._current is None else "  ",
-                "the server's choice",
+                "Default",
                 (f"  {plain_line(self._models.large)}" if self._models.large else "", FAINT),
             )
-        notes = [f"{tokens(model.context_window)} window" if model.context_window else ""]
+        notes = [f"{tokens(model.context_window)} context" if model.context_window else ""]
         notes += ["" if model.images else "no images", "" if model.effort else "no effort"]
         said = ", ".join(filter(None, notes)) if model.ready else f"not ready: {plain_line(model.problem or '')}"
         return Content.assemble(
@@ -112,7 +112,7 @@ class ModelPicker(Dialog[ModelChoice]):
         getattr(self._list, f"action_{how}")()
 
     def action_effort(self) -> None:
-        """The next one, wherever the focus is."""
+        """Select the next effort, wherever the focus is."""
         self.query_one(OneOf).action_step(1)
 
     @on(Input.Submitted, "#filter")
@@ -123,7 +123,7 @@ class ModelPicker(Dialog[ModelChoice]):
             return
         model = self._by_place[at]
         if model is not None and not model.ready:
-            self.complain(plain(model.problem or "It cannot be used yet."))
+            self.complain(plain(model.problem or "This model is not ready."))
             return
         takes_effort = model is None or model.effort
         self.end(

@@ -1,4 +1,4 @@
-"""One of a few words, on one line: by arrows, by mouse, and told apart without colour."""
+"""A choice between a few words on one line, with arrow keys or the mouse, readable without colour."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from longboat.tui.panels.looks import FAINT
 
 
 class OneOf(Static, can_focus=True):
-    """The words are our own."""
+    """A label and the words to choose from, all our own text."""
 
     @dataclass
     class Changed(Message):

@@ -1,4 +1,4 @@
-"""May it? The tool, what it would do, why it is asked, and exactly what each answer would allow from now on."""
+"""The permission dialog: the tool, what it would do, why it needs approval, and exactly what each answer allows."""
 
 import time
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from textual.widgets.option_list import Option
 from longboat.tui.dialogs.asks import Gone, tell, told_permission
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.frame import GRACE_S, HIGH, Clock, Dialog, keys_line
-from longboat.tui.listing import Listing
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.looks import FAINT
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.asks import Permission, PermissionAnswer
 from longboat.wire.plain import plain, plain_line
 
@@ -25,7 +25,7 @@ MAX_REASON = 10_000
 
 
 TINY, TINIEST = 15, 10
-"""Rows of a screen on which not all that belongs to an answer has room, and on which the difference has none."""
+"""Below these numbers of rows, parts of the dialog do not fit, and the diff does not fit at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         grace_s: float = GRACE_S,
         clock: Clock = time.monotonic,
     ) -> None:
-        """`asked_by`: whose prompt it is about, as people know it; `position` of so many that wait."""
+        """`asked_by`: who sent the prompt; `position` and `of`: the place among the pending requests."""
         super().__init__(grace_s=grace_s, clock=clock)
         self.permission = permission
         self._asked_by = asked_by
@@ -87,8 +87,8 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         self.yielding = "#diff" if _is_diff(permission.detail) else "#about"
 
     def fit(self) -> None:
-        """A difference needs room: what stands above it takes a third at most. In rows, as `_fit` counts. On a screen
-        of a few rows the answers come first, and can be scrolled."""
+        """Leave room for a diff: the part above it gets at most a third. In rows, as in `_fit`. On a very small screen
+        the answers come first and can be scrolled."""
         if not self.is_open:
             return
         height = self.size.height
@@ -123,8 +123,8 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
             pane,
             *diff,
             Listing(id="answers", markup=False),
-            Field(placeholder="Why not? The agent reads it. Enter sends, esc goes back.", id="reason"),
-            keys_line(("↑↓ enter", "choose"), ("PgUp PgDn", "look"), ("esc", "later")),
+            Field(placeholder="Reason for the agent (optional). enter deny, esc back", id="reason"),
+            keys_line(("enter", "select"), ("PgUp/PgDn", "scroll"), ("esc", "decide later")),
         ]
 
     def _heading(self) -> Content:
@@ -155,9 +155,9 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
 
     def _told_rules(self) -> Content:
         if not self._rules:
-            return Content.styled("It can be allowed only this once.", FAINT)
+            return Content.styled("This call can only be allowed once.", FAINT)
         wider = " (wider)" if self._wide else ""
-        lines: list[Content | tuple[str, str] | str] = [(f"session and always would allow{wider}:", FAINT)]
+        lines: list[Content | tuple[str, str] | str] = [(f"“Session” and “Always” will allow{wider}:", FAINT)]
         lines += [f"\n  {plain_line(rule)}" for rule in self._rules]
         return Content.assemble(*lines)
 
@@ -166,11 +166,11 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         if self.permission.grant:
             options += [
                 _option("session", "s", "Allow for this session"),
-                _option("always", "a", "Always: write the rules to longboat.json"),
+                _option("always", "a", "Always allow (adds the rules to longboat.json)"),
             ]
         if self.permission.wide:
-            options.append(_option("wide", "w", f"[{'x' if self._wide else ' '}] with the wider rules"))
-        return [*options, _option("deny", "d", "Deny, and say why")]
+            options.append(_option("wide", "w", f"[{'x' if self._wide else ' '}] Use the wider rules"))
+        return [*options, _option("deny", "d", "Deny (optionally with a reason)")]
 
     @on(OptionList.OptionSelected, "#answers")
     def _chosen(self, event: OptionList.OptionSelected) -> None:
@@ -184,7 +184,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
 
     def action_answer(self, answer: str) -> None:
         if answer != "once" and not self.permission.grant:
-            self.complain("This can be allowed only once.")
+            self.complain("This call can only be allowed once.")
             return
         self.end(PermissionDecision(answer=PermissionAnswer(answer), wide=self._wide and answer != "once"))
 
@@ -192,13 +192,13 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         if self.permission.wide:
             self._wide = not self._wide
             self._draw()
-            self.when_laid_out(lambda: self.query_one("#about").scroll_end(animate=False))  # where the rules stand
+            self.when_laid_out(lambda: self.query_one("#about").scroll_end(animate=False))  # to where the rules are
 
     def action_deny(self) -> None:
         self._deny(True)
 
     def _deny(self, denying: bool) -> None:
-        """Ask why not, or go back to the answers."""
+        """Ask for the reason, or go back to the answers."""
         self.set_class(denying, "-denying")
         self.query_one("#reason" if denying else "#answers").focus()
         self.fit()
@@ -214,7 +214,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
             super().action_later()
 
     def action_look(self, pages: int) -> None:
-        """Scroll what is to be judged, wherever the focus is: first what is said of it, then the difference."""
+        """Scroll the description, then the diff, wherever the focus is."""
         panes: list[Widget] = [self.query_one("#about"), *self.query("#diff")]
         for pane in panes if pages > 0 else reversed(panes):
             if pane.scroll_y < pane.max_scroll_y if pages > 0 else pane.scroll_y > 0:
@@ -222,7 +222,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
                 return
 
     def withdrawn(self, answered_by: str | None, answer: PermissionAnswer | None) -> None:
-        """Somebody else answered it, or with no answer its run ended: nothing is left to decide."""
+        """Close the dialog: somebody else answered, or the run ended (no answer)."""
         if not self._over:
             sentence = told_permission(self.permission.title, answered_by, answer)
             tell(self, sentence)
@@ -230,12 +230,12 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
 
 
 def _of_title(permission: Permission) -> str:
-    """A title that says what no other line does is never cut."""
+    """The CSS class of the title. A title that has information no other line has is never cut."""
     return "" if permission.beyond_title == (permission.detail or permission.argument).strip() else "-all"
 
 
 def _told_parts(permission: Permission) -> Content:
-    """A line for each part, those that are the reason to ask in the color of the reason."""
+    """A line for each part of the command; those that need approval have the color of the reason."""
     lines = [(plain_line(part.told()), "$text-warning" if part.why else FAINT) for part in permission.shown_parts]
     if permission.more_parts:
         lines.append((f"… and {permission.more_parts} more", FAINT))

@@ -1,4 +1,4 @@
-"""What the agent wants to know: its choices, and always words of one's own."""
+"""The question dialog: the agent's choices, and always a field for the person's own answer."""
 
 import time
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from longboat.tui.dialogs.asks import Gone, tell, told_question
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.frame import GRACE_S, Clock, Dialog, keys_line
-from longboat.tui.listing import Listing
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.asks import Question
 from longboat.wire.plain import plain, plain_line
 
@@ -25,17 +25,17 @@ MAX_ANSWER = 10_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAnswered:
     answer: tuple[str, ...]
-    """The choices as the agent wrote them, then one's own words."""
+    """The chosen choices as the agent wrote them, then the person's own answer."""
 
 
 class AnswerList(Listing):
-    # Where the arrows are heard: a key that the app heard first would overtake those pressed before it.
+    # Bound here, like the arrows: handled by the app, the key would overtake those pressed before it.
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "screen.send", "Send", show=False)]
 
     def __init__(self) -> None:
         super().__init__(id="choices", markup=False)
         self.strayed = False
-        """Letters came here that were meant for one's own words: the focus was on its way there."""
+        """Whether letters arrived here that were meant for the text field, before it had the focus."""
 
     def on_key(self, event: events.Key) -> None:
         if isinstance(self.screen, Dialog) and self.screen.stray(event):
@@ -45,14 +45,14 @@ class AnswerList(Listing):
 
 
 class QuestionDialog(Dialog[QuestionAnswered | Gone]):
-    """Ends with an answer, with `Gone`, or with None: later."""
+    """Ends with an answer, with `Gone`, or with None: decide later."""
 
     HEADING = "Question"
     yielding = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
         *[Binding(str(number), f"number({number})", show=False) for number in range(1, 10)],
         Binding("space", "mark", "Choose"),
-        Binding("t", "words", "Your own words"),
+        Binding("t", "words", "Type an answer"),
         Binding("pageup", "look(-1)", "Up", show=False, priority=True),
         Binding("pagedown", "look(1)", "Down", show=False, priority=True),
         Binding("down", "leave_words(1)", show=False),
@@ -79,14 +79,15 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
         return [
             VerticalScroll(Static(plain(self.question.text), markup=False), id="text", can_focus=False),
             *choices,
-            Field(placeholder="Your own words", id="words", max_length=MAX_ANSWER),
+            Field(placeholder="Your own answer", id="words", max_length=MAX_ANSWER),
             keys_line(
-                *([("1–9", "choose"), *mark, ("t", "words")] if choices else [("enter", "send")]), ("esc", "later")
+                *([("1–9", "choose"), *mark, ("t", "type an answer")] if choices else [("enter", "send")]),
+                ("esc", "decide later"),
             ),
         ]
 
     def fit(self) -> None:
-        """Many choices leave room for the question. In rows, as `_fit` counts."""
+        """Limit the choices to leave room for the question. In rows, as in `_fit`."""
         for choices in self.query(AnswerList):
             choices.styles.max_height = max(3, self.size.height * 4 // 10)
         super().fit()
@@ -114,7 +115,7 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
         return Option(Content.assemble((f"{number} ", "bold"), mark, plain_line(self.question.choices[index])))
 
     def action_number(self, number: int) -> None:
-        """One choice is the answer; of several it is marked."""
+        """Send the choice, or mark it if several are allowed."""
         if number > len(self.question.choices):
             return
         self._choices.highlighted = number - 1
@@ -132,7 +133,7 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
         self.query_one("#words").focus()
 
     def action_leave_words(self, step: int) -> None:
-        """From one's own words back to the choices."""
+        """Move from the text field back to the choices."""
         if self.question.choices:
             self._choices.focus()
 
@@ -142,7 +143,7 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
 
     @on(OptionList.OptionSelected, "#choices")
     def _clicked(self, event: OptionList.OptionSelected) -> None:
-        """By mouse: enter does not come here."""
+        """Handle a mouse click; enter does not get here."""
         self.action_number(event.option_index + 1)
 
     @on(Input.Submitted, "#words")
@@ -155,15 +156,15 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
         if self.question.choices and self._choices.strayed:
             self._choices.strayed = False
             self.action_words()
-            self.complain("Some of what you typed was lost: write your answer again.")
+            self.complain("Some of your typing was lost. Please type your answer again.")
         elif not self.question.multiple and self.question.choices and self._choices.has_focus:
             self._send({self._choices.highlighted or 0})
         elif self._words or self._marked:
             self._send(self._marked)
         elif self.question.multiple and self.question.choices:
-            self.complain("Mark what applies with space, or write your own words.")
+            self.complain("Mark one or more choices with space, or type your own answer.")
         else:
-            self.complain("Write an answer, or leave it for later with esc.")
+            self.complain("Type an answer, or press esc to decide later.")
 
     @property
     def _words(self) -> str:
@@ -174,7 +175,7 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
         self.end(QuestionAnswered(answer=(*(self.question.choices[index] for index in sorted(chosen)), *words)))
 
     def withdrawn(self, answered_by: str | None, answer: tuple[str, ...] | None) -> None:
-        """Somebody else answered it, or with no answer its run ended."""
+        """Close the dialog: somebody else answered, or the run ended (no answer)."""
         if not self._over:
             sentence = told_question(self.question.text, answered_by, answer)
             tell(self, sentence)

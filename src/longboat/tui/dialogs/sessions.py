@@ -1,4 +1,4 @@
-"""The sessions of the workspace: found as one types, opened, renamed, forked, deleted."""
+"""The session list: search as you type; open, rename, fork and delete."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.figures import ago, cost, now
 from longboat.tui.dialogs.frame import Dialog, keys_line
-from longboat.tui.listing import Listing
 from longboat.tui.panels.looks import FAINT
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.models import Session
 from longboat.wire.plain import plain_line
 
@@ -45,7 +45,7 @@ class NewSession:
 
 
 class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
-    """What is opened, forked or new ends it; renaming and deleting happen in it. `reload()` shows what changed."""
+    """Opening, forking or starting a session closes it; renaming and deleting do not. `reload()` shows changes."""
 
     HEADING = "Sessions"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -89,7 +89,7 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         self._now = clock
         self._sessions: dict[str, Session] = {}
         self._wanted = current
-        """The one that is to be highlighted when the list is drawn anew."""
+        """The session to highlight at the next redraw."""
         self._renamed: str | None = None
 
     def body(self) -> list[Widget]:
@@ -118,7 +118,7 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
 
     @on(Input.Changed, "#search")
     def reload(self) -> None:
-        """Look again for what is typed: also when sessions came, went or were renamed."""
+        """Search again: the search text changed, or sessions were added, deleted or renamed."""
         self._find(self.query_one("#search", Input).value)
 
     @work(exclusive=True, group="search")
@@ -143,7 +143,7 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         shown, at = self._list, self._now()
         narrow = self.app.size.width < 80
         options = [Option(self._row(session, at, narrow), id=session.id) for session in self._sessions.values()]
-        shown.set_options(options or [Option("No session of that name.", disabled=True)])
+        shown.set_options(options or [Option("No matching session.", disabled=True)])
         if options:
             known = chosen is not None and chosen in self._sessions
             shown.highlighted = shown.get_option_index(chosen) if known and chosen else 0
@@ -155,8 +155,8 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
             (f"{ago(session.updated_at, at):>7}  ", FAINT),
             ("" if narrow else f"{cost(session.usage.cost):>8}  ", FAINT),
             (plain_line(session.title) or "(no title)", "bold" if here else ""),
-            (" (here)" if here else "", FAINT),
-            (" waits for an answer" if session.id in self._asking else "", "$text-warning"),
+            (" (current)" if here else "", FAINT),
+            (" needs an answer" if session.id in self._asking else "", "$text-warning"),
             (" busy" if session.busy and session.id not in self._asking else "", "$text-success"),
         )
 
@@ -165,7 +165,7 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
             self._draw(self._chosen.id if self._chosen else None)
 
     def action_move(self, how: str) -> None:
-        """The arrows move through the list while one types."""
+        """Move through the list with the arrows while the search field has the focus."""
         getattr(self._list, f"action_{how}")()
 
     @on(Input.Submitted, "#search")
@@ -214,9 +214,7 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
             field.action_delete_right()
         elif (session := self._chosen) is not None:
             self.app.push_screen(
-                ConfirmDialog(
-                    f"Delete the session “{plain_line(session.title)}” and all that was said in it?", yes="Delete"
-                ),
+                ConfirmDialog(f"Delete the session “{plain_line(session.title)}” and all its messages?", yes="Delete"),
                 lambda answer: self._deleted(session.id, answer),
             )
 
@@ -225,11 +223,11 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
             self._do(partial(self._delete, session_id))
 
     def _do(self, change: Callable[[], Awaitable[object]]) -> None:
-        """The app does it: what was asked for happens also if the list is closed at once."""
+        """Run a change in the app's worker, so that it also happens if the list is closed at once."""
         self.app.run_worker(self._done(change), group="sessions")
 
     async def _done(self, change: Callable[[], Awaitable[object]]) -> None:
-        """What was refused is said in the box, and the list stays."""
+        """Make a change; show an error in the box, and keep the list open."""
         try:
             await change()
         except LongboatError as error:

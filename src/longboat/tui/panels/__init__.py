@@ -1,3 +1,3 @@
-"""What stands beside the transcript: the queue, the plan, who is here, jobs, and differences of files. Each is shown
-anew with `show(…)`, and says what somebody wants by a message or a callable.
+"""The panels around the transcript: the queue, the plan, the connected clients, jobs, and diffs. `show(…)` updates a
+panel; it reports what the person wants with a message or a callable.
 """

@@ -1,4 +1,4 @@
-"""The difference of a file, drawn line by line as it is scrolled: unified, or old and new beside each other."""
+"""A file's diff, drawn line by line as it is scrolled: unified or side by side."""
 
 from functools import lru_cache
 from typing import ClassVar
@@ -21,9 +21,9 @@ from longboat.tui.panels.looks import FAINT
 from longboat.wire.plain import plain_line
 
 SPLIT_WIDTH = 100
-"""Two sides need this many columns."""
+"""The columns needed for side by side."""
 _BLOCK = 100
-"""So many lines are coloured at a time: a lexer sees enough, and a huge hunk costs no more than what is looked at."""
+"""Lines highlighted at a time: enough for a lexer, and a huge hunk costs no more than its visible part."""
 
 _CLASSES = {
     Kind.ADDED: "diff--added",
@@ -35,7 +35,7 @@ _CLASSES = {
 
 
 class _Colours(HighlightTheme):
-    """Few colours, and those of the theme: the background says what was added."""
+    """Few colours, all from the theme: the background shows what was added."""
 
     STYLES = {  # noqa: RUF012
         Token.Comment: f"{FAINT} italic",
@@ -53,7 +53,7 @@ class _Colours(HighlightTheme):
 
 @lru_cache(maxsize=256)
 def language_of(path: str) -> str:
-    """What Pygments calls the language of a file of this name."""
+    """The Pygments language for a file name."""
     try:
         lexer = get_lexer_for_filename(path)
     except ClassNotFound:
@@ -62,7 +62,7 @@ def language_of(path: str) -> str:
 
 
 class DiffView(ScrollView, can_focus=True):
-    """Shows a unified difference. `s` changes between unified and split where there is room."""
+    """Shows a unified diff. `s` toggles side by side if there is room."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("s", "split", "Side by side")]
     COMPONENT_CLASSES: ClassVar[set[str]] = {*_CLASSES.values(), "diff--number"}
@@ -80,7 +80,7 @@ class DiffView(ScrollView, can_focus=True):
         & > .diff--note { color: $text-muted; text-style: italic; }
         & > .diff--number { color: $text-muted; }
         &:focus { background-tint: $foreground 4%; }
-        /* Sixteen colours cannot be thinned: there words are coloured, and not what is behind them. */
+        /* With sixteen colours there are no light backgrounds: colour the text instead. */
         &:ansi > .diff--added { background: $surface; color: $text-success; }
         &:ansi > .diff--deleted { background: $surface; color: $text-error; }
         &:ansi > .diff--hunk { background: $surface; }
@@ -101,7 +101,7 @@ class DiffView(ScrollView, can_focus=True):
 
     @property
     def is_split(self) -> bool:
-        """Whether both sides are shown now: it takes somebody who wants it, and room."""
+        """Whether the diff is shown side by side now: it has to be requested, and there has to be room."""
         return self._wants_split and self.size.width >= SPLIT_WIDTH
 
     def show(self, diff: str, path: str) -> None:
@@ -113,9 +113,7 @@ class DiffView(ScrollView, can_focus=True):
         self._language = language_of(plain_line(path))
         rows = read_rows(diff)
         if not rows.rows:
-            rows = Rows(
-                rows=(Row(kind=Kind.NOTE, text="No difference to show: empty, or no text."),), additions=0, deletions=0
-            )
+            rows = Rows(rows=(Row(kind=Kind.NOTE, text="No changes to show."),), additions=0, deletions=0)
         self._rows = rows
         self._sides = tuple(rows.sides())
         self._texts = _texts_of(rows)
@@ -129,7 +127,7 @@ class DiffView(ScrollView, can_focus=True):
         self._measure()
 
     def notify_style_update(self) -> None:
-        """Another theme: the same lines in its colours."""
+        """Redraw the same lines in another theme's colours."""
         self._blocks.clear()
         super().notify_style_update()
 
@@ -137,7 +135,7 @@ class DiffView(ScrollView, can_focus=True):
         self._wants_split = not self._wants_split
         if self._wants_split and not self.is_split:
             self._wants_split = False
-            self.notify(f"Side by side takes {SPLIT_WIDTH} columns.", markup=False)
+            self.notify(f"Side by side needs {SPLIT_WIDTH} columns.", markup=False)
         self._measure()
 
     def _measure(self) -> None:
@@ -156,7 +154,7 @@ class DiffView(ScrollView, can_focus=True):
         shift, top = self.scroll_offset
         width = self.size.width
         place = top + y
-        # Not by the virtual size: a line may be drawn before the new width is measured.
+        # Not the virtual size: a line may be drawn before the new width is measured.
         if place >= len(self._sides if self.is_split else self._rows.rows):
             return Strip.blank(width, self.rich_style)
         if not self.is_split:
@@ -171,7 +169,7 @@ class DiffView(ScrollView, can_focus=True):
         return Strip.join([left, right])
 
     def _drawn(self, row: Row | None, is_new: bool, width: int, shift: int, numbers: tuple[int | None, ...]) -> Strip:
-        """A row in so many columns: numbers and sign stand still, the text moves sideways."""
+        """A row of `width` columns. Numbers and sign stay in place; the text scrolls sideways."""
         if row is None:
             return Strip.blank(width, self.get_visual_style("diff--number").rich_style)
         style = self.get_visual_style(_CLASSES[row.kind])
@@ -195,7 +193,7 @@ class DiffView(ScrollView, can_focus=True):
             coloured = highlight("\n".join(lines), language=self._language, theme=_Colours).split(
                 "\n", allow_blank=True
             )
-            # A lexer that does not give back what it got must not change what is shown.
+            # Show the original line if a lexer does not return it unchanged.
             block = [
                 colour if colour.plain == line else Content(line)
                 for line, colour in zip(lines, [*coloured, *[Content("")] * len(lines)], strict=False)
@@ -205,7 +203,7 @@ class DiffView(ScrollView, can_focus=True):
 
 
 def _texts_of(rows: Rows) -> dict[tuple[int, bool], list[str]]:
-    """The lines of each hunk, by side: what a lexer reads in one piece."""
+    """The lines of each hunk by side, as input for a lexer."""
     texts: dict[tuple[int, bool], list[str]] = {}
     for row in rows.rows:
         if row.old is not None:

@@ -1,4 +1,4 @@
-"""A unified difference as rows: what stands on which line of the old and of the new file. Pure; bounded."""
+"""Parses a unified diff into rows with their line numbers in the old and the new file. Pure; bounded."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ class Kind(Enum):
     ADDED = auto()
     DELETED = auto()
     NOTE = auto()
-    """Something about the whole: a binary file, a new mode, no newline at the end."""
+    """A remark on the file: binary, a new mode, no newline at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +30,11 @@ class Row:
     kind: Kind
     text: str
     old: int | None = None
-    """Its line number in the old file."""
+    """The line number in the old file."""
     new: int | None = None
     hunk: int = -1
     old_at: int = 0
-    """Its place among the hunk's old lines."""
+    """The index among the hunk's old lines."""
     new_at: int = 0
 
     @property
@@ -49,14 +49,14 @@ class Rows:
     deletions: int
 
     def widest(self) -> int:
-        """In columns: some characters take two."""
+        """The widest row in columns: some characters take two."""
         return max((cell_len(row.text) for row in self.rows), default=0)
 
     def last_number(self) -> int:
         return max((max(row.old or 0, row.new or 0) for row in self.rows), default=0)
 
     def sides(self) -> Iterator[tuple[Row | None, Row | None]]:
-        """Old and new beside each other: what was deleted next to what was put in its place."""
+        """Pairs of old and new rows: deleted lines next to the lines that replaced them."""
         deleted: list[Row] = []
         added: list[Row] = []
         for row in self.rows:
@@ -82,7 +82,7 @@ def _beside(deleted: list[Row], added: list[Row]) -> Iterator[tuple[Row | None, 
 
 @dataclass(slots=True)
 class _Hunk:
-    """How far a hunk has been read."""
+    """The parser's position in a hunk."""
 
     number: int = -1
     old: int = 0
@@ -93,7 +93,7 @@ class _Hunk:
     new_at: int = 0
 
     def row(self, line: str) -> Row | None:
-        """The next line of the hunk; None if it belongs to it no more."""
+        """The row for the next line of the hunk; None if the line is not part of it."""
         sign, text = line[:1] or " ", line[1:]
         if sign not in " +-" or not (self.old_left or self.new_left):
             return None
@@ -114,14 +114,14 @@ class _Hunk:
 
 
 def read_rows(diff: str) -> Rows:
-    """The rows of a unified difference, at most MAX_ROWS and then one that says how many more there are."""
+    """The rows of a unified diff: at most MAX_ROWS, then one that says how many more there are."""
     lines = diff.split("\n")
     if lines and not lines[-1]:
         lines.pop()
     rows: list[Row] = []
     for taken, row in _rows(lines):
         if len(rows) == MAX_ROWS:
-            rows.append(Row(kind=Kind.NOTE, text=f"… {len(lines) - taken:,} more lines are not shown"))
+            rows.append(Row(kind=Kind.NOTE, text=f"… {len(lines) - taken:,} more lines not shown"))
             break
         rows.append(row)
     return Rows(
@@ -145,6 +145,6 @@ def _rows(lines: list[str]) -> Iterator[tuple[int, Row]]:
 
 
 def _cut(text: str) -> str:
-    # A carriage return at the end of a line is how some files are kept, not something to be warned of.
+    # A carriage return at the end of a line is normal in some files and needs no warning.
     clean = plain(text[: MAX_COLUMNS + 1].removesuffix("\r"))
     return clean if len(clean) <= MAX_COLUMNS else clean[:MAX_COLUMNS] + "…"

@@ -1,4 +1,4 @@
-"""The commands in the background of the workspace."""
+"""The panel of background jobs."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -12,8 +12,8 @@ from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
 from longboat.tui.dialogs.figures import lasted
-from longboat.tui.listing import Listing
 from longboat.tui.panels.looks import FAINT
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.plain import plain_line
 from longboat.wire.workshop import Job, JobState
 
@@ -26,7 +26,7 @@ _LOOKS = {
 
 
 class JobsPanel(Vertical):
-    """Running jobs first. `kill` is called with the id of a job, after a question."""
+    """Running jobs first. `kill` is called with a job's id, after a confirmation."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("k,delete", "kill", "Kill")]
     DEFAULT_CSS = """
@@ -63,7 +63,7 @@ class JobsPanel(Vertical):
         if ordered:
             shown.highlighted = shown.get_option_index(chosen.id) if chosen and chosen.id in self._jobs else 0
         running = sum(job.state is JobState.RUNNING for job in ordered)
-        self.query_one(".heading", Static).update(Content(f"Jobs {running}/{len(ordered)}  (k kill)"))
+        self.query_one(".heading", Static).update(Content(f"Jobs {running}/{len(ordered)}  k kill"))
 
     @property
     def _chosen(self) -> Job | None:

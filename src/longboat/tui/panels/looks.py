@@ -1,4 +1,4 @@
-"""Looks that dialogs and panels share. Colours are those of the theme."""
+"""Styles that dialogs and panels share. Colours come from the theme."""
 
 FAINT = "$foreground 60%"
-"""For pieces of a text: `$text-muted` stands for a contrast to the background, which a piece does not know."""
+"""For parts of a text, where `$text-muted` does not work: it depends on the background, which a part does not know."""

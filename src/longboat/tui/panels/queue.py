@@ -1,4 +1,4 @@
-"""The prompts that wait in a session: read, edited, deleted, and told whether to steer or to wait."""
+"""The panel of waiting prompts: edit or delete them, or switch between steering and queueing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.confirm import TextDialog, Written
-from longboat.tui.listing import Listing
 from longboat.tui.panels.looks import FAINT
+from longboat.tui.textual_fixes import Listing
 from longboat.wire.models import Delivery, Run, RunState
 from longboat.wire.plain import plain_line
 
 _WAITING = (RunState.ACCEPTED, RunState.QUEUED)
 SHOWN = 100
-"""So many prompts of a long queue are listed."""
+"""The most prompts listed of a long queue."""
 
 
 class QueuePanel(Vertical):
-    """Gone while nothing waits. Says what somebody wants by messages; `show` tells what became of it."""
+    """Hidden while nothing is waiting. Posts what the person wants; `show` displays the result."""
 
     @dataclass
     class Edited(Message):
@@ -38,7 +38,7 @@ class QueuePanel(Vertical):
 
     @dataclass
     class Delivered(Message):
-        """It is to be delivered in this way."""
+        """The prompt should be delivered in this way."""
 
         run_id: str
         delivery: Delivery
@@ -76,7 +76,7 @@ class QueuePanel(Vertical):
         self.show(self._first)
 
     def show(self, runs: Sequence[Run]) -> None:
-        """Of these, the ones that wait, in the order in which they will run. The highlight stays with its prompt."""
+        """Show the waiting runs in the order in which they will run. The highlight stays on its prompt."""
         waiting = sorted((run for run in runs if run.state in _WAITING), key=_order)
         shown = self.query_one(OptionList)
         chosen, place = self._chosen, shown.highlighted or 0
@@ -91,9 +91,9 @@ class QueuePanel(Vertical):
             shown.highlighted = (
                 shown.get_option_index(chosen.run_id) if kept and chosen else min(place, len(listed) - 1)
             )
-        hidden = f", the first {SHOWN} are listed" if len(waiting) > SHOWN else ""
+        hidden = f", first {SHOWN} shown" if len(waiting) > SHOWN else ""
         self.query_one(".heading", Static).update(
-            Content(f"Waiting {len(waiting)}{hidden}  (tab here, e edit, t steer/queue, del delete)")
+            Content(f"Waiting {len(waiting)}{hidden}  tab select, e edit, t steer/queue, del delete")
         )
 
     @property
@@ -104,7 +104,7 @@ class QueuePanel(Vertical):
     @on(OptionList.OptionSelected)
     def action_edit(self) -> None:
         if (run := self._chosen) is not None:
-            dialog = TextDialog("The waiting prompt:", text=run.prompt, lines=True)
+            dialog = TextDialog("Edit the waiting prompt:", text=run.prompt, lines=True)
             self.app.push_screen(dialog, lambda written: self._edited(run, written))
 
     def _edited(self, run: Run, written: Written | None) -> None:

@@ -1,4 +1,4 @@
-"""The plan of a session, and who is attached to the workspace."""
+"""The panels of a session's plan and of the workspace's connected clients."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _MARKS = {
 
 
 class _Panel(Static):
-    """A few lines under a heading; gone while there is nothing to say."""
+    """A few lines under a heading; hidden if there are none."""
 
     DEFAULT_CSS = """
     _Panel { height: auto; padding: 0 1; color: $foreground; display: none; }
@@ -47,7 +47,7 @@ class ClientsPanel(_Panel):
     def show(self, clients: Sequence[ClientInfo], own_id: str) -> None:
         others = sorted((client for client in clients if client.client_id != own_id), key=lambda each: each.attached_at)
         here = [client for client in clients if client.client_id == own_id]
-        self._say(f"Here {len(clients)}", [_client(client, own_id) for client in (*here, *others)])
+        self._say(f"Connected ({len(clients)})", [_client(client, own_id) for client in (*here, *others)])
 
 
 def _client(client: ClientInfo, own_id: str) -> Content:

@@ -1,6 +1,6 @@
-"""Having servers look at files: one that was just changed, one that is asked for, or all that lie below a directory.
+"""Collects diagnostics: for a file that was just changed, for a requested file, or for all files below a directory.
 
-Owns what is reported and how long it is waited for. Must not know how servers are chosen or started.
+Owns what is reported and how long to wait. Must not know how servers are chosen or started.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ Said = dict[Path, tuple[Diagnostic, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one server says after a change."""
+    """One server's diagnostics after a change."""
 
     name: str
     late: bool = False
@@ -40,7 +40,7 @@ class Finding:
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """What servers say of files that somebody asked for."""
+    """The diagnostics of requested files."""
 
     names: list[str] = field(default_factory=list)
     said: Said = field(default_factory=dict)
@@ -89,7 +89,7 @@ def describe_findings(findings: Sequence[Finding | None], path: Path, shown: Cal
     if broken := diagnostic_lines(others, shown, most=MAX_OTHERS):
         lines += ["New errors in other files since the last change:", *broken]
     for late in (each.name for each in findings if each is not None and each.late):
-        lines.append(f"({late} has not looked at {shown(path)} yet: call diagnostics later for what it says.)")
+        lines.append(f"({late} has not checked {shown(path)} yet. Call diagnostics later for the result.)")
     return "\n".join(lines)
 
 

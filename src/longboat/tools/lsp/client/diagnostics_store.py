@@ -1,6 +1,6 @@
-"""What one server says of its files, how fresh that is, and what of it is news. Knows no server.
+"""The diagnostics that one server has published: how recent they are, and which are new. Does not know servers.
 
-Time here is a count of what was published: it tells before from after, whatever a clock says.
+Time here is a count of publications: it orders events independently of the clock.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class Entry:
 
 @dataclass(slots=True)
 class _Page:
-    """What is said of one file, by the way it came: some servers use both."""
+    """The diagnostics of one file, by how they were delivered: some servers use both ways."""
 
     entries: dict[Source, Entry] = field(default_factory=dict)
 
@@ -72,7 +72,7 @@ class DiagnosticsStore:
         return {path: page.items() for path, page in self._pages.items()}
 
     def progress(self, token: int | str, *, ended: bool) -> None:
-        """The server began or ended some work of its own."""
+        """The server started or ended background work."""
         if ended:
             self._busy.discard(token)
         else:
@@ -130,7 +130,7 @@ class DiagnosticsStore:
         )
 
     def close(self, reason: str) -> None:
-        """The server is gone: whoever waits for it is told."""
+        """The server is gone: wake everyone who is waiting for it."""
         self._gone = reason
         self._tell()
 

@@ -1,4 +1,4 @@
-"""The files that one server has open, as it knows them. Owns their versions; reads no file."""
+"""The files that one server has open. Owns their versions; reads no file."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

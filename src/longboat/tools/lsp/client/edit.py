@@ -1,4 +1,4 @@
-"""A server's edit of several files, as changes that can be shown and made: all of them, or none. Blocking."""
+"""A server's edit of several files, as changes to show and apply, all or none. Blocking."""
 
 import os
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from longboat.tools.lsp.client.shapes import TextEdit, WorkspaceEdit
 MAX_FILES = 500
 
 _OPERATIONS = {"create": "create", "rename": "move", "delete": "delete"}
-_CHANGED = "{} was changed while the language server worked: nothing was written. Try again."
+_CHANGED = "{} was changed while the language server was working. Nothing was written. Try again."
 
 OpenDocument = Callable[[Path], Document | None]
 
@@ -26,7 +26,7 @@ def changes_of(edit: WorkspaceEdit, directory: Path, opened: OpenDocument) -> li
     else it read from disk itself."""
     by_path = _by_path(edit, opened)
     if len(by_path) > MAX_FILES:
-        raise ToolError(f"This would change {len(by_path)} files, more than {MAX_FILES}: do it in smaller steps.")
+        raise ToolError(f"This would change {len(by_path)} files, more than {MAX_FILES}. Use smaller steps.")
     changes = [_change(path, edits, directory, opened(path)) for path, edits in sorted(by_path.items())]
     return [change for change in changes if change.after != change.before]
 
@@ -41,7 +41,7 @@ def _by_path(edit: WorkspaceEdit, opened: OpenDocument) -> dict[Path, list[TextE
     for change in edit.document_changes:
         if change.kind is not None or change.text_document is None:
             verb = _OPERATIONS.get(change.kind or "", "change")
-            raise ToolError(f"The language server wants to {verb} files: do that with bash, and the rest with edit.")
+            raise ToolError(f"The language server wants to {verb} files. Do that with bash, and the rest with edit.")
         path = _path(change.text_document.uri)
         known = opened(path)
         if known is not None and change.text_document.version not in (None, known.version):
@@ -52,7 +52,7 @@ def _by_path(edit: WorkspaceEdit, opened: OpenDocument) -> dict[Path, list[TextE
 
 def _path(uri: str) -> Path:
     if (path := path_of(uri)) is None:
-        raise ToolError(f"The language server wants to change {uri[:200]!r}, which is no file: nothing was changed.")
+        raise ToolError(f"The language server wants to change {uri[:200]!r}, which is not a file. Nothing was changed.")
     # Two names of one file would be two changes of it.
     return Path(os.path.realpath(path))
 
@@ -68,8 +68,8 @@ def _change(path: Path, edits: list[TextEdit], directory: Path, known: Document 
         after = text.encode(content)
     except UnicodeEncodeError:
         raise ToolError(
-            f"{target.shown} is encoded as {text.encoding.upper()}, which lacks some of the letters."
+            f"{target.shown} is encoded as {text.encoding.upper()}, which lacks some of the characters."
         ) from None
     except ValueError as error:
-        raise ToolError(f"What the language server wants to do to {target.shown} makes no sense: {error}.") from None
+        raise ToolError(f"The language server's edit of {target.shown} is invalid: {error}.") from None
     return Change(target=target, before=before, after=after, difference=diff(text.content, content, target.shown))

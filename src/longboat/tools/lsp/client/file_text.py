@@ -1,4 +1,4 @@
-"""Files as servers are shown them: text, not too long. Blocking: call it off the loop."""
+"""File contents for servers: text, with a size limit. Blocking: call it off the event loop."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def decoded(content: bytes, shown: str) -> Text:
     try:
         text = decode(content)
     except NotText as error:
-        raise ToolError(f"{shown} is no text ({error.kind}): no language server understands it.") from None
+        raise ToolError(f"{shown} is not a text file ({error.kind}); no language server understands it.") from None
     if len(text.content) > MAX_CHARACTERS:
-        raise ToolError(f"{shown} is too long for a language server: use grep and view instead.")
+        raise ToolError(f"{shown} is too long for a language server. Use grep and view instead.")
     return text

@@ -1,6 +1,6 @@
-"""Messages as language servers frame them: headers, an empty line, a body of so many bytes. Pure.
+"""The framing of language server messages: headers, an empty line, a body of `Content-Length` bytes. Pure.
 
-Lines that are no header are passed over: some servers, and the scripts that start them, greet on their standard output.
+Lines that are not headers are skipped: some servers and their start scripts print other text to standard output.
 """
 
 import re
@@ -51,7 +51,7 @@ class Decoder:
         end = self._buffer.find(b"\n", self._scanned)
         self._scanned = 0 if end >= 0 else len(self._buffer)
         if self._header + len(self._buffer[: end + 1] if end >= 0 else self._buffer) > MAX_HEADER:
-            raise FramingError("it writes something else than messages to its standard output")
+            raise FramingError("it writes something other than messages to its standard output")
         if end < 0:
             return False
         line = bytes(self._buffer[:end]).rstrip(b"\r")

@@ -1,4 +1,4 @@
-"""How a server is greeted, and what its own requests are answered: what this client can do. Pure."""
+"""The `initialize` request, and the answers to a server's own requests: what this client supports. Pure."""
 
 import os
 from collections.abc import Mapping
@@ -71,7 +71,7 @@ def answer(method: str, params: msgspec.Raw, *, settings: Mapping[str, Any], roo
         return _ANSWERS[method]
     if method.startswith("workspace/") and method.endswith("/refresh"):
         return None
-    raise Refused(METHOD_NOT_FOUND, f"Longboat does not do {method}")
+    raise Refused(METHOD_NOT_FOUND, f"Longboat does not support {method}")
 
 
 def _section(settings: Mapping[str, Any], name: str | None) -> Any:

@@ -1,7 +1,7 @@
-"""JSON-RPC with one language server: requests out, answers in, and the server's own requests answered.
+"""JSON-RPC with one language server: sends requests, receives answers, and answers the server's own requests.
 
-Owns which request waits for which answer. Knows bytes, not processes; methods by name, not by meaning. A request that
-times out or is canceled tells the server so; no request outlives the peer.
+Owns which request waits for which answer. Knows bytes, not processes; the names of methods, not their meaning. The
+server is told of a request that times out or is canceled; no request outlives the peer.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class ServerGone(Exception):
-    """The server ended, or cannot be talked to any more."""
+    """The server exited, or can no longer be reached."""
 
 
 class NoAnswer(Exception):
@@ -34,11 +34,11 @@ class NoAnswer(Exception):
 
 
 class BadAnswer(Exception):
-    """The server answered something that the protocol does not know."""
+    """The server's answer does not follow the protocol."""
 
 
 class Refused(Exception):
-    """The server answered with an error, or we do."""
+    """The server answered with an error, or we answer its request with one."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -59,8 +59,8 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JsonRpc:
-    """`send` takes bytes for the server and must not block. `on_request` returns what the server is answered, or raises
-    Refused."""
+    """`send` takes bytes for the server and must not block. `on_request` returns the answer to a server's request, or
+    raises Refused."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class JsonRpc:
             try:
                 message = self._messages.decode(body)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                raise FramingError("it sent a message that is no JSON-RPC") from None
+                raise FramingError("it sent a message that is not JSON-RPC") from None
             self._take(message)
 
     def notify(self, method: str, params: Any) -> None:
@@ -113,7 +113,7 @@ class JsonRpc:
         try:
             return decoder.decode(result)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise BadAnswer(f"its answer to {method} makes no sense: {error}") from None
+            raise BadAnswer(f"its answer to {method} is invalid: {error}") from None
 
     def close(self, reason: str) -> None:
         """Nothing is sent or awaited any more."""
@@ -145,7 +145,7 @@ class JsonRpc:
         try:
             self._on_notification(method, params)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            logger.debug("a language server's %s makes no sense: %s", method, error)
+            logger.debug("a language server's %s is invalid: %s", method, error)
 
     def _answer(self, number: int | str, method: str, params: msgspec.Raw) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Places that servers name, as lines for a model: `path:line: the text there`. Only files of the workspace are read."""
+"""Locations from servers as lines for a model: `path:line: text`. Reads only files of the workspace."""
 
 import os
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ FEW_LINES = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Located:
-    """Lines count from zero; `last` is the last line of what is there, which may be more than its name."""
+    """Lines count from zero; `last` is the last line of the symbol, which may be longer than its name."""
 
     path: Path
     line: int

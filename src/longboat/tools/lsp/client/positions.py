@@ -1,6 +1,6 @@
-"""Places in a text: from what a model knows (a line, a symbol) to what a server counts (UTF-16 units), and back. Pure.
+"""Positions in a text: from a line and a symbol, as models give them, to UTF-16 units for servers, and back. Pure.
 
-For a server a line ends at LF, CRLF or a lone CR; what people and models are shown counts LF alone, as `view` does.
+For a server a line ends at LF, CRLF or a single CR; for people and models only at LF, as in `view`.
 """
 
 import re
@@ -68,12 +68,12 @@ def find(text: str, symbol: str, line: int | None, shown: str) -> list[int]:
     """
     symbol = symbol.strip()
     if not symbol:
-        raise ToolError("symbol is empty: give the name as it stands in the file.")
+        raise ToolError("symbol is empty. Pass the name as it is in the file.")
     last = symbol.replace("::", ".").replace("->", ".").rpartition(".")[2].strip() or symbol
     shift = len(symbol) - len(last)
     found = [offset + shift for offset in _occurrences(text, symbol)] or _occurrences(text, last)
     if not found:
-        raise ToolError(f"{symbol!r} is nowhere in {shown}: give the name as it stands in the file, or use grep.")
+        raise ToolError(f"{symbol!r} is not in {shown}. Pass the name as it is in the file, or use grep.")
     if line is None:
         return found[:MAX_TRIED]
     lines = [line_at(text, offset) for offset in found]
@@ -98,7 +98,7 @@ def _elsewhere(text: str, symbol: str, line: int, shown: str, found: list[int]) 
 
 
 def path_of(uri: str) -> str | None:
-    """The path of a file's URI; None for what is no file here."""
+    """The path of a file URI; None if it is not a local file."""
     parts = urlsplit(uri)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
         return None

@@ -1,5 +1,5 @@
-"""The process of a language server: started in a process group of its own, heard, written to, and ended with all that
-it started. Knows bytes alone."""
+"""The process of a language server: started in its own process group, read from, written to, and ended with everything
+it started. Knows only bytes."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ _LAST_WORDS_S = 0.2
 
 
 class Process(asyncio.SubprocessProtocol):
-    """`on_data` gets what it writes; `on_exit` is called once, with what is to be said of its end."""
+    """`on_data` gets its output; `on_exit` is called once, with the reason of its end."""
 
     def __init__(self, mark: str, *, on_data: Callable[[bytes], None], on_exit: Callable[[str], None]) -> None:
         self._mark = mark
@@ -52,7 +52,7 @@ class Process(asyncio.SubprocessProtocol):
             return
         pipe = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         if pipe.get_write_buffer_size() > MAX_UNREAD:
-            self.kill("it does not read what it is sent")
+            self.kill("it does not read its input")
         elif not pipe.is_closing():
             pipe.write(data)
 

@@ -1,6 +1,6 @@
-"""One running language server: greeted, told of files, asked, and ended. Knows nothing of other servers.
+"""One running language server: initialized, told of files, asked, and ended. Does not know other servers.
 
-What it does wrong becomes a ToolError, within a bounded time; three questions in a row without an answer end it.
+Its failures become a ToolError within a limited time; three unanswered requests in a row end it.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ _TOLD_AT_ONCE = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long things may take."""
+    """Time limits."""
 
     start_s: float = 30.0
     answer_s: float = 20.0
@@ -72,15 +72,15 @@ class Patience:
     stable_s: float = 60.0
     """A server that ran for so long has not crashed at its start."""
     forgive_s: float = 300.0
-    """After so long a server that was given up is tried once more."""
+    """How long until a server that was given up is tried again."""
 
 
 class Refusal(ToolError):
-    """The server says that this cannot be done."""
+    """The server says that it cannot do this."""
 
 
 class Server:
-    """`on_exit` is told, once, how it ended."""
+    """`on_exit` is called once, with how it ended."""
 
     def __init__(
         self,
@@ -160,9 +160,9 @@ class Server:
                 self._strike()
                 raise ToolError(f"{self.name} gave {error}. Try again later, or use grep and view instead.") from None
             except BadAnswer as error:
-                raise ToolError(f"{self.name} is of no use here: {error}. Use grep and view instead.") from None
+                raise ToolError(f"{self.name} cannot be used here: {error}. Use grep and view instead.") from None
             except ServerGone as error:
-                raise ToolError(f"{self.name} ended before it answered ({error}). Try again.") from None
+                raise ToolError(f"{self.name} exited before it answered ({error}). Try again.") from None
             self._strikes = 0
             return said
         raise AssertionError("the last try returns or raises")
@@ -206,7 +206,7 @@ class Server:
         except TimeoutError:
             self.diagnostics.give_up_on_progress()
         except ServerGone as error:
-            raise ToolError(f"{self.name} ended ({error}). Try again.") from None
+            raise ToolError(f"{self.name} exited ({error}). Try again.") from None
 
     async def refresh(self) -> None:
         """Tell it of every file that changed on disk since it was last told."""
@@ -243,7 +243,7 @@ class Server:
             self._misses += 1
             return False
         except ServerGone as error:
-            raise ToolError(f"{self.name} ended ({error}). Try again.") from None
+            raise ToolError(f"{self.name} exited ({error}). Try again.") from None
         self._misses = 0
         return True
 
@@ -285,7 +285,7 @@ class Server:
     def _strike(self) -> None:
         self._strikes += 1
         if self._strikes >= _STRIKES:
-            self._process.kill(f"it left {_STRIKES} questions unanswered")
+            self._process.kill(f"it left {_STRIKES} requests unanswered")
 
     def _receive(self, data: bytes) -> None:
         try:

@@ -1,6 +1,6 @@
-"""Which language servers a workspace has: those of its settings, and the built-in ones whose command is installed.
+"""Which language servers a workspace has: those in its settings, and the built-in ones whose command is installed.
 
-Looks at PATH and starts nothing.
+Searches PATH; starts nothing.
 """
 
 import os
@@ -147,7 +147,7 @@ def _adjusted(name: str, known: ServerSpec | None, settings: ServerSettings) -> 
     if command is None or not file_types:
         built_in = ", ".join(spec.name for spec in _BUILT_IN)
         raise ConfigInvalid(
-            f"lsp.{name}: command and file_types are required. Only these servers are known without: {built_in}"
+            f"lsp.{name}: command and file_types are required, except for these built-in servers: {built_in}"
         )
     # Another command has its own arguments.
     args = settings.args if settings.args is not None else known.argv[1:] if known and not settings.command else ()

@@ -1,10 +1,10 @@
-"""The language servers of one workspace (B7): which of them a file needs, started lazily, ended with the workspace.
+"""The language servers of one workspace (B7): chosen by file, started when needed, ended with the workspace.
 
     servers = LanguageServers(directory, config.lsp, environ=environ)
     text = await servers.diagnostics_after(path, "new content")
     await servers.aclose()
 
-What they say of files is gathered in `check.py`. Must not know tools or permissions.
+`check.py` collects their diagnostics. Must not know tools or permissions.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ _CAN = {
 
 
 class LanguageServers:
-    """`section` is the `lsp` section of longboat.json (ConfigInvalid says what is wrong with it); `on_change` is told
-    whenever a server starts, is ready, crashes or stops."""
+    """`section` is the `lsp` section of longboat.json (raises ConfigInvalid); `on_change` is called whenever a server
+    starts, is ready, crashes or stops."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class LanguageServers:
         """What the servers say of the files below a directory; of many files, of those that changed last."""
         found = await asyncio.to_thread(self._files, below)
         if not found:
-            raise ToolError(f"No file in {self.shown(below)} has a type that a language server here takes.")
+            raise ToolError(f"No configured language server supports any file type in {self.shown(below)}.")
         work: dict[ServerSlot, list[Path]] = {}
         for path in found[: check.MAX_SWEPT]:
             for slot in await self._berths_of(path):
@@ -118,7 +118,7 @@ class LanguageServers:
         slots = {slot: None for path in kinds.values() for slot in await self._berths_of(path)}
         running = {slot: None for slot in self._slots.values() if slot.running is not None}
         if not slots | running:
-            raise ToolError("No file of the workspace has a type that a language server here takes. Use grep instead.")
+            raise ToolError("No configured language server supports any file type in the workspace. Use grep instead.")
         servers = await self._offering(slots | running, offer)
         await asyncio.gather(*(server.refresh() for server in servers))
         return servers
@@ -141,7 +141,7 @@ class LanguageServers:
         if not slots:
             raise ToolError(
                 f"No language server is set up for {path.suffix or 'such'} files. Use grep and view instead; "
-                "a person can install one, or name it in the lsp section of longboat.json."
+                "the user can install one, or add it to the lsp section of longboat.json."
             )
 
     async def _offering(self, slots: Iterable[ServerSlot], offer: str) -> list[Server]:
@@ -166,7 +166,7 @@ class LanguageServers:
         takers = [spec for spec in self._recipes if spec.takes(path)]
         roots = await asyncio.to_thread(lambda: [spec.root_of(path, self.directory) for spec in takers])
         if self._closing:
-            raise ToolError("The workspace is closing: no language server can be asked.")
+            raise ToolError("The workspace is closing, so no language server can be used.")
         return [self._berth(spec, root) for spec, root in zip(takers, roots, strict=True)]
 
     def _berth(self, spec: ServerSpec, root: Path) -> ServerSlot:

@@ -1,4 +1,4 @@
-"""The `lsp` section of `longboat.json`: a name for each server, and how it is started. Starts nothing.
+"""The `lsp` section of `longboat.json`: the servers by name, and how to start them. Starts nothing.
 
     "lsp": {
       "zls": {"command": "zls", "file_types": ["zig"], "root_markers": ["build.zig"]},
@@ -6,8 +6,8 @@
       "clangd": {"enabled": false}
     }
 
-A server that Longboat knows needs only what is to be different. What is named here is preferred: no built-in server is
-started for a file type that a server of this section takes.
+For a built-in server, set only what differs. Servers in this section are preferred: no built-in server is started for a
+file type that one of them supports.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from longboat.errors import ConfigInvalid
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One language server. What is left out is taken from the built-in server of the same name, if there is one."""
+    """One language server. Missing values come from the built-in server of the same name, if there is one."""
 
     command: Annotated[str, msgspec.Meta(min_length=1)] | None = None
     args: tuple[str, ...] | None = None
@@ -30,7 +30,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Names that mark the directory a server is started for."""
     initialization_options: dict[str, Any] = {}
     settings: dict[str, Any] = {}
-    """What the server is told when it asks for its configuration."""
+    """The configuration that the server gets when it asks for it."""
     enabled: bool = True
 
 

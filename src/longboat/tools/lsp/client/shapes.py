@@ -1,6 +1,6 @@
-"""What language servers say, as far as it is used here; unknown fields are passed over. Names are the protocol's.
+"""The parts of the language server protocol that are used here, under its own names; unknown fields are ignored.
 
-Written out here because `lsprotocol` takes a third of a second to import.
+Defined here because `lsprotocol` takes a third of a second to import.
 """
 
 from typing import Annotated, Any

@@ -1,7 +1,7 @@
-"""The place of one server at one root: started when it is needed, started again after a crash, given up at last.
+"""The slot of one server at one root: started when needed, restarted after a crash, and finally given up.
 
 A start belongs to the slot, not to the call that needed it: a canceled call leaves it alone, and several calls share
-it. A server is started again by the next call that needs it, after a pause that doubles with each crash.
+it. The next call that needs a crashed server restarts it, after a pause that doubles with each crash.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from longboat.tools.lsp.client.json_rpc import BadAnswer, NoAnswer, Refused, Ser
 from longboat.tools.lsp.client.server import Patience, Server
 from longboat.tools.lsp.client.server_specs import ServerSpec
 
-_CLOSING = "The workspace is closing: no language server can be started."
+_CLOSING = "The workspace is closing, so no language server can be started."
 
 
 class ServerState(StrEnum):
@@ -24,7 +24,7 @@ class ServerState(StrEnum):
     STARTING = "starting"
     READY = "ready"
     CRASHED = "crashed"
-    """It ended by itself, or could not be talked to. The next call that needs it starts it again."""
+    """It exited on its own, or could not be reached. The next call that needs it restarts it."""
     FAILED = "failed"
     """It crashed too often, or cannot be started at all."""
     STOPPED = "stopped"
@@ -128,10 +128,10 @@ class ServerSlot:
             await server.start()
             greeted = server.is_alive
             if not greeted:
-                self._crashed("it ended right after its start")
+                self._crashed("it exited right after starting")
         except (FileNotFoundError, PermissionError, ValueError):
             command = self.spec.argv[0]
-            self._change(ServerState.FAILED, f"the command {command!r} is not there or cannot be run")
+            self._change(ServerState.FAILED, f"the command {command!r} does not exist or cannot be run")
         except Refused as refused:
             self._change(ServerState.FAILED, str(refused))  # it would say the same again
         except (OSError, NoAnswer, BadAnswer, ServerGone) as error:
@@ -167,7 +167,7 @@ class ServerSlot:
         return _now() - self._since > self._patience.forgive_s
 
     def _unusable(self) -> ToolError:
-        hope = "It is not tried again for now" if self.status.state is ServerState.FAILED else "Try again"
+        hope = "It will not be retried for now" if self.status.state is ServerState.FAILED else "Try again"
         return ToolError(
             f"The language server {self.spec.name} does not work ({self.status.detail}). {hope}: "
             "use grep and view instead."

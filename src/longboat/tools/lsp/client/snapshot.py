@@ -1,7 +1,7 @@
-"""The files a server cares for, as they lie on disk: what changed since it was last looked at.
+"""The files on disk that a server watches, and which of them changed since the last look.
 
-Servers leave it to us to tell them of files that they do not have open, and an agent's shell changes many. Blocking:
-call it off the loop.
+Servers rely on the client to report changes of files that they do not have open, and an agent's shell changes many.
+Blocking: call it off the event loop.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The place a tool is asked about: a file, a symbol in it, and where that is for a server."""
+"""The symbol that a tool call is about: its file, its name, and its position for a server."""
 
 import asyncio
 from dataclasses import dataclass
@@ -14,12 +14,10 @@ from longboat.tools.lsp.client.file_text import decoded
 from longboat.tools.lsp.client.positions import Lines, find
 
 FileName = Annotated[str, Meta(description="The file, absolute or relative to the workspace.")]
-SymbolName = Annotated[
-    str, Meta(description="The name to look at, as it stands in the file; of a dotted name the last part is meant.")
-]
+SymbolName = Annotated[str, Meta(description="The name, as it is in the file; for a dotted name its last part.")]
 LineNumber = Annotated[
     Annotated[int, Meta(ge=1)] | None,
-    Meta(description="The line it is on, counted from 1. Left out: its first place in the file."),
+    Meta(description="The line it is on, from 1. Default: its first occurrence."),
 ]
 
 
@@ -33,7 +31,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymbolLocation:
-    """A symbol in a file. `offsets` are the places where it may be."""
+    """A symbol in a file. `offsets` are its possible positions."""
 
     source: Source
     offsets: list[int]

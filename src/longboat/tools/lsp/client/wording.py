@@ -1,4 +1,4 @@
-"""What servers say, in words for a model: short, bounded, one line for each thing. Pure."""
+"""Answers of servers as text for a model: short, limited, one line each. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ def plain_text(text: str, limit: int = MAX_MESSAGE) -> str:
 
 
 def diagnostic_lines(said: Said, shown: Shown, *, most: int) -> list[str]:
-    """Errors before warnings, then by file and line; at most so many."""
+    """Errors before warnings, then by file and line, up to a maximum."""
     found = [(path, item) for path, items in said.items() for item in items if is_serious(item)]
     found.sort(key=lambda each: (not is_error(each[1]), str(each[0]), each[1].range.start.line))
     lines = list(dict.fromkeys(_diagnostic_line(item, shown(path)) for path, item in found))

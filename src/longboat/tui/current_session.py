@@ -1,6 +1,6 @@
-"""The session that is shown: its pages, its runs, who said what, and the prompts that can be called up again.
+"""The current session: its messages, its runs, their senders and the earlier prompts.
 
-Owns which session that is; must not know keys or dialogs.
+Owns which session is current; must not know keys or dialogs.
 """
 
 from collections.abc import Iterator
@@ -11,21 +11,21 @@ from longboat.wire.ids import person
 from longboat.wire.models import Message, Run, RunState, Session
 
 PAGE = 60
-"""Messages that are read at a time."""
+"""Messages per page."""
 LEDGER = 100
-"""Runs that are read when a session is opened."""
+"""Runs to read when a session is opened."""
 
 
-class Desk:
+class CurrentSession:
     def __init__(self, connection: Connection) -> None:
         self.session_id: str | None = None
         self.draft = 0
-        """Counts the sessions that did not exist yet when they were shown."""
+        """The number of the current draft: a new session that the server has not created yet."""
         self.runs: dict[str, Run] = {}
-        """Every run of the session that was read or heard of, finished ones too."""
+        """The known runs of the session, including finished ones."""
         self._connection = connection
         self._before: str | None = None
-        """Where the page before what is known begins; None when there is none."""
+        """The cursor of the next older page; None if there is none."""
 
     @property
     def session(self) -> Session | None:
@@ -36,7 +36,7 @@ class Desk:
         return Transcript() if self.session_id is None else self._connection.mirror.transcript(self.session_id)
 
     def turn_to(self, session_id: str | None) -> None:
-        """Show this session from now on; None is one that does not exist yet."""
+        """Make this session the current one; None is a new draft."""
         if self.session_id is not None and session_id != self.session_id:
             self._connection.mirror.forget(self.session_id)
         if session_id != self.session_id:
@@ -45,12 +45,12 @@ class Desk:
         if session_id is None:
             self.draft += 1
         else:
-            self._connection.mirror.transcript(session_id)  # it is kept from now on
+            self._connection.mirror.transcript(session_id)  # the mirror keeps it from now on
 
     # -- reading
 
     async def read_newest(self) -> None:
-        """The newest page, until nothing was missed while it was read."""
+        """Read the newest page, again if something was missed while reading it."""
         session_id, transcript = self.session_id, self.transcript
         while session_id is not None and session_id == self.session_id and transcript.stale:
             life = transcript.life
@@ -61,13 +61,13 @@ class Desk:
             self._before = None
 
     async def read_older(self) -> bool:
-        """The page before what is known; False when there is none."""
+        """Read the next older page; False if there is none."""
         if self._before is None or self.session_id is None:
             return False
         transcript, life = self.transcript, self.transcript.life
         items, before = await self._page(self._before)
         if life != transcript.life or transcript is not self.transcript:
-            return False  # all is read anew
+            return False  # everything is being read again
         self._before = before
         transcript.take(items)
         return bool(items)
@@ -94,8 +94,7 @@ class Desk:
                     self.runs[run.run_id] = run
 
     async def read_side(self) -> None:
-        """The plan, and the commands that run in the background: what was told before we came. What was told since is
-        newer."""
+        """Read the plan and the background jobs. Events that arrived meanwhile are newer and win."""
         connection, session_id = self._connection, self.session_id
         jobs = await connection.insist(lambda: connection.client.jobs(connection.workspace_id))
         for job in jobs.items:
@@ -116,7 +115,7 @@ class Desk:
 
     @property
     def unfinished(self) -> list[Run]:
-        """The runs of the session that are not over, in order."""
+        """The unfinished runs of the session, in order."""
         runs = self._connection.mirror.runs.values()
         return sorted((run for run in runs if run.session_id == self.session_id), key=lambda run: run.seq)
 
@@ -125,16 +124,16 @@ class Desk:
         return next((run for run in self.unfinished if run.state is RunState.ACTIVE), None)
 
     def is_ours(self, session_id: str, parent_session_id: str | None) -> bool:
-        """Whether something belongs to the session, or to a sub-agent of it."""
+        """Whether something belongs to the session or to one of its sub-agents."""
         return self.session_id is not None and self.session_id in (session_id, parent_session_id)
 
     def other(self, client_id: str) -> str:
-        """Whose client it is; nothing for those of the person at this one."""
+        """The person behind a client; empty for the person at this terminal."""
         name = person(client_id)
         return "" if name == person(self._connection.client.client_id) else name
 
     def by(self, run_id: str) -> str:
-        """What to say of who sent a run, and how it came in; nothing for what goes without saying."""
+        """Who sent a run and whether it steered a turn; empty for an ordinary prompt of our own."""
         run = self.runs.get(run_id)
         if run is None:
             return ""
@@ -144,8 +143,8 @@ class Desk:
         if run.client_id is not None and (name := self.other(run.client_id)):
             yield name
         if run.folded_into is not None:
-            yield "steered the turn under way"
+            yield "steered the running turn"
 
     def prompts(self) -> list[str]:
-        """What was asked in the session, oldest first."""
+        """The prompts of the session, oldest first."""
         return [run.prompt for run in sorted(self.runs.values(), key=lambda run: run.seq)]

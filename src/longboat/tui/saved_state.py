@@ -1,7 +1,6 @@
-"""What a terminal remembers from one process to the next: the theme that was chosen, and the prompts.
+"""Stores what the terminal app remembers between processes: the chosen theme and the prompts.
 
-Owns two small files of the user, which nobody else may read. A file that cannot be read or written costs nothing but
-the memory.
+Owns two small files that only the user can read. If one cannot be read or written, the app works without it.
 """
 
 import os
@@ -16,9 +15,9 @@ from longboat import regular
 AUTO = "auto"
 """The theme that fits the terminal."""
 KEPT = 1_000
-"""Prompts, of all directories."""
+"""The most prompts kept, of all directories together."""
 LONGEST = 10_000
-"""Characters of a prompt that is kept."""
+"""The longest prompt kept, in characters."""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -35,8 +34,8 @@ def state_dir(environ: Mapping[str, str], home: Path) -> Path:
     return (Path(base) if base else home / ".local" / "state") / "longboat"
 
 
-class Keeping:
-    """`directory`: None keeps nothing."""
+class SavedState:
+    """The stored theme and prompts. `directory`: None stores nothing."""
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
@@ -52,7 +51,7 @@ class Keeping:
         self._write("terminal.json", msgspec.json.encode(Choices(theme=name)) + b"\n")
 
     def prompts(self, path: str) -> list[str]:
-        """Those that were sent from a directory, oldest first."""
+        """The prompts sent from a directory, oldest first."""
         lines = self._lines()
         if len(lines) > 2 * KEPT:
             lines = lines[-KEPT:]
@@ -65,7 +64,7 @@ class Keeping:
         with suppress(OSError, UnicodeError):
             line = msgspec.json.encode(Kept(path=path, prompt=prompt)) + b"\n"
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # One write at the end of the file: two terminals may do it at once.
+            # A single appending write, because two terminals may do this at once.
             with open(self._directory / "prompts.jsonl", "ab", buffering=0, opener=regular.opener) as file:
                 file.write(line)
 
@@ -76,7 +75,7 @@ class Keeping:
         return []
 
     def _write(self, name: str, content: bytes) -> None:
-        """All of it or nothing."""
+        """Replace a file atomically."""
         if self._directory is None:
             return
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Permissions and questions: one dialog at a time for what waits in the session, gone when somebody else answers.
+"""Shows the session's permission requests and questions, one dialog at a time; closes it if somebody else answers.
 
 Must not know how the dialogs look.
 """
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 Ask = Permission | Question
 
 
-class Asking:
+class AskDialogs:
     def __init__(self, app: "LongboatApp") -> None:
         self._app = app
         self._known: dict[str, Ask] = {}
         self._open: PermissionDialog | QuestionDialog | None = None
         self._later: set[str] = set()
-        """Those that somebody here put off."""
+        """The ids of postponed requests."""
 
     @property
     def pending(self) -> list[Ask]:
-        """What waits for a word in this session and its sub-agents', oldest first."""
+        """The pending requests of this session and its sub-agents, oldest first."""
         mirror, desk = self._app.connection.mirror, self._app.desk
         asks: list[Ask] = [*mirror.permissions.values(), *mirror.questions.values()]
         ours = [ask for ask in asks if desk.is_ours(ask.session_id, ask.parent_session_id)]
@@ -43,18 +43,18 @@ class Asking:
 
     @property
     def sessions(self) -> set[str]:
-        """Those that wait for a word, their own or their sub-agents'."""
+        """The sessions with a pending request, their own or a sub-agent's."""
         mirror = self._app.connection.mirror
         asks: list[Ask] = [*mirror.permissions.values(), *mirror.questions.values()]
         return {ask.parent_session_id or ask.session_id for ask in asks}
 
     def recall(self) -> None:
-        """Show again what was put off."""
+        """Show postponed requests again."""
         self._later.clear()
         self.refresh()
 
     def refresh(self) -> None:
-        """Something was asked, answered, or another session is shown."""
+        """Update the dialog: something was asked or answered, or another session is shown."""
         pending = self.pending
         for ask in pending:
             if ask.id not in self._known:
@@ -68,7 +68,7 @@ class Asking:
             self._show(waiting[0], len(pending))
 
     def settle(self, told: PermissionNotification | QuestionNotification) -> None:
-        """Somebody answered, or its run ended. Called before `refresh`."""
+        """Handle a request that was answered or whose run ended. Called before `refresh`."""
         ask = self._known.pop(told.id, None)
         self._later.discard(told.id)
         answered = told.state is AskState.ANSWERED
@@ -102,9 +102,9 @@ class Asking:
         match result:
             case None:
                 self._later.add(ask.id)
-                self._app.notify("Put off: ctrl+g shows it again.")
+                self._app.notify("Postponed. ctrl+g reopens it.")
             case PermissionDecision() | QuestionAnswered():
-                self._later.add(ask.id)  # not again while the answer is on its way
+                self._later.add(ask.id)  # do not reopen it while the answer is being sent
                 self._app.run_worker(self._answer(ask, result), name="answer")
         self._app.call_later(self.refresh)
 
@@ -122,7 +122,7 @@ class Asking:
             self._app.notify(first.message, markup=False)
         except LongboatError as error:
             self._later.discard(ask.id)
-            self._app.notify(f"The answer was not taken: {error.message}", severity="error", markup=False)
+            self._app.notify(f"Could not send the answer: {error.message}", severity="error", markup=False)
             self.refresh()
 
     @staticmethod
@@ -131,7 +131,7 @@ class Asking:
 
 
 def _answer_in(told: PermissionNotification | QuestionNotification) -> list[CallAnswer]:
-    """As the call's result will have it."""
+    """The answer in the form that the call's result will have."""
     if told.state is not AskState.ANSWERED:
         return []
     answer = told.answer if isinstance(told, PermissionNotification) else None

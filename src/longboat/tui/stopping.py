@@ -1,4 +1,4 @@
-"""Stopping and changing what runs: esc, the queue, jobs. Each in a worker; refusals are told."""
+"""Cancels and edits runs and stops jobs: esc, the queue, jobs. Requests run in a worker; errors are shown."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,29 +12,29 @@ if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
 
 INSIST_S = 30.0
-"""How long a cancel is tried again while the server is away."""
+"""How long to retry a cancel while the server is unreachable."""
 SECOND_S = 1.5
-"""How long a second esc means all, also when the run ended at once."""
+"""The time within which a second esc cancels everything, even if the run has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """An esc, and the run that it was for."""
+    """An esc and the run it canceled."""
 
     session_id: str
     run_id: str
     at: float
 
 
-class Interrupting:
+class Stopping:
     def __init__(self, app: "LongboatApp") -> None:
         self._app = app
         self.clock: Callable[[], float] = monotonic
         self._asked: Asked | None = None
-        """What esc was pressed for last."""
+        """The last esc."""
 
     def interrupt(self) -> None:
-        """esc: what is not sent comes back to be changed; then the active run; then everything in the session."""
+        """Handle esc: take back an unsent prompt to edit it, else cancel the active run, else the whole session."""
         app = self._app
         if app.sender.unsent:
             prompt = app.sender.unsent[-1]
@@ -44,20 +44,20 @@ class Interrupting:
         runs, session_id = app.desk.unfinished, app.desk.session_id
         if session_id is not None and runs and self._means_all(session_id):
             self._asked = None
-            app.notify("Everything in this session is being canceled.")
+            app.notify("Canceling all runs of this session.")
             self._try(app.connection.client.cancel_session(app.connection.workspace_id, session_id))
         elif runs:
             run = app.desk.active or runs[0]
             self._asked = Asked(session_id=run.session_id, run_id=run.run_id, at=self.clock())
             if len(runs) > 1:
-                app.notify(f"Interrupting. esc again cancels the {len(runs) - 1} behind it too.")
+                app.notify(f"Stopping. Press esc again to cancel the {len(runs) - 1} queued too.")
             self.cancel(run.run_id)
         else:
             app.composer.input.focus()
 
     def _means_all(self, session_id: str) -> bool:
-        """Whether esc was pressed a moment ago, or for a run that is still there. By the clock: a timer of Textual that
-        is lost would make a single esc cancel everything, for ever after."""
+        """Whether esc was pressed a moment ago, or its run is still there. By the clock: if a Textual timer got lost,
+        every later single esc would cancel everything."""
         asked = self._asked
         if asked is None or asked.session_id != session_id:
             return False

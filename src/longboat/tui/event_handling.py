@@ -1,13 +1,13 @@
-"""What each event means for the screen. The mirror has it already.
+"""Updates the screen for each event. The mirror has been updated already.
 
-Owns nothing that lasts but what cannot be read back: notices, activity of sub-agents, when work began.
+Keeps only what cannot be read from the server again: notices, activity of sub-agents, start times of runs.
 """
 
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from longboat.client.subject import subject_of
-from longboat.tui import offering
+from longboat.tui import suggestions
 from longboat.tui.content import one_line
 from longboat.tui.messages import CardKey, Note
 from longboat.tui.toolcard import ToolCard
@@ -42,17 +42,17 @@ ENDED = {
 }
 
 
-class Hearing:
+class EventHandling:
     def __init__(self, app: "LongboatApp") -> None:
         self._app = app
         self.notices: list[str] = []
         self.began: dict[str, float] = {}
         """When each active run was first seen."""
         self._children: dict[str, CardKey] = {}
-        """The calls that sent sub-agents, by their sessions."""
+        """The tool calls that started sub-agents, by the sub-agent's session."""
 
     def forget(self) -> None:
-        """Another session is shown."""
+        """Forget notices and sub-agents, because another session is shown."""
         self.notices = []
         self._children.clear()
 
@@ -61,7 +61,7 @@ class Hearing:
             case Snapshot():
                 self._app.sender.caught_up()
                 self._app.begin_anew()
-                if self._app.models is not None:  # what was missed may be that they changed
+                if self._app.models is not None:  # they may have changed meanwhile
                     self._look_again()
             case Message() | MessageDelta() as message:
                 self._hear_message(message, event.parent_session_id)
@@ -89,27 +89,27 @@ class Hearing:
                 self._app.asking.refresh()
                 self._app.show_state()
             case ConfigChanged() as told:
-                offering.hear_config(self._app, told)
+                suggestions.hear_config(self._app, told)
                 self._look_again()
 
     def _look_again(self) -> None:
-        self._app.run_worker(offering.look_around(self._app), name="models", group="models", exclusive=True)
+        self._app.run_worker(suggestions.look_around(self._app), name="models", group="models", exclusive=True)
 
-    # -- one kind each
+    # -- one method per kind of event
 
     def _hear_message(self, message: Message | MessageDelta, parent: str | None) -> None:
         desk = self._app.desk
         if message.session_id == desk.session_id:
             self._app.view.touch(message.id if isinstance(message, Message) else message.message_id)
             self.drop_notices()
-            if desk.transcript.stale:  # a gap: what is between can only be read
+            if desk.transcript.stale:  # a gap: the missing part has to be read
                 self._app.read_again()
         elif parent is not None and parent == desk.session_id and isinstance(message, Message):
             self._hear_child(message)
 
     def _hear_child(self, message: Message) -> None:
         card = self._card_of(message.session_id)
-        if card is None or message.role is Role.USER:  # its prompt is on the card already
+        if card is None or message.role is Role.USER:  # the card already shows its prompt
             return
         for part in reversed(message.parts):
             if isinstance(part, ToolCallPart) and part.finished:
@@ -120,7 +120,7 @@ class Hearing:
                 return
 
     def _card_of(self, session_id: str) -> ToolCard | None:
-        """The card of the call that sent a sub-agent."""
+        """The card of the tool call that started a sub-agent."""
         if session_id not in self._children:
             mirror = self._app.connection.mirror
             session = mirror.sessions.get(session_id)
@@ -153,12 +153,12 @@ class Hearing:
             self._app.call_attention(ENDED[complete.outcome], one_line(_why(complete), 200))
 
     def _note(self, complete: RunComplete) -> Note | None:
-        """How a run ended that has no message to say it."""
+        """A note on how a run ended, for runs without a message that says it."""
         run = self._app.desk.runs.get(complete.run_id)
         prompt = f"“{one_line(run.prompt, 60)}”" if run is not None else "A prompt"
         match complete.outcome:
             case Outcome.CANCELED:
-                return Note(f"■ {prompt} was canceled before it began.", "warning")
+                return Note(f"■ {prompt} was canceled before it started.", "warning")
             case Outcome.ERROR:
                 return Note(f"✗ {prompt} failed: {_why(complete)}", "error")
             case Outcome.INTERRUPTED:
@@ -185,7 +185,7 @@ class Hearing:
         ours = self._app.desk.is_ours(ask.session_id, ask.parent_session_id)
         self._app.asking.refresh()
         self._app.show_state()
-        self._app.call_attention("The agent asks for your word." if ours else "Another session asks for your word.")
+        self._app.call_attention("The agent needs your answer." if ours else "Another session needs your answer.")
 
     def _hear_session(self, session: Session, *, gone: bool) -> None:
         if session.id != self._app.desk.session_id:
@@ -202,5 +202,5 @@ class Hearing:
 
 
 def _why(complete: RunComplete) -> str:
-    """What the server says of a run's end, without the word that stands before it already."""
+    """The server's error for a run, without the prefix that our note already has."""
     return complete.error.removeprefix("Interrupted: ") if complete.outcome is Outcome.INTERRUPTED else complete.error

@@ -1,4 +1,4 @@
-"""Between the app and the terminal around it: its colors, its desktop, how one leaves and the words at the end."""
+"""The app and its terminal: detecting a light background, desktop notifications, quitting and the closing message."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
 
 WARNED_S = 3.0
-"""How long a second ctrl+c leaves."""
+"""The time within which a second ctrl+c quits."""
 
 
 def theme_of_terminal(environ: Mapping[str, str] = os.environ) -> str:
-    """Light where the terminal says that its background is (COLORFGBG), dark otherwise."""
+    """Light if the terminal reports a light background (COLORFGBG), dark otherwise."""
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
     return "textual-light" if background in ("7", "15") else "textual-dark"
 
 
 def notification(words: str, title: str, environ: Mapping[str, str] = os.environ) -> str:
-    """What makes a terminal tell its desktop, in the one of two forms that it may know; nothing for those that would
-    print it. The title is somebody else's text."""
+    """The escape sequence for a desktop notification, in the form that the terminal knows; empty for terminals that
+    would print it. The title is untrusted text."""
     if environ.get("TERM", "dumb") in ("dumb", "linux"):
         return ""
     text = plain_line(title)[:60].replace(";", ",")
@@ -33,8 +33,8 @@ def notification(words: str, title: str, environ: Mapping[str, str] = os.environ
     return f"\x1b]9;Longboat: {said}\x1b\\"
 
 
-class Leaving:
-    """ctrl+c: copies what is marked, else clears what is typed, else leaves, the second time."""
+class AppExit:
+    """ctrl+c: copies the selection, else clears the prompt, else quits when pressed twice."""
 
     def __init__(self, app: "LongboatApp") -> None:
         self._app = app
@@ -42,9 +42,9 @@ class Leaving:
         self._warned_at = -WARNED_S
 
     def ask(self, *, end: bool) -> None:
-        """`end`: at once, as ctrl+d means it."""
+        """`end`: quit at once, for ctrl+d."""
         app = self._app
-        # By the clock: a timer of Textual that is lost would let a single ctrl+c leave for ever after.
+        # By the clock: if a Textual timer got lost, every later single ctrl+c would quit.
         if selected := app.screen.get_selected_text():
             app.copy_to_clipboard(selected)
             app.notify("Copied.")
@@ -52,7 +52,7 @@ class Leaving:
             app.exit()
         elif not app.composer.clear():
             self._warned_at = self.clock()
-            app.notify("ctrl+c again leaves. What runs goes on.")
+            app.notify("Press ctrl+c again to quit. Active runs continue.")
 
 
 def farewell_text(
@@ -66,6 +66,6 @@ def farewell_text(
         back = come_back.format(session_id=session_id)
         if runs:
             more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-            lines.append(f"“{plain_line(runs[0].prompt)[:60]}”{more} goes on without you.")
-        lines.append(f"Come back with: {back}")
+            lines.append(f"“{plain_line(runs[0].prompt)[:60]}”{more} will continue without you.")
+        lines.append(f"Continue with: {back}")
     return "\n".join(lines)

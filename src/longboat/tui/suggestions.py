@@ -1,4 +1,4 @@
-"""What the workspace offers: models, commands of the project, and files for `@`. Nothing waits for it."""
+"""Reads what the workspace offers: models, project commands, and files for `@`. Nothing waits for it."""
 
 from typing import TYPE_CHECKING
 
@@ -20,12 +20,12 @@ async def look_around(app: "LongboatApp") -> None:
         app.models = await client.offered_models(workspace_id)
         app.project_commands = (await client.skills(workspace_id)).commands
     except LongboatError:
-        return  # asked for again when it is needed
+        return  # requested again when it is needed
     _show(app, app.models)
 
 
 def hear_config(app: "LongboatApp", told: ConfigChanged) -> None:
-    """What the event says is enough where nothing can be read: a broken file offers no models."""
+    """Show the problem from the event itself: with an invalid file, the models cannot be read."""
     app.told_problem = False
     if not told.ready:
         app.models = ModelPage(items=(), large=told.large, small=told.small, problem=told.problem)
@@ -35,19 +35,19 @@ def hear_config(app: "LongboatApp", told: ConfigChanged) -> None:
 def _show(app: "LongboatApp", models: ModelPage) -> None:
     if models.problem and not app.told_problem:
         app.told_problem = True
-        app.notify(models.problem, title="No model can answer", severity="warning", timeout=20, markup=False)
+        app.notify(models.problem, title="No model available", severity="warning", timeout=20, markup=False)
     app.show_state()
     app.show_notices()
 
 
 def advice(app: "LongboatApp") -> tuple[str, ...]:
-    """What to say of the model in a session that is still to begin, unless somebody chose it."""
+    """Advice about the model in a new session, unless the person chose the model."""
     told = app.models.advice if app.models is not None else None
     return (told,) if told and app.model is None and app.desk.session_id is None else ()
 
 
 async def complete(app: "LongboatApp", wanted: Wanted) -> None:
-    """Answer the composer."""
+    """Send completions to the composer."""
     if wanted.sort is Sort.COMMAND:
         if not wanted.query:
             await look_around(app)  # the project's files may have changed
@@ -56,5 +56,5 @@ async def complete(app: "LongboatApp", wanted: Wanted) -> None:
     try:
         page = await app.connection.client.search(app.connection.workspace_id, wanted.query, limit=FILES)
     except LongboatError:
-        return  # nothing to offer: the path can be typed
+        return  # no completions: the path can still be typed
     app.composer.offer(wanted, [Choice(text=f"@{path}") for path in page.items])

@@ -1,6 +1,6 @@
-"""What the built-in commands do: one method each, named after its command. Each talks to the server in a worker.
+"""Implements the built-in commands: one method each, named after its command. Requests run in a worker.
 
-Must not know keys. Refusals are told, nothing is retried that would act twice.
+Must not know keys. Errors are shown; nothing is retried that could take effect twice.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from longboat.tui.dialogs.export import ExportChoice, ExportDialog
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
 from longboat.tui.dialogs.models import ModelChoice, ModelPicker
 from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList
-from longboat.tui.sending import Kind, Outgoing, Progress
+from longboat.tui.prompt_outbox import Kind, Outgoing, Progress
 from longboat.wire.models import Message, Role, Session, TextPart
 from longboat.wire.plain import plain
 from longboat.wire.requests import Approve, Effort
@@ -31,27 +31,27 @@ EFFORTS: tuple[Effort, ...] = get_args(Effort)
 KEYS = HelpSection(
     title="Keys",
     rows=(
-        ("enter", "send; while the agent works, steer it"),
-        ("ctrl+q alt+enter", "queue: runs after what is under way"),
-        ("ctrl+j", "new line, as shift+enter where the terminal tells it apart"),
-        ("ctrl+v", "attach the picture on the clipboard"),
-        ("backspace", "when nothing is typed: take the last attachment away"),
-        ("esc", "interrupt; again: cancel everything in this session"),
-        ("ctrl+c", "clear what is typed; twice: leave"),
-        ("ctrl+d", "leave, when nothing is typed"),
-        ("↑ ↓", "earlier prompts"),
-        ("tab", "complete; otherwise to the queue and the jobs"),
-        ("PgUp PgDn", "scroll"),
-        ("ctrl+end", "back to the end"),
-        ("ctrl+p", "palette"),
-        ("ctrl+g", "show what waits for your word"),
-        ("ctrl+b", "open or fold the last tool call; a click does it with any"),
-        ("@ / !", "a file, a command, a shell line of your own"),
+        ("enter", "Send; while the agent is working, steer it"),
+        ("ctrl+q alt+enter", "Queue: run after the current turn"),
+        ("ctrl+j", "New line (shift+enter if your terminal supports it)"),
+        ("ctrl+v", "Attach the image on the clipboard"),
+        ("backspace", "In an empty prompt: remove the last attachment"),
+        ("esc", "Interrupt; press again to cancel all runs of this session"),
+        ("ctrl+c", "Clear the prompt; press twice to quit"),
+        ("ctrl+d", "Quit, if the prompt is empty"),
+        ("↑ ↓", "Previous and next prompts"),
+        ("tab", "Complete; otherwise move to the queue and the jobs"),
+        ("PgUp PgDn", "Scroll"),
+        ("ctrl+end", "Jump to the end"),
+        ("ctrl+p", "Command palette"),
+        ("ctrl+g", "Show pending requests"),
+        ("ctrl+b", "Expand/collapse the last tool call (or click any)"),
+        ("@ / !", "Insert a file, run a command, run a shell command"),
     ),
 )
 
 
-class Deeds:
+class CommandActions:
     def __init__(self, app: "LongboatApp") -> None:
         self._app = app
 
@@ -105,7 +105,7 @@ class Deeds:
             self._work(self._client.rename_session(self._workspace_id, session_id, title))
             return
         session = self._app.desk.session
-        dialog = TextDialog("A title for this session:", text=session.title if session is not None else "")
+        dialog = TextDialog("Session title:", text=session.title if session is not None else "")
         self._app.push_screen(dialog, lambda written: self._renamed(session_id, written))
 
     def _renamed(self, session_id: str, written: Written | None) -> None:
@@ -118,12 +118,12 @@ class Deeds:
 
     def redo(self, _: str) -> None:
         if session_id := self._session_id():
-            self._work(self._back(lambda: self._client.redo(self._workspace_id, session_id), "Brought back"))
+            self._work(self._back(lambda: self._client.redo(self._workspace_id, session_id), "Restored"))
 
     async def _back(self, ask: Callable[[], Awaitable[object]], word: str) -> None:
         done = await ask()
         files = getattr(done, "files", ())
-        self._app.notify(f"{word}. {', '.join(files) or 'No file was changed.'}", markup=False)
+        self._app.notify(f"{word}. {', '.join(files) or 'No files were changed.'}", markup=False)
 
     def summarize(self, _: str) -> None:
         if session_id := self._session_id():
@@ -146,14 +146,14 @@ class Deeds:
             self._work(self._write(session_id, choice.path, choice.format))
 
     async def _write(self, session_id: str, path: str, style: str) -> None:
-        """Where this terminal is, which may be another machine than the server's."""
+        """Write the export on the machine of this terminal, which may not be the server's."""
         text = await self._client.export_text(self._workspace_id, session_id, style)
         try:
             written = await asyncio.to_thread(_write, path, text)
         except OSError as error:
-            self._app.notify(f"Not written: {error.strerror or error}: {path}", severity="error", markup=False)
+            self._app.notify(f"Cannot write {path}: {error.strerror or error}", severity="error", markup=False)
         else:
-            self._app.notify(f"Written to {written}", markup=False)
+            self._app.notify(f"Saved to {written}", markup=False)
 
     def diff(self, _: str) -> None:
         if session_id := self._session_id():
@@ -193,18 +193,18 @@ class Deeds:
 
     def effort(self, level: str) -> None:
         if level and level not in EFFORTS:
-            self._app.notify(f"The effort is one of {', '.join(EFFORTS)}.", severity="error")
+            self._app.notify(f"Unknown effort. Choose one of {', '.join(EFFORTS)}.", severity="error")
             return
         following = {None: "low", "low": "medium", "medium": "high", "high": None}
         wanted = level or following[self._app.effort]
         self._app.effort = next((each for each in EFFORTS if each == wanted), None)
-        self._app.notify(f"Effort: {self._app.effort or 'as the model has it'}")
+        self._app.notify(f"Effort: {self._app.effort or 'default'}")
         self._app.show_state()
 
     def yolo(self, _: str) -> None:
         on = self._app.approve is Approve.ASK
         self._app.approve = Approve.ALL if on else Approve.ASK
-        words = "Prompts from this terminal act without asking." if on else "Prompts from this terminal ask again."
+        words = "Automatic approval is on for your prompts." if on else "Automatic approval is off."
         self._app.notify(words, severity="warning" if on else "information")
         self._app.show_state()
 
@@ -220,7 +220,7 @@ class Deeds:
         text = _last_answer(self._app.desk.transcript.messages)
         if text:
             self._app.copy_to_clipboard(text)
-        self._app.notify("Copied." if text else "There is no answer yet.")
+        self._app.notify("Copied." if text else "No answer to copy yet.")
 
     def editor(self, _: str) -> None:
         self._app.action_editor()
@@ -233,7 +233,7 @@ class Deeds:
         theirs = tuple((f"/{each.name} {each.argument_hint}", each.description) for each in self._app.project_commands)
         sections = [KEYS, HelpSection(title="Commands", rows=ours)]
         if theirs:
-            sections.append(HelpSection(title="Commands of this project", rows=theirs))
+            sections.append(HelpSection(title="Project commands", rows=theirs))
         self._app.push_screen(HelpScreen([*sections, *DIALOG_HELP]), lambda _: self._app.asking.refresh())
 
     def quit(self, _: str) -> None:
@@ -262,7 +262,7 @@ class Deeds:
 
     def _session_id(self) -> str | None:
         if self._app.desk.session_id is None:
-            self._app.notify("There is no session yet: send a prompt first.", severity="warning")
+            self._app.notify("No session yet. Send a prompt first.", severity="warning")
         return self._app.desk.session_id
 
     def _work(self, doing: Awaitable[object]) -> None:

@@ -1,6 +1,6 @@
-"""Prompts on their way: nothing that was typed is lost. In order, one at a time, for as long as the server is away.
+"""Sends prompts in order, one at a time, and keeps them while the server is unreachable: nothing typed is lost.
 
-Owns the outbox; must not know widgets. A refusal stays at its prompt until somebody retries or drops it.
+Owns the outbox; must not know widgets. A rejected prompt stays there until the person resends or removes it.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Progress(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Outgoing:
-    """One prompt. Its run_id is ours, so that sending it twice is sending it once."""
+    """One prompt. We choose its run_id, so that sending it twice has no second effect."""
 
     text: str
     kind: Kind = Kind.PROMPT
@@ -40,16 +40,16 @@ class Outgoing:
     effort: Effort | None = None
     approve: Approve = Approve.ASK
     session_id: str | None = None
-    """None: a session is made for it."""
+    """None: a session is created for it."""
     draft: int = 0
-    """Which of the sessions that do not exist yet: prompts of one draft go to one session."""
+    """The draft it belongs to: prompts of one draft go to one new session."""
     run_id: str = field(default_factory=new_id)
     progress: Progress = Progress.SENDING
     problem: str = ""
     tried: bool = False
-    """The server may have it."""
+    """Whether it was sent at least once, so that the server may have it."""
     recalled: bool = False
-    """Whoever typed it has taken it back."""
+    """Whether the person took it back."""
 
 
 class Sender:
@@ -61,7 +61,7 @@ class Sender:
         on_change: Callable[[Outgoing], None],
     ) -> None:
         self.waiting: list[Outgoing] = []
-        """Oldest first: not yet accepted, or refused, or accepted and not yet heard of."""
+        """Oldest first: not yet accepted, rejected, or accepted but not yet seen in the event stream."""
         self._connection = connection
         self._session = session
         self._on_change = on_change
@@ -73,7 +73,7 @@ class Sender:
         self._on_change(prompt)
 
     def retry(self, prompt: Outgoing) -> None:
-        """A run that was refused was never accepted: the same id may be sent again."""
+        """Resend a rejected prompt. The server never accepted its run_id, so it can be used again."""
         prompt.progress, prompt.problem = Progress.SENDING, ""
         self._news.set()
         self._on_change(prompt)
@@ -83,17 +83,17 @@ class Sender:
         self._on_change(prompt)
 
     def take_back(self, prompt: Outgoing) -> None:
-        """It is not to be run. What may be with the server already is canceled as soon as that is known."""
+        """Take a prompt back. If the server turns out to have it, it is canceled there."""
         prompt.recalled = True
         self.drop(prompt)
 
     def heard(self, run_id: str) -> None:
-        """The stream tells of the run: the server has it."""
+        """Drop a prompt whose run appears in the event stream: the server has it."""
         for prompt in [known for known in self.waiting if known.run_id == run_id]:
             self.drop(prompt)
 
     def caught_up(self) -> None:
-        """The stream begins anew: of what the server has taken, nothing may be told again."""
+        """Drop accepted prompts when the stream starts again: it may not mention them any more."""
         for prompt in [known for known in self.waiting if known.progress is Progress.SENT]:
             self.drop(prompt)
 
@@ -102,7 +102,7 @@ class Sender:
         return [prompt for prompt in self.waiting if prompt.progress is not Progress.SENT]
 
     async def send_all(self) -> None:
-        """Work the outbox off, for ever."""
+        """Send what is in the outbox, for ever."""
         while True:
             head = next((prompt for prompt in self.waiting if prompt.progress is Progress.SENDING), None)
             if head is None:
@@ -121,13 +121,13 @@ class Sender:
                 await self._call_off(head)
 
     async def _call_off(self, prompt: Outgoing) -> None:
-        """It was taken back while it was on its way: whoever took it back must not find that it runs."""
+        """Cancel a prompt that was taken back while it was being sent, so that it does not run."""
         client, workspace_id = self._connection.client, self._connection.workspace_id
-        with suppress(LongboatError):  # the server never had it, or is done with it
+        with suppress(LongboatError):  # the server never got it, or the run has ended
             await self._connection.insist(lambda: client.cancel_run(workspace_id, prompt.run_id))
 
     async def _send(self, prompt: Outgoing) -> None:
-        if prompt not in self.waiting:  # taken back meanwhile
+        if prompt not in self.waiting:  # it was taken back meanwhile
             return
         client, workspace_id = self._connection.client, self._connection.workspace_id
         if prompt.session_id is None:
