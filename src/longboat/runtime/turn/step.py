@@ -5,11 +5,12 @@ Owns retries and what clients see of a stream. Must not know what the turn does 
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from longboat.backoff import Backoff
 from longboat.config.settings import RetrySection
 from longboat.core.stream import Draft
+from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
 from longboat.models.protocol import (
     Finished,
@@ -69,7 +70,7 @@ class Step:
             async for event in events:
                 if isinstance(event, Finished):
                     return event
-                self._hear(event)
+                self._hear(event, request.tools)
                 if self._outbox.crowded:
                     await self._outbox.room()
         raise ModelError(
@@ -79,14 +80,15 @@ class Step:
             retryable=True,
         )
 
-    def _hear(self, event: ModelEvent) -> None:
+    def _hear(self, event: ModelEvent, tools: Sequence[ToolSpec]) -> None:
         match event:
             case TextDelta() if event.text:
                 self._say(*self._draft.add_text(event.text))
             case ReasoningDelta() if event.text or event.signature:
                 self._say(*self._draft.add_reasoning(event.text, event.signature))
             case ToolCallStart():
-                self._outbox.whole(self._draft.start_call(event.index, event.call_id, event.name))
+                traits = next((tool.traits for tool in tools if tool.name == event.name), None)
+                self._outbox.whole(self._draft.start_call(event.index, event.call_id, event.name, traits))
             case ToolCallDelta() if event.text:
                 self._say(None, self._draft.add_input(event.index, event.text))
             case Progress():

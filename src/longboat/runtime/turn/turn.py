@@ -198,8 +198,9 @@ class Turn:
     async def _run_shell(self, command: str) -> StopReason:
         """A person's command is on record as a call that nobody had to think of: the next prompt's model reads it."""
         self._setup = await self._services.tools.shell()
-        text = msgspec.json.encode({"command": command}).decode()
-        call = ToolCallPart(id=new_id(), name="bash", input=text, finished=True)
+        shell = next(tool.spec for tool in self._setup.tools.values())
+        text = msgspec.json.encode({shell.traits.command: command}).decode()
+        call = ToolCallPart(id=new_id(), name=shell.name, input=text, finished=True, traits=shell.traits)
         message = msgspec.structs.replace(self._notices.blank(Role.ASSISTANT), parts=(call,), finished_at=now())
         self._own.append(message)
         self._outbox.whole(message, Change.CREATED, durable=True)

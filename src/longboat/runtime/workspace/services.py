@@ -39,6 +39,7 @@ from longboat.tools.protocol import Tool
 from longboat.tools.sandbox.sandbox import sandbox_warning
 from longboat.wire.events import Change
 from longboat.wire.requests import Approve
+from longboat.wire.tools import Effect
 
 
 class Services:
@@ -110,7 +111,7 @@ class Services:
     def rules(self) -> Rules:
         section = self.config().permissions
         try:
-            return Rules.parse(allow=section.allow, deny=(*section.deny, *self._private))
+            return Rules.parse(tools=self.tools.traits, allow=section.allow, deny=(*section.deny, *self._private))
         except RuleInvalid as error:
             raise ConfigInvalid(f"permissions: {error}") from None
 
@@ -126,7 +127,8 @@ class Services:
     async def _warned(self, setup: TurnSetup, record: RunRecord) -> TurnSetup:
         """A permission names the box. Who allowed all beforehand sees none, and is told at the start if there is no box
         or only the lesser one."""
-        if record.approve is not Approve.ALL or record.run.parent_run_id is not None or "bash" not in setup.tools:
+        runs_commands = any(tool.spec.traits.effect is Effect.RUNS for tool in setup.tools.values())
+        if record.approve is not Approve.ALL or record.run.parent_run_id is not None or not runs_commands:
             return setup
         told = await sandbox_warning(self.tools.sandbox(self.config()))
         return replace(setup, problems=(*setup.problems, told)) if told else setup
