@@ -9,11 +9,11 @@ import pytest
 from longboat.context.agents import Agent
 from longboat.context.instructions import Instruction
 from longboat.context.library import Library
-from longboat.context.prompt import MAX_LIST, Surroundings, build_prompt, build_small_prompt, read_surroundings
+from longboat.context.prompt import MAX_LIST, ProjectFacts, build_prompt, build_small_prompt, read_project_facts
 from longboat.context.skills import Skill
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-AROUND = Surroundings(directory=Path("/w"), date="2026-11-15", platform="Linux x86_64", git="branch main")
+AROUND = ProjectFacts(directory=Path("/w"), date="2026-11-15", platform="Linux x86_64", git="branch main")
 
 
 def git(directory: Path, *arguments: str) -> None:
@@ -36,7 +36,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 async def git_of(directory: Path) -> str | None:
-    return (await read_surroundings(directory, date="2026-11-15")).git
+    return (await read_project_facts(directory, date="2026-11-15")).git
 
 
 def skill(name: str, description: str = "d", path: str = "/w/.agents/skills/x/SKILL.md") -> Skill:
@@ -135,7 +135,7 @@ async def test_outside_of_a_repository_there_is_none(tmp_path: Path) -> None:
     assert await git_of(Path("/")) is None
     (tmp_path / ".git").write_bytes(b"\xff")
     assert await git_of(tmp_path) is None
-    assert "No git repository." in build_prompt(Surroundings(directory=tmp_path, date="d", platform="p", git=None))
+    assert "No git repository." in build_prompt(ProjectFacts(directory=tmp_path, date="d", platform="p", git=None))
 
 
 async def test_nothing_that_a_repository_names_is_run(repository: Path) -> None:

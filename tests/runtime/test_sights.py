@@ -12,7 +12,7 @@ import pytest
 from boat import Boat, launch
 
 from longboat.errors import BadInput, RunNotFound, SessionNotFound
-from longboat.runtime.archive.net_changes import Stretch, net_changes, unified_diff
+from longboat.runtime.archive.net_changes import NetChange, net_changes, unified_diff
 from longboat.runtime.workspace.browse import MAX_ENTRIES, best_of
 from longboat.testing import CallTool, Say, ScriptedModel
 from longboat.wire.events import Change
@@ -177,16 +177,16 @@ async def test_a_diff_of_nothing_is_refused(tmp_path: Path) -> None:
 def test_a_change_by_somebody_else_in_between_is_not_taken_for_ours() -> None:
     changes = [("a", b"1", b"2"), ("b", None, b"x"), ("a", b"2", b"3"), ("a", b"foreign", b"4"), ("b", b"x", None)]
     assert net_changes(changes) == [
-        Stretch(path="a", before=b"1", after=b"3"),
-        Stretch(path="a", before=b"foreign", after=b"4"),
+        NetChange(path="a", before=b"1", after=b"3"),
+        NetChange(path="a", before=b"foreign", after=b"4"),
     ]
 
 
 def test_a_deleted_file_and_one_that_is_no_text_have_their_diffs() -> None:
-    gone, whole = unified_diff(Stretch(path="a", before=b"x\n", after=None), "a")
+    gone, whole = unified_diff(NetChange(path="a", before=b"x\n", after=None), "a")
     assert whole
     assert gone.splitlines() == ["--- a/a", "+++ /dev/null", "@@ -1 +0,0 @@", "-x"]
-    assert unified_diff(Stretch(path="a", before=None, after=os.fsencode("\0")), "a") == ("", True)
-    text, whole = unified_diff(Stretch(path="a", before=None, after=b"line\n" * 1000), "a", 500)
+    assert unified_diff(NetChange(path="a", before=None, after=os.fsencode("\0")), "a") == ("", True)
+    text, whole = unified_diff(NetChange(path="a", before=None, after=b"line\n" * 1000), "a", 500)
     assert not whole
     assert len(text) < 600

@@ -23,7 +23,7 @@ from typing import Any
 
 from longboat.backoff import Backoff
 from longboat.testing.tool_context import KitTool, OpenToolContext
-from longboat.tools.lsp.client.server import Patience
+from longboat.tools.lsp.client.server import Timeouts
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.slot import ServerState, ServerStatus
 from longboat.tools.lsp.definition import DefinitionTool
@@ -159,7 +159,7 @@ class Stage:
                 await writer.wait_closed()
 
 
-QUICK = Patience(
+QUICK = Timeouts(
     answer_s=30.0,
     diagnostics_s=30.0,
     settle_s=0.01,
@@ -174,7 +174,7 @@ QUICK = Patience(
 
 @asynccontextmanager
 async def open_stage(
-    directory: Path, patience: Patience = QUICK, *, context: OpenToolContext | None = None, **more: Any
+    directory: Path, timeouts: Timeouts = QUICK, *, context: OpenToolContext | None = None, **more: Any
 ) -> AsyncIterator[Stage]:
     """`more` goes into the settings of the server."""
     stage = Stage(directory, context or OpenToolContext(directory))
@@ -183,7 +183,7 @@ async def open_stage(
     args = ["-S", "-E", "-c", STRINGS, str(port)]
     section = {"puppet": {"command": sys.executable, "args": args, "file_types": ["pup"], **more}}
     stage.servers = LanguageServers(
-        directory, section, environ=dict(os.environ), on_change=stage.note, patience=patience
+        directory, section, environ=dict(os.environ), on_change=stage.note, timeouts=timeouts
     )
     try:
         yield stage

@@ -12,7 +12,7 @@ import pytest
 from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.files.edit import EditTool
 from longboat.tools.files.view import ViewTool
-from longboat.tools.lsp.client.server import Patience
+from longboat.tools.lsp.client.server import Timeouts
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.slot import ServerState
 from longboat.tools.lsp.definition import DefinitionTool
@@ -41,7 +41,7 @@ REPORT = """from shapes import Square, total
 squares = [Square(2), Square(3)]
 print("😀 total", f"{total(squares)} 😀", squares[0].area())
 """
-PATIENT = Patience(start_s=90.0, answer_s=60.0, diagnostics_s=60.0, first_diagnostics_s=90.0, doubt_s=20.0, idle_s=60.0)
+PATIENT = Timeouts(start_s=90.0, answer_s=60.0, diagnostics_s=60.0, first_diagnostics_s=90.0, doubt_s=20.0, idle_s=60.0)
 """Two busy cores are shared with other tests."""
 
 
@@ -70,7 +70,7 @@ def environ() -> dict[str, str]:
 @pytest.fixture
 async def context(project: Path, environ: dict[str, str]) -> AsyncIterator[ServedKit]:
     context = ServedKit(project, environ=environ)
-    context.servers = LanguageServers(project, environ=environ, patience=PATIENT)
+    context.servers = LanguageServers(project, environ=environ, timeouts=PATIENT)
     yield context
     await context.servers.aclose()
 
@@ -156,7 +156,7 @@ async def test_after_a_crash_it_is_started_again_and_closing_leaves_no_process(
         if states[-1] is ServerState.CRASHED:
             crashed.set()
 
-    servers = LanguageServers(context.directory, environ=environ, on_change=on_change, patience=PATIENT)
+    servers = LanguageServers(context.directory, environ=environ, on_change=on_change, timeouts=PATIENT)
     before = set(psutil.Process().children(recursive=True))
     await context.use(DefinitionTool(servers), path="report.py", symbol="total")
     first = set(psutil.Process().children(recursive=True)) - before

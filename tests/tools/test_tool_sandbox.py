@@ -17,7 +17,7 @@ from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs
 from longboat.tools.sandbox.sandbox import (
     BUBBLEWRAP,
-    Boxed,
+    SandboxedCommand,
     SandboxMode,
     SandboxPolicy,
     describe_sandbox,
@@ -57,7 +57,7 @@ def policy(context: OpenToolContext, mode: SandboxMode, *hidden: Path) -> Sandbo
 
 
 async def test_off_leaves_the_command_as_it_is(context: OpenToolContext) -> None:
-    assert await wrap_command(("true",), policy(context, SandboxMode.OFF)) == Boxed(argv=("true",))
+    assert await wrap_command(("true",), policy(context, SandboxMode.OFF)) == SandboxedCommand(argv=("true",))
 
 
 @pytest.fixture(params=["missing", "broken"])

@@ -117,7 +117,7 @@ async def _shown(
 def _bring_back(lost: LongboatError | None) -> None:
     """Restart a server that died: the person's only terminal may be the one that runs the app."""
     from longboat.cli.background import revive
-    from longboat.client.patience import STOPPED
+    from longboat.client.reconnection import STOPPED
 
     if lost is not None and lost.code != STOPPED:
         revive()

@@ -21,7 +21,7 @@ from longboat.cli.options import own_name
 from longboat.cli.run_asks import Nobody, Person, Stage, can_ask
 from longboat.cli.runs import OUTCOMES
 from longboat.client import Client, Event
-from longboat.client.patience import STOPPED
+from longboat.client.reconnection import STOPPED
 from longboat.errors import LongboatError, ServerUnreachable, SessionDamaged
 from longboat.tasks import Tasks
 from longboat.wire.asks import Question

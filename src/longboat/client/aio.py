@@ -18,7 +18,7 @@ from longboat.client.answers import error_from, may_pass
 from longboat.client.calls import Call
 from longboat.client.following import Next, Open
 from longboat.client.methods import Play, documented
-from longboat.client.patience import Outage, Patience
+from longboat.client.reconnection import Outage, Reconnection
 from longboat.client.tail import Tail
 from longboat.errors import LongboatError, ServerUnreachable, Unavailable, WorkspaceClosing
 from longboat.wire import models
@@ -135,18 +135,18 @@ class Client:
         Starts with a `snapshot`, or right after the cursor `after`. `resync` says that the cursor is no longer in the
         log; a `snapshot` follows it.
         """
-        tail, patience = Tail(after), self._patience(give_up_after_s)
+        tail, reconnection = Tail(after), self._reconnection(give_up_after_s)
         while True:
             try:
                 async with aclosing(self._connection(workspace_id, session_id, tail)) as chunks:
                     async for chunk in chunks:
-                        patience.heard()
+                        reconnection.heard()
                         for event in tail.feed(chunk):
                             yield event
                 lost: LongboatError = ServerUnreachable(f"The event stream of {self.address} ended.")
             except ServerUnreachable as error:
                 lost = error
-            await self._pause(patience, lost)
+            await self._pause(reconnection, lost)
 
     async def _connection(self, workspace_id: str, session_id: str | None, tail: Tail) -> AsyncGenerator[bytes, None]:
         call = calls.events(workspace_id, self.client_id, session_id)
@@ -182,7 +182,7 @@ class Client:
                         case Next():
                             answer = await anext(events)
                         case Call():
-                            answer = await self._insist(step, self._patience(play.give_up_after_s))
+                            answer = await self._retry(step, self._reconnection(play.give_up_after_s))
                 except LongboatError as error:
                     refusal = error
                 try:
@@ -202,7 +202,7 @@ class Client:
         self._reached = True
         return call.read(response.status_code, response.content)
 
-    async def _insist(self, call: Call[T], patience: Patience, passing: Lost = AWAY) -> T:
+    async def _retry(self, call: Call[T], reconnection: Reconnection, passing: Lost = AWAY) -> T:
         """Send, and send again while the server is away, if the call bears it."""
         while True:
             try:
@@ -210,23 +210,23 @@ class Client:
             except passing as lost:
                 if not call.repeatable:
                     raise
-                await self._pause(patience, lost)
+                await self._pause(reconnection, lost)
             else:
-                patience.heard()
+                reconnection.heard()
                 return answer
 
-    async def _pause(self, patience: Patience, lost: LongboatError) -> None:
+    async def _pause(self, reconnection: Reconnection, lost: LongboatError) -> None:
         """Wait before the next try. A server that was discovered may have come back at another address."""
         if not self._reached:  # more likely a wrong address than an outage
             raise lost
-        await asyncio.sleep(patience.lost(transport.parting(self.address, lost)))
+        await asyncio.sleep(reconnection.lost(transport.parting(self.address, lost)))
         found = self._find()
         if found != self.address:
             old, self.address, self._http = self._http, found, _open(found)
             await old.aclose()
 
-    def _patience(self, give_up_after_s: float | None) -> Patience:
-        return Patience(give_up_after_s, on_outage=self.on_outage)
+    def _reconnection(self, give_up_after_s: float | None) -> Reconnection:
+        return Reconnection(give_up_after_s, on_outage=self.on_outage)
 
     # -- each a request: `calls` and `methods` say what they do
 
@@ -290,4 +290,4 @@ class Client:
         """Cancel one run in whatever state it is; TooLate if it was folded and already sent to the model. For
         `give_up_after_s` it is asked again, while the server is away or cannot write."""
         call = calls.cancel_run(workspace_id, run_id, self.client_id)
-        return await self._insist(call, Patience(give_up_after_s), (*AWAY, Unavailable))
+        return await self._retry(call, Reconnection(give_up_after_s), (*AWAY, Unavailable))

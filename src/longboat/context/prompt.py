@@ -22,7 +22,7 @@ MAX_LIST = 16_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ProjectFacts:
     """Where and when the agent works."""
 
     directory: Path
@@ -32,8 +32,8 @@ class Surroundings:
     """The branch; None outside of a repository."""
 
 
-async def read_surroundings(directory: Path, *, date: str) -> Surroundings:
-    return Surroundings(
+async def read_project_facts(directory: Path, *, date: str) -> ProjectFacts:
+    return ProjectFacts(
         directory=directory,
         date=date,
         platform=f"{platform.system()} {platform.machine()}",
@@ -42,7 +42,7 @@ async def read_surroundings(directory: Path, *, date: str) -> Surroundings:
 
 
 def build_prompt(
-    around: Surroundings,
+    around: ProjectFacts,
     *,
     instructions: Iterable[Instruction] = (),
     skills: Iterable[Skill] = (),
@@ -60,7 +60,7 @@ def build_prompt(
     return "\n\n".join(part for part in parts if part)
 
 
-def build_small_prompt(around: Surroundings) -> str:
+def build_small_prompt(around: ProjectFacts) -> str:
     """For the local model, which a long prompt only confuses."""
     return f"{_text('prompt_small.md')}\nToday is {around.date}."
 
@@ -93,7 +93,7 @@ def _format_list(lines: Iterable[str]) -> str:
     return "\n".join([*kept, f"- … and {omitted} more"] if omitted else kept)
 
 
-def _environment(around: Surroundings) -> str:
+def _environment(around: ProjectFacts) -> str:
     lines = (
         f"Directory: {display_path(around.directory)}",
         f"Platform: {around.platform}",

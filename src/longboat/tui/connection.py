@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from longboat.client import Client, Mirror
-from longboat.client.patience import Outage, Patience
+from longboat.client.reconnection import Outage, Reconnection
 from longboat.errors import LongboatError, ServerUnreachable, Unavailable, WorkspaceClosing
 from longboat.tasks import Tasks
 from longboat.wire.events import Event
@@ -57,12 +57,12 @@ class Connection:
 
     async def insist(self, ask: Callable[[], Awaitable[T]], *, give_up_after_s: float | None = None) -> T:
         """Send a request, again while the server is unreachable. Only for requests that are safe to repeat."""
-        patience = Patience(give_up_after_s)
+        reconnection = Reconnection(give_up_after_s)
         while True:
             try:
                 return await ask()
             except AWAY as lost:
-                await asyncio.sleep(patience.lost(lost))
+                await asyncio.sleep(reconnection.lost(lost))
 
     async def leave(self) -> None:
         """Release the workspace, if the server is reachable."""

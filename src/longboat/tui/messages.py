@@ -37,7 +37,7 @@ CardKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class MessageContext:
     """What a message's widgets need beyond the message itself."""
 
     cards: dict[CardKey, ToolCard]
@@ -136,7 +136,7 @@ class PromptView(Static):
     }
     """
 
-    def __init__(self, message: Message, around: Surroundings) -> None:
+    def __init__(self, message: Message, around: MessageContext) -> None:
         super().__init__(markup=False)
         self.message = message
         self._around = around
@@ -171,7 +171,7 @@ class AnswerView(Vertical):
     AnswerView { height: auto; }
     """
 
-    def __init__(self, message: Message, around: Surroundings) -> None:
+    def __init__(self, message: Message, around: MessageContext) -> None:
         self._around = around
         self._parts: list[tuple[type[Part], Widget | None]] = []
         self.message = message
@@ -238,7 +238,7 @@ def _update(widget: Widget | None, part: Part) -> None:
 MessageView = PromptView | AnswerView
 
 
-def view_of(message: Message, around: Surroundings) -> MessageView | None:
+def view_of(message: Message, around: MessageContext) -> MessageView | None:
     """The widget for a message; None for tool results, which are shown in the cards of their calls."""
     match message.role:
         case Role.USER:

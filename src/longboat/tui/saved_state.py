@@ -20,7 +20,7 @@ LONGEST = 10_000
 """The longest prompt kept, in characters."""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class SavedPrompt(msgspec.Struct, frozen=True):
     path: str
     prompt: str
 
@@ -62,7 +62,7 @@ class SavedState:
         if self._directory is None or not prompt.strip() or len(prompt) > LONGEST:
             return
         with suppress(OSError, UnicodeError):
-            line = msgspec.json.encode(Kept(path=path, prompt=prompt)) + b"\n"
+            line = msgspec.json.encode(SavedPrompt(path=path, prompt=prompt)) + b"\n"
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             # A single appending write, because two terminals may do this at once.
             with open(self._directory / "prompts.jsonl", "ab", buffering=0, opener=regular.opener) as file:
@@ -86,8 +86,8 @@ class SavedState:
             made.replace(self._directory / name)
 
 
-def _kept(line: bytes) -> Kept | None:
+def _kept(line: bytes) -> SavedPrompt | None:
     try:
-        return msgspec.json.decode(line, type=Kept)
+        return msgspec.json.decode(line, type=SavedPrompt)
     except (msgspec.MsgspecError, UnicodeError):
         return None

@@ -11,7 +11,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widget import Widget
 
 from longboat.client import Transcript
-from longboat.tui.messages import AnswerView, MessageView, Note, PromptView, Surroundings, view_of
+from longboat.tui.messages import AnswerView, MessageContext, MessageView, Note, PromptView, view_of
 from longboat.tui.toolcard import WAITING, ToolCard
 from longboat.wire.asks import CallAnswer
 from longboat.wire.models import Message, Role, ToolResultPart
@@ -46,7 +46,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
         self.tail = Vertical(id="tail")
         """The widgets below the newest message."""
         super().__init__(self.tail, id="transcript")
-        self._around = Surroundings(cards={}, results={}, remarks={}, by=by, other=other)
+        self._around = MessageContext(cards={}, results={}, remarks={}, by=by, other=other)
         self._older = older
         self._transcript = Transcript()
         self._views: dict[str, MessageView] = {}

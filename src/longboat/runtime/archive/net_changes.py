@@ -10,7 +10,7 @@ MAX_DIFF = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class NetChange:
     """Consecutive changes of one file: nobody else changed it in between."""
 
     path: str
@@ -22,25 +22,25 @@ Changes = Iterable[tuple[str, bytes | None, bytes | None]]
 """Path, before, after."""
 
 
-def stretches_by_path(changes: Changes) -> dict[str, list[Stretch]]:
+def stretches_by_path(changes: Changes) -> dict[str, list[NetChange]]:
     """The changes of each file drawn together, in the order of the files' first change. A file with more than one
     stretch was changed by somebody else in between."""
-    files: dict[str, list[Stretch]] = {}
+    files: dict[str, list[NetChange]] = {}
     for path, before, after in changes:
         stretches = files.setdefault(path, [])
         first = stretches.pop().before if stretches and stretches[-1].after == before else before
-        stretches.append(Stretch(path=path, before=first, after=after))
+        stretches.append(NetChange(path=path, before=first, after=after))
     return files
 
 
-def net_changes(changes: Changes) -> list[Stretch]:
+def net_changes(changes: Changes) -> list[NetChange]:
     """All stretches; what came to nothing is left out."""
     return [
         each for stretches in stretches_by_path(changes).values() for each in stretches if each.before != each.after
     ]
 
 
-def unified_diff(stretch: Stretch, name: str, limit: int = MAX_DIFF) -> tuple[str, bool]:
+def unified_diff(stretch: NetChange, name: str, limit: int = MAX_DIFF) -> tuple[str, bool]:
     """The diff, and whether it is whole; none for what is no text."""
     try:
         before, after = decode(stretch.before or b"").content, decode(stretch.after or b"").content

@@ -22,7 +22,7 @@ from longboat.wire.workshop import FileFate, Undone, UndoneFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turnabout:
+class TurnReversal:
     """A turn that can be undone or redone: its messages, and each file's content before and after."""
 
     messages: tuple[Message, ...]
@@ -69,7 +69,7 @@ class UndoHistory:
             writes = await asyncio.to_thread(_settle_changes, changes)
             await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes))
 
-    async def _put(self, turn: Turnabout) -> None:
+    async def _put(self, turn: TurnReversal) -> None:
         """All or nothing."""
         if turn.broken:
             raise self._conflict("Someone else changed files during the turn", turn.broken)
@@ -85,7 +85,7 @@ class UndoHistory:
     def _conflict(self, what: str, paths: Sequence[Path]) -> UndoConflict:
         return UndoConflict(f"{what}, so nothing was changed: {', '.join(map(self._files.shown, paths))}.")
 
-    async def _record(self, session_id: str, turn: Turnabout, write: Write, change: Change) -> tuple[Undone, int]:
+    async def _record(self, session_id: str, turn: TurnReversal, write: Write, change: Change) -> tuple[Undone, int]:
         parent = (await self._session(session_id)).session.parent_id
         messages = Entry.of(change, *turn.messages, session_id=session_id, parent=parent)
         files = await asyncio.to_thread(self._file_events, session_id, turn, parent)
@@ -106,7 +106,7 @@ class UndoHistory:
         """How many turns can be redone."""
         return await self._store.reads.undone_turns(session_id)
 
-    def _file_events(self, session_id: str, turn: Turnabout, parent: str | None) -> list[bytes]:
+    def _file_events(self, session_id: str, turn: TurnReversal, parent: str | None) -> list[bytes]:
         events = (self._files.event(session_id, turn.run_id, file.path, file.now, file.then) for file in turn.files)
         return [encode_body(*event, parent=parent) for event in events]
 
@@ -138,7 +138,7 @@ def _is_made(change: FileChangeRecord) -> bool:
     return found != change.before
 
 
-def _turnabout(turn: TurnRecord, *, back: bool) -> Turnabout:
+def _turnabout(turn: TurnRecord, *, back: bool) -> TurnReversal:
     """The net change of each file in the turn; one whose changes do not follow on each other is broken."""
     stretches = stretches_by_path((change.path, change.before, change.after) for change in turn.changes)
     files = [
@@ -147,4 +147,4 @@ def _turnabout(turn: TurnRecord, *, back: bool) -> Turnabout:
         if not more and each.before != each.after
     ]
     broken = tuple(Path(path) for path, found in stretches.items() if len(found) > 1)
-    return Turnabout(messages=turn.messages, files=tuple(files), broken=broken)
+    return TurnReversal(messages=turn.messages, files=tuple(files), broken=broken)

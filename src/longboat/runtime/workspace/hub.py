@@ -41,7 +41,7 @@ class Wake(Enum):
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class Stretch:
+class FrameBatch:
     """Whole frames, and the number to continue after; None: with a snapshot."""
 
     number: int | None
@@ -57,8 +57,8 @@ class Hub:
         self._order: deque[int] = deque()
         self._size = 0
         self._waiting: list[asyncio.Future[Wake]] = []
-        self._views: dict[str | None, Stretch] = {}
-        self._pages: WeakValueDictionary[tuple[int, str | None], Stretch] = WeakValueDictionary()
+        self._views: dict[str | None, FrameBatch] = {}
+        self._pages: WeakValueDictionary[tuple[int, str | None], FrameBatch] = WeakValueDictionary()
         """What is being sent from the store. Many who are stuck at the same place hold it once."""
         self._viewing = asyncio.Lock()
         self._heartbeat_s = heartbeat_s
@@ -102,7 +102,7 @@ class Hub:
             elif self._closed:
                 return
             else:
-                stretch = Stretch(number, HEARTBEAT if await self._news() is Wake.HEARTBEAT else b"")
+                stretch = FrameBatch(number, HEARTBEAT if await self._news() is Wake.HEARTBEAT else b"")
             for start in range(0, len(stretch.frames), CHUNK_BYTES):
                 yield stretch.frames[start : start + CHUNK_BYTES]
             number = stretch.number
@@ -123,7 +123,7 @@ class Hub:
         self._wake(Wake.HEARTBEAT)
         self._timer = self._loop.call_later(self._heartbeat_s, self._beat)
 
-    def _from_ring(self, number: int, session_id: str | None) -> Stretch | None:
+    def _from_ring(self, number: int, session_id: str | None) -> FrameBatch | None:
         """What the ring has right after `number`: about a chunk, or one entry that is larger, which is then not copied.
 
         None if the ring does not begin there.
@@ -141,9 +141,9 @@ class Hub:
                 size += len(entry.data)
             number = entry.last
             entry = self._ring.get(number + 1)
-        return Stretch(number, chunk[0] if len(chunk) == 1 else b"".join(chunk))
+        return FrameBatch(number, chunk[0] if len(chunk) == 1 else b"".join(chunk))
 
-    async def _from_store(self, number: int, session_id: str | None) -> Stretch:
+    async def _from_store(self, number: int, session_id: str | None) -> FrameBatch:
         """The same from the store, for a reader that fell behind; a resync if what it wants was pruned
         meanwhile or is damaged: it goes on from the state as it is now."""
         page = self._pages.get((number, session_id))
@@ -151,15 +151,15 @@ class Hub:
             try:
                 page = await self._read_page(number, session_id)
             except StoreDamaged:
-                page = Stretch(None, _DAMAGED)
+                page = FrameBatch(None, _DAMAGED)
             page = self._pages.setdefault((number, session_id), page)
         return page
 
-    async def _read_page(self, number: int, session_id: str | None) -> Stretch:
+    async def _read_page(self, number: int, session_id: str | None) -> FrameBatch:
         page = await self._store.reads.log_page(
             self._workspace_id, after=number, session_id=session_id, entries=STORE_PAGE, size=CHUNK_BYTES
         )
-        return Stretch(None, _RESYNC) if page is None else Stretch(page.last, page.frames)
+        return FrameBatch(None, _RESYNC) if page is None else FrameBatch(page.last, page.frames)
 
     async def _locate(self, text: str) -> int | None:
         """The number of a cursor whose very event is in the log, or None."""
@@ -170,7 +170,7 @@ class Hub:
         known = await reads.has_event(self._workspace_id, number=cursor.number, epoch=cursor.epoch)
         return cursor.number if known else None
 
-    async def _view(self, session_id: str | None) -> Stretch:
+    async def _view(self, session_id: str | None) -> FrameBatch:
         """The committed state, no older than this call. Clients that attach at the same time share one."""
         asked = self._head
         async with self._viewing:  # one at a time: who waits here is served by the next one, with all others
@@ -178,7 +178,7 @@ class Hub:
             if view is None or (view.number or 0) < asked:
                 reads = self._store.reads
                 number, snapshot = await reads.snapshot(self._workspace_id, session_id, sessions=SNAPSHOT_SESSIONS)
-                view = Stretch(number, await asyncio.to_thread(encode_unlogged, snapshot))
+                view = FrameBatch(number, await asyncio.to_thread(encode_unlogged, snapshot))
                 self._views = {session_id: view}
         return view
 

@@ -21,7 +21,7 @@ from longboat.context.agents import Agent
 from longboat.context.commands import Command
 from longboat.context.hooks import read_hooks
 from longboat.context.library import Context, Library
-from longboat.context.prompt import build_prompt, build_small_prompt, instruction_block, read_surroundings
+from longboat.context.prompt import build_prompt, build_small_prompt, instruction_block, read_project_facts
 from longboat.context.skills import Skill
 from longboat.errors import BadInput, JobNotFound
 from longboat.models.protocol import Model
@@ -108,7 +108,7 @@ class WorkspaceTools:
         self._secrets |= _secrets(config)
         hooks = read_hooks(config.hooks)
         self._context = context = await asyncio.to_thread(self._library.load)
-        around = await read_surroundings(self._directory, date=date.today().isoformat())
+        around = await read_project_facts(self._directory, date=date.today().isoformat())
         if model.context_window < SMALL_WINDOW:
             tools = await self._few_tools(config, model, child=child)
             return TurnSetup(system=build_small_prompt(around), tools=tools, hooks=hooks, problems=context.problems)

@@ -27,7 +27,7 @@ from longboat.tools.mcp.logins import Logins
 from longboat.tools.mcp.oauth import Login
 from longboat.tools.mcp.settings import Target
 from longboat.tools.mcp.state import Answer, Catalog
-from longboat.tools.mcp.transport import Witness, open_http, open_sse, open_stdio
+from longboat.tools.mcp.transport import TransportState, open_http, open_sse, open_stdio
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -57,7 +57,7 @@ class ServerGone(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ConnectionSettings:
     """What a connection gets from its workspace. `mark` is in the environment of a child and everything it starts."""
 
     directory: Path
@@ -68,10 +68,10 @@ class Surroundings:
 
 
 class Connection:
-    def __init__(self, target: Target, surroundings: Surroundings) -> None:
+    def __init__(self, target: Target, settings: ConnectionSettings) -> None:
         self._target = target
-        self._surroundings = surroundings
-        self.witness = Witness()
+        self._settings = settings
+        self.witness = TransportState()
         self._client: Client | None = None
         self._scope = anyio.CancelScope()
         self._stopping = anyio.Event()
@@ -153,7 +153,7 @@ class Connection:
             yield client
 
     def _transport(self) -> AbstractAsyncContextManager["TransportStreams"]:
-        target, around = self._target, self._surroundings
+        target, around = self._target, self._settings
         if target.kind == "stdio":
             return open_stdio(
                 target,
@@ -215,10 +215,8 @@ class Connection:
             self._stale.set()
 
     async def _roots(self, context: ClientRequestContext) -> types.ListRootsResult:
-        uri = self._surroundings.directory.as_uri()
-        return types.ListRootsResult.model_validate(
-            {"roots": [{"uri": uri, "name": self._surroundings.directory.name}]}
-        )
+        uri = self._settings.directory.as_uri()
+        return types.ListRootsResult.model_validate({"roots": [{"uri": uri, "name": self._settings.directory.name}]})
 
     def _allow(self, seconds: float) -> None:
         self._scope.deadline = anyio.current_time() + seconds
@@ -230,7 +228,7 @@ class Connection:
                 self._allow(self._target.timeout_s)
             else:
                 self._scope.deadline = float("inf")
-        self._surroundings.on_authorization(url)
+        self._settings.on_authorization(url)
 
 
 def _fraction(progress: float, total: float | None) -> str:

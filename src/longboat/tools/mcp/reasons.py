@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from longboat.errors import ConfigInvalid
 from longboat.tools.mcp.connection import ServerGone
 from longboat.tools.mcp.settings import Target
-from longboat.tools.mcp.transport import Witness
+from longboat.tools.mcp.transport import TransportState
 
 _LONGEST = 1_000
 
@@ -23,7 +23,7 @@ class Reason:
     """Whether the same try can succeed a moment later."""
 
 
-def reason_of(error: BaseException, target: Target, witness: Witness) -> Reason:
+def reason_of(error: BaseException, target: Target, witness: TransportState) -> Reason:
     """Why a connection failed or ended."""
     error = _leaf(error)
     text, may_pass = _connecting(error, target, witness)
@@ -53,7 +53,7 @@ def _leaf(error: BaseException) -> BaseException:
     return error
 
 
-def _connecting(error: BaseException, target: Target, witness: Witness) -> tuple[str, bool]:
+def _connecting(error: BaseException, target: Target, witness: TransportState) -> tuple[str, bool]:
     may_pass = True
     match error:
         case ConfigInvalid():

@@ -23,7 +23,7 @@ from longboat.tools.mcp.state import Answer, Catalog, McpPrompt, Phase, ServerSt
 from longboat.tools.process import process_tree
 
 if TYPE_CHECKING:
-    from longboat.tools.mcp.connection import Connection, Surroundings
+    from longboat.tools.mcp.connection import Connection, ConnectionSettings
     from longboat.tools.mcp.reasons import Reason
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ OnChange = Callable[[ServerState], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workplace:
+class ServerContext:
     """What servers get from their workspace. `environ` is what `$NAME` refers to, `child_environ` what a child
     inherits, `mark` what every child carries in its environment."""
 
@@ -59,7 +59,7 @@ class Workplace:
 
 
 class Server:
-    def __init__(self, name: str, settings: McpServer, workplace: Workplace) -> None:
+    def __init__(self, name: str, settings: McpServer, workplace: ServerContext) -> None:
         self.state = ServerState(name=name, type=kind_of(settings), phase=Phase.CLOSED)
         self.catalog = Catalog()
         self._settings = settings
@@ -189,7 +189,7 @@ class Server:
             self._target = target = resolve(self.name, self._settings, self._workplace.environ)
         except ConfigInvalid as error:
             return Reason(text=error.message, may_pass=False)
-        connection = Connection(target, self._surroundings())
+        connection = Connection(target, self._settings_of_connection())
         if self._closing.is_set():
             return Reason(text="", may_pass=False)
         self._connection = connection
@@ -205,10 +205,10 @@ class Server:
             if target.kind == "stdio":
                 await self._end_children()
 
-    def _surroundings(self) -> "Surroundings":
-        from longboat.tools.mcp.connection import Surroundings
+    def _settings_of_connection(self) -> "ConnectionSettings":
+        from longboat.tools.mcp.connection import ConnectionSettings
 
-        return Surroundings(
+        return ConnectionSettings(
             directory=self._workplace.directory,
             environ=self._workplace.child_environ,
             mark=self._mark,

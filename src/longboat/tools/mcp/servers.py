@@ -19,7 +19,7 @@ from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.mcp.logins import Logins, query_of
 from longboat.tools.mcp.resource import ResourceTool
-from longboat.tools.mcp.server import RECONNECT, OnChange, Server, Workplace
+from longboat.tools.mcp.server import RECONNECT, OnChange, Server, ServerContext
 from longboat.tools.mcp.settings import read
 from longboat.tools.mcp.state import McpPrompt, McpResource, Phase, ServerState
 from longboat.tools.mcp.tool import McpTool, tool_names
@@ -49,7 +49,7 @@ class McpServers:
         wait_s: float = WAIT_S,
         backoff: Backoff = RECONNECT,
     ) -> None:
-        workplace = Workplace(
+        workplace = ServerContext(
             directory=directory,
             environ=environ,
             child_environ=child_environ,
@@ -148,7 +148,7 @@ class McpServers:
         if closing:
             await asyncio.wait(closing)
 
-    def _add(self, name: str, value: Any, workplace: Workplace) -> None:
+    def _add(self, name: str, value: Any, workplace: ServerContext) -> None:
         try:
             settings = read(name, value)
         except ConfigInvalid as error:

@@ -31,7 +31,7 @@ _HTTP_S = 30.0
 
 
 @dataclass(slots=True)
-class Witness:
+class TransportState:
     """What was observed of the other side, to explain a failure."""
 
     gone: anyio.Event = field(default_factory=anyio.Event)
@@ -51,7 +51,7 @@ class Witness:
 
 @asynccontextmanager
 async def open_stdio(
-    target: Target, *, directory: Path, environ: Mapping[str, str], mark: str, witness: Witness
+    target: Target, *, directory: Path, environ: Mapping[str, str], mark: str, witness: TransportState
 ) -> AsyncIterator["TransportStreams"]:
     """The server as a child process with `mark` in its environment, which identifies everything it starts."""
     env = {**environ, **target.env, process_tree.MARK: mark}
@@ -69,7 +69,9 @@ async def open_stdio(
 
 
 @asynccontextmanager
-async def open_http(target: Target, *, auth: httpx2.Auth | None, witness: Witness) -> AsyncIterator["TransportStreams"]:
+async def open_http(
+    target: Target, *, auth: httpx2.Auth | None, witness: TransportState
+) -> AsyncIterator["TransportStreams"]:
     async with (
         _client(target, auth, witness) as client,
         streamable_http_client(target.url, http_client=client) as streams,
@@ -78,7 +80,9 @@ async def open_http(target: Target, *, auth: httpx2.Auth | None, witness: Witnes
 
 
 @asynccontextmanager
-async def open_sse(target: Target, *, auth: httpx2.Auth | None, witness: Witness) -> AsyncIterator["TransportStreams"]:
+async def open_sse(
+    target: Target, *, auth: httpx2.Auth | None, witness: TransportState
+) -> AsyncIterator["TransportStreams"]:
     def client(
         headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
     ) -> httpx2.AsyncClient:
@@ -88,7 +92,7 @@ async def open_sse(target: Target, *, auth: httpx2.Auth | None, witness: Witness
         yield _watched(streams, witness)
 
 
-def _client(target: Target, auth: httpx2.Auth | None, witness: Witness) -> httpx2.AsyncClient:
+def _client(target: Target, auth: httpx2.Auth | None, witness: TransportState) -> httpx2.AsyncClient:
     async def note(response: httpx2.Response) -> None:
         if response.status_code >= 400:
             witness.status = response.status_code
@@ -112,7 +116,7 @@ def _executable(target: Target, directory: Path, env: Mapping[str, str]) -> str:
     return found
 
 
-def _watched(streams: "TransportStreams", witness: Witness) -> "TransportStreams":
+def _watched(streams: "TransportStreams", witness: TransportState) -> "TransportStreams":
     read, write = streams
     return _Watched(read, witness.gone), write
 

@@ -18,7 +18,7 @@ from longboat.tools.process.live_output import Live
 from longboat.tools.process.shell_paths import look_up
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.sandbox.denied_files import NONE_DENIED, DeniedFiles, find_denied
-from longboat.tools.sandbox.sandbox import Boxed, SandboxPolicy, wrap_command
+from longboat.tools.sandbox.sandbox import SandboxedCommand, SandboxPolicy, wrap_command
 from longboat.tools.sandbox.wall import ReadOnlyWall, Wall, find_wall, walled_environ
 from longboat.tools.schema import spec_of
 from longboat.tools.services import ToolServices
@@ -119,9 +119,9 @@ class BashTool:
         )
         return await self._see_through(launch, asked, call.session_id, context, boxed.hint)
 
-    async def _box(self, command: str, environ: Mapping[str, str], denied: DeniedFiles) -> Boxed:
+    async def _box(self, command: str, environ: Mapping[str, str], denied: DeniedFiles) -> SandboxedCommand:
         argv = _shell(command, environ)
-        return Boxed(argv=argv) if self._sandbox is None else await wrap_command(argv, self._sandbox, denied)
+        return SandboxedCommand(argv=argv) if self._sandbox is None else await wrap_command(argv, self._sandbox, denied)
 
     async def _find_wall(self, workspace: Path) -> ReadOnlyWall | None:
         if self._wall is None and isinstance(found := await asyncio.to_thread(find_wall), Wall):
@@ -136,7 +136,7 @@ class BashTool:
         temp = self._jobs.scratch / "walled"
         environ = walled_environ(context.environ, workspace=context.directory, temp=temp)
         argv = _shell(asked.command, environ)
-        boxed = await wall.around(argv, denied) if wall is not None else Boxed(argv=argv)
+        boxed = await wall.around(argv, denied) if wall is not None else SandboxedCommand(argv=argv)
         return Launch(
             command=asked.command,
             argv=boxed.argv,
@@ -194,7 +194,7 @@ def _check_unchanged(plain: Need, permitted: Need, directory: Path, cwd: str | N
         raise ToolError(_REPLACED)
 
 
-def _need(asked: Input, directory: Path, workspace: Path, boxed: Boxed, *, has_wall: bool) -> Need:
+def _need(asked: Input, directory: Path, workspace: Path, boxed: SandboxedCommand, *, has_wall: bool) -> Need:
     command = asked.command
     first, *more = command.strip().splitlines()
     title = f"Run {first[:200]}{' …' if more or len(first) > 200 else ''}"

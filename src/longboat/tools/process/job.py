@@ -17,7 +17,7 @@ from typing import Protocol
 from longboat.tools.process import process_tree
 from longboat.tools.process.output_buffer import OutputBuffer
 from longboat.tools.process.pipe import Pipe
-from longboat.tools.process.supervisor_client import Kept, NoSupervisor, Supervisor, fence_command
+from longboat.tools.process.supervisor_client import NoSupervisor, SupervisedProcess, Supervisor, fence_command
 from longboat.tools.process.terminal_text import Plain
 from longboat.tools.sandbox import landlock
 
@@ -93,7 +93,7 @@ class Job:
         self._seconds = 0.0
         self._read: dict[str, int] = {}
         self._group = 0
-        self._kept: Kept | None = None
+        self._kept: SupervisedProcess | None = None
         self._survivor: int | None = None
 
     @property
@@ -123,7 +123,7 @@ class Job:
     def _environ(self, launch: Launch) -> dict[str, str]:
         return {**launch.environ, process_tree.MARK: self._mark}
 
-    async def _start_kept(self, launch: Launch, keeper: Supervisor) -> Kept:
+    async def _start_kept(self, launch: Launch, keeper: Supervisor) -> SupervisedProcess:
         return await keeper.start(
             launch.argv,
             directory=launch.directory,

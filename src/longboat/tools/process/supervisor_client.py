@@ -33,7 +33,7 @@ class NoSupervisor(Exception):
     """There is no supervisor: commands have to be started without one."""
 
 
-class Kept:
+class SupervisedProcess:
     """A command below its guard. `on_lost` is called if the guard is killed and can no longer end its processes."""
 
     def __init__(self, line: socket.socket, on_lost: Callable[[], None]) -> None:
@@ -147,7 +147,7 @@ class Supervisor:
         self._process: asyncio.subprocess.Process | None = None
         self._opening = asyncio.Lock()
         self._closed = False
-        self._kept: set[Kept] = set()
+        self._kept: set[SupervisedProcess] = set()
 
     async def start(
         self,
@@ -158,7 +158,7 @@ class Supervisor:
         output: int,
         on_lost: Callable[[], None],
         fence: Ruleset | None = None,
-    ) -> Kept:
+    ) -> SupervisedProcess:
         """Start a command with nothing to read, which writes to `output`, inside of `fence`. Raises OSError, and
         ValueError for what can be no command. `on_lost` is called if its guard is killed."""
         if any(b"\0" in os.fsencode(word) for word in (*argv, str(directory), *environ, *environ.values())):
@@ -178,7 +178,7 @@ class Supervisor:
         for _ in range(_ATTEMPTS):
             line = await self._open()
             try:
-                kept = Kept(_hand_over(line, plan, output, fence.fd if fence else None), on_lost)
+                kept = SupervisedProcess(_hand_over(line, plan, output, fence.fd if fence else None), on_lost)
             except NoSupervisor:
                 self._lose(line)
                 continue

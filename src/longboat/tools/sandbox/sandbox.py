@@ -44,7 +44,7 @@ class SandboxPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class FoundSandbox:
     """A description of the system's sandbox, for people."""
 
     name: str
@@ -59,15 +59,15 @@ class Box:
         return f"{self.name} sandbox: {self.network}"
 
 
-BUBBLEWRAP = Box(name="bubblewrap", network="no network", temp="/tmp")
+BUBBLEWRAP = FoundSandbox(name="bubblewrap", network="no network", temp="/tmp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boxed:
+class SandboxedCommand:
     """What to run and in which sandbox; if there is none despite the policy, why."""
 
     argv: tuple[str, ...]
-    box: Box | None = None
+    box: FoundSandbox | None = None
     fence: landlock.Ruleset | None = None
     """To be put around the command when it is started."""
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -81,11 +81,13 @@ class Boxed:
         return f". It ran in a {self.box}; it can write only to the workspace and {self.box.temp}"
 
 
-async def wrap_command(argv: tuple[str, ...], policy: SandboxPolicy, denied: DeniedFiles = NONE_DENIED) -> Boxed:
+async def wrap_command(
+    argv: tuple[str, ...], policy: SandboxPolicy, denied: DeniedFiles = NONE_DENIED
+) -> SandboxedCommand:
     """The command as the policy wants it run; a ToolError if it wants what the system does not have. What rules deny is
     closed inside of bubblewrap; Landlock cannot close a part of what may be written."""
     if policy.mode is SandboxMode.OFF:
-        return Boxed(argv=argv)
+        return SandboxedCommand(argv=argv)
     box = await find_sandbox(policy)
     if isinstance(box, str):
         if policy.mode is SandboxMode.REQUIRED:
@@ -93,10 +95,10 @@ async def wrap_command(argv: tuple[str, ...], policy: SandboxPolicy, denied: Den
                 f"Commands must run in a sandbox here, but there is none: {box}. "
                 "Tell the user to install bubblewrap, or to set the sandbox to `auto` or `off`."
             )
-        return Boxed(argv=argv, note=f"not sandboxed: {box}")
+        return SandboxedCommand(argv=argv, note=f"not sandboxed: {box}")
     policy.temp.mkdir(parents=True, exist_ok=True, mode=0o700)
     if box is BUBBLEWRAP:
-        return Boxed(argv=(shutil.which("bwrap") or "bwrap", *_walls(policy, denied), "--", *argv), box=box)
+        return SandboxedCommand(argv=(shutil.which("bwrap") or "bwrap", *_walls(policy, denied), "--", *argv), box=box)
     fence = landlock.Fence(
         version=landlock.version(),
         writable=(policy.workspace, policy.temp),
@@ -105,15 +107,15 @@ async def wrap_command(argv: tuple[str, ...], policy: SandboxPolicy, denied: Den
     )
     ruleset = await asyncio.to_thread(landlock.Ruleset, fence)
     temp = str(policy.temp)
-    return Boxed(argv=argv, box=box, fence=ruleset, environ={"TMPDIR": temp, "TMP": temp, "TEMP": temp})
+    return SandboxedCommand(argv=argv, box=box, fence=ruleset, environ={"TMPDIR": temp, "TMP": temp, "TEMP": temp})
 
 
-async def find_sandbox(policy: SandboxPolicy) -> Box | str:
+async def find_sandbox(policy: SandboxPolicy) -> FoundSandbox | str:
     """The box that the policy's commands get, or why there is none."""
     return await asyncio.to_thread(examine_sandbox, policy)
 
 
-def examine_sandbox(policy: SandboxPolicy) -> Box | str:
+def examine_sandbox(policy: SandboxPolicy) -> FoundSandbox | str:
     """As `find`; takes a moment when it is first asked."""
     lack = bubblewrap_lacks(shutil.which("bwrap"))
     if not lack:
@@ -141,7 +143,7 @@ async def describe_sandbox(policy: SandboxPolicy) -> str:
     return f"{policy.mode.value}; {f'{without}: {box}' if isinstance(box, str) else f'in a {box}'}"
 
 
-def _landlock_box(version: int, lack: str) -> Box:
+def _landlock_box(version: int, lack: str) -> FoundSandbox:
     if seccomp.without_sockets():
         network = "no network and no sockets"
     elif version < landlock.CAN_TCP:
@@ -150,7 +152,7 @@ def _landlock_box(version: int, lack: str) -> Box:
         network = "no TCP, but UDP and unix sockets are open"
     if version < landlock.CAN_SCOPE:
         network += ", and it can send signals to other processes"
-    return Box(name="Landlock", network=network, temp="$TMPDIR", lack=lack)
+    return FoundSandbox(name="Landlock", network=network, temp="$TMPDIR", lack=lack)
 
 
 def _unfit(policy: SandboxPolicy, version: int) -> str:

@@ -19,7 +19,7 @@ from longboat.tools.process.git_config import git_directories
 from longboat.tools.process.supervisor_client import fence_command
 from longboat.tools.sandbox import landlock, seccomp
 from longboat.tools.sandbox.denied_files import NONE_DENIED, DeniedFiles
-from longboat.tools.sandbox.sandbox import Boxed, bubblewrap_lacks, bubblewrap_masks, bubblewrap_start
+from longboat.tools.sandbox.sandbox import SandboxedCommand, bubblewrap_lacks, bubblewrap_masks, bubblewrap_start
 
 _VARIABLES = names("COLUMNS GIT_CEILING_DIRECTORIES HOME LANG LANGUAGE LINES LOGNAME SHELL TZ USER XDG_CONFIG_HOME")
 """What a command behind the wall gets of the environment, beside PATH and LC_*."""
@@ -79,13 +79,13 @@ class ReadOnlyWall:
         self._stamps: dict[str, tuple[int, ...]] = {}
         """What the ruleset was made for, and the directories that were listed for it as they were then."""
 
-    async def around(self, argv: tuple[str, ...], denied: DeniedFiles) -> Boxed:
+    async def around(self, argv: tuple[str, ...], denied: DeniedFiles) -> SandboxedCommand:
         """The command as it is run behind the wall."""
         if self._wall is BUBBLEWRAP:
             return await asyncio.to_thread(self._wrapped, argv, denied)
         if not self._is_current(denied):
             await asyncio.to_thread(self._make_ruleset, denied)
-        return Boxed(argv=argv, fence=self._ruleset)
+        return SandboxedCommand(argv=argv, fence=self._ruleset)
 
     def _make_ruleset(self, denied: DeniedFiles) -> None:
         self._temp.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -129,7 +129,7 @@ class ReadOnlyWall:
         secrets = (path for name in SECRETS if (path := _home() / name).exists())
         return (*self._hidden, *secrets, *denied.unreadable)
 
-    def _wrapped(self, argv: tuple[str, ...], denied: DeniedFiles) -> Boxed:
+    def _wrapped(self, argv: tuple[str, ...], denied: DeniedFiles) -> SandboxedCommand:
         self._temp.mkdir(parents=True, exist_ok=True, mode=0o700)
         temp = str(self._temp)
         walls = [*bubblewrap_start(), "--tmpfs", "/tmp"]
@@ -138,7 +138,7 @@ class ReadOnlyWall:
             walls += ["--ro-bind-try", path, path]
         walls += ["--bind", temp, temp, *bubblewrap_masks(closed)]
         inner = fence_command(argv, None, seccomp.read_only(signals=True), MAX_FILE)  # it sees no process but its own
-        return Boxed(argv=(shutil.which("bwrap") or "bwrap", *walls, "--", *inner))
+        return SandboxedCommand(argv=(shutil.which("bwrap") or "bwrap", *walls, "--", *inner))
 
 
 def _home() -> Path:

@@ -33,7 +33,7 @@ _START_SEARCHER = (
 _PLAIN_NAME = re.compile(r"[\w.*+-]+")
 
 
-class Surroundings(Protocol):
+class SearchContext(Protocol):
     @property
     def environ(self) -> Mapping[str, str]:
         """The environment for the child process."""
@@ -57,7 +57,7 @@ def visible(*, everything: bool, globs: Globs | None) -> list[str]:
     return options
 
 
-async def ask(context: Surroundings, directory: Path, *options: str, path: str = "", mark: bytes, most: int) -> Output:
+async def ask(context: SearchContext, directory: Path, *options: str, path: str = "", mark: bytes, most: int) -> Output:
     """What it writes when it is asked about `path` in `directory`, until `mark` was written more than `most` times."""
     arguments = [*_engine(context), *_ALWAYS, *options, "--", f"./{path}"]
     try:
@@ -72,7 +72,7 @@ async def ask(context: Surroundings, directory: Path, *options: str, path: str =
         await _end(process)
 
 
-def _engine(context: Surroundings) -> list[str]:
+def _engine(context: SearchContext) -> list[str]:
     found = shutil.which("rg", path=context.environ.get("PATH", os.defpath))
     # A relative entry in PATH would run what lies in the workspace.
     if found and os.path.isabs(found):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from longboat.tools.context import ToolError
 from longboat.tools.lsp.client.file_text import read_text
-from longboat.tools.lsp.client.server import Patience, Server
+from longboat.tools.lsp.client.server import Server, Timeouts
 from longboat.tools.lsp.client.shapes import Diagnostic
 from longboat.tools.lsp.client.slot import ServerSlot
 from longboat.tools.lsp.client.wording import diagnostic_lines, join_names, summary
@@ -54,12 +54,12 @@ class Report:
         self.said[path] = tuple(dict.fromkeys((*self.said.get(path, ()), *items)))
 
 
-async def after_change(slot: ServerSlot, path: Path, text: str, patience: Patience) -> Finding | None:
+async def after_change(slot: ServerSlot, path: Path, text: str, timeouts: Timeouts) -> Finding | None:
     """What the server of a slot says of a changed file; None if it does not work."""
     running = slot.running
     if running is not None and not running.diagnostics.has_baseline:
         running.diagnostics.take_news(running.documents.paths)
-    timeout_s = patience.diagnostics_s + _REFRESH_S if running is not None else patience.first_diagnostics_s
+    timeout_s = timeouts.diagnostics_s + _REFRESH_S if running is not None else timeouts.first_diagnostics_s
     try:
         async with asyncio.timeout(timeout_s):
             server = await slot.server()

@@ -46,7 +46,7 @@ _TOLD_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class Timeouts:
     """Time limits."""
 
     start_s: float = 30.0
@@ -92,7 +92,7 @@ class Server:
         *,
         environ: Mapping[str, str],
         mark: str,
-        patience: Patience,
+        timeouts: Timeouts,
         on_exit: Callable[[str], None],
     ) -> None:
         self.name = spec.name
@@ -101,7 +101,7 @@ class Server:
         self.diagnostics = DiagnosticsStore()
         self.snapshot = Snapshot(root, spec.file_types, spec.root_markers)
         self._recipe = spec
-        self._patience = patience
+        self._timeouts = timeouts
         self._environ = {**environ, **spec.env}
         self._on_exit = on_exit
         self._process = Process(mark, on_data=self._receive, on_exit=self._ended)
@@ -125,7 +125,7 @@ class Server:
         await self._process.start(self._recipe.argv, self.root, self._environ)
         greeting = initialize_params(self.root, self._recipe.initialization_options)
         said, _ = await asyncio.gather(
-            self._peer.request("initialize", greeting, INITIALIZED, timeout_s=self._patience.start_s),
+            self._peer.request("initialize", greeting, INITIALIZED, timeout_s=self._timeouts.start_s),
             asyncio.to_thread(self.snapshot.refresh),
         )
         self.capabilities = said.capabilities
@@ -144,17 +144,17 @@ class Server:
         """Ask it to leave, then end it with everything that it started."""
         if self.is_alive and self._started_at:
             with suppress(Refused, NoAnswer, BadAnswer, ServerGone):
-                await self._peer.request("shutdown", None, ANYTHING, timeout_s=self._patience.shutdown_s)
+                await self._peer.request("shutdown", None, ANYTHING, timeout_s=self._timeouts.shutdown_s)
                 self._peer.notify("exit", None)
-                await self._process.wait_gone(self._patience.shutdown_s)
+                await self._process.wait_gone(self._timeouts.shutdown_s)
         await self._process.end()
 
     async def ask(self, method: str, params: Params, decoder: msgspec.json.Decoder[T]) -> T:
         """The server's answer; a ToolError if it gives none. A cancel goes through to the server."""
-        failures, backoff = 0, self._patience.ask_again
+        failures, backoff = 0, self._timeouts.ask_again
         while True:
             try:
-                said = await self._peer.request(method, params, decoder, timeout_s=self._patience.answer_s)
+                said = await self._peer.request(method, params, decoder, timeout_s=self._timeouts.answer_s)
             except Refused as refused:
                 failures += 1
                 if refused.code in NOT_NOW and not backoff.gives_up(failures):
@@ -179,12 +179,12 @@ class Server:
         A server that has just started may still be loading: if it finds nothing it is asked again, and a `thorough`
         question, whose answer must not be half of the truth, waits until it has nothing more to do.
         """
-        is_young = _now() < self._started_at + self._patience.young_s
-        await self.wait_idle(self._patience.second_look_s if thorough and is_young else 0.0)
+        is_young = _now() < self._started_at + self._timeouts.young_s
+        await self.wait_idle(self._timeouts.second_look_s if thorough and is_young else 0.0)
         said = await self._ask_each(method, questions, decoder)
         if said or not is_young:
             return said
-        await self.wait_idle(self._patience.second_look_s)
+        await self.wait_idle(self._timeouts.second_look_s)
         return await self._ask_each(method, questions, decoder)
 
     async def _ask_each(self, method: str, questions: Sequence[Params], decoder: msgspec.json.Decoder[T]) -> T:
@@ -205,7 +205,7 @@ class Server:
         """Wait until it has done what it is busy with, such as loading the project, and nothing came for so long.
         Bounded."""
         try:
-            async with asyncio.timeout(self._patience.idle_s):
+            async with asyncio.timeout(self._timeouts.idle_s):
                 await self.diagnostics.wait_quiet(quiet_s)
         except TimeoutError:
             self.diagnostics.give_up_on_progress()
@@ -231,16 +231,16 @@ class Server:
 
         After an edit we do not wait as long as for somebody who asks, but want to know of the other open files too.
         """
-        timeout_s = self._patience.answer_s
+        timeout_s = self._timeouts.answer_s
         if edited:
-            timeout_s = self._patience.hurried_s if self._misses >= _MISSES else self._patience.diagnostics_s
+            timeout_s = self._timeouts.hurried_s if self._misses >= _MISSES else self._timeouts.diagnostics_s
         document = self.documents.put(path, text)
         if edited:
             self.documents.saved(path)
         try:
             async with asyncio.timeout(timeout_s):
                 await self._look(path, document, with_others=edited)
-                await self.diagnostics.wait_quiet(self._patience.settle_s)
+                await self.diagnostics.wait_quiet(self._timeouts.settle_s)
                 if edited:
                     await self._reconsider(path)
         except TimeoutError:
@@ -266,9 +266,9 @@ class Server:
         said = self.diagnostics.of(path)
         if said and said == self._said_before.get(path):
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._patience.doubt_s):
+                async with asyncio.timeout(self._timeouts.doubt_s):
                     await self.diagnostics.wait_other(path, said)
-                    await self.diagnostics.wait_quiet(self._patience.settle_s)
+                    await self.diagnostics.wait_quiet(self._timeouts.settle_s)
         self._said_before[path] = self.diagnostics.of(path)
 
     async def _pull(self, path: Path, document: Document) -> None:

@@ -20,7 +20,7 @@ from longboat.tools.context import ToolError
 from longboat.tools.files.paths import display_path
 from longboat.tools.lsp.client import check
 from longboat.tools.lsp.client.file_text import MAX_CHARACTERS, read_text
-from longboat.tools.lsp.client.server import Patience, Server
+from longboat.tools.lsp.client.server import Server, Timeouts
 from longboat.tools.lsp.client.server_specs import ServerSpec, server_specs
 from longboat.tools.lsp.client.settings import read
 from longboat.tools.lsp.client.slot import ServerSlot, ServerStatus
@@ -49,10 +49,10 @@ class LanguageServers:
         *,
         environ: Mapping[str, str],
         on_change: Callable[[ServerStatus], None] | None = None,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
     ) -> None:
         self.directory = directory
-        self.patience = patience or Patience()
+        self.timeouts = timeouts or Timeouts()
         self._environ = environ
         self._on_change = on_change or (lambda _: None)
         self._recipes = server_specs(read(section), environ)
@@ -80,7 +80,7 @@ class LanguageServers:
             slots = await self._berths_of(path)
         except ToolError:
             return ""
-        findings = await asyncio.gather(*(check.after_change(each, path, text, self.patience) for each in slots))
+        findings = await asyncio.gather(*(check.after_change(each, path, text, self.timeouts) for each in slots))
         return check.describe_findings(findings, path, self.shown)
 
     async def check_file(self, path: Path, text: str) -> check.Report:
@@ -177,7 +177,7 @@ class LanguageServers:
                 root,
                 environ=self._environ,
                 mark=f"{self._mark}/{len(self._slots)}/",
-                patience=self.patience,
+                timeouts=self.timeouts,
                 on_change=self._on_change,
             )
         return self._slots[spec.name, root]

@@ -13,7 +13,7 @@ from pathlib import Path
 from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.lsp.client.json_rpc import BadAnswer, NoAnswer, Refused, ServerGone
-from longboat.tools.lsp.client.server import Patience, Server
+from longboat.tools.lsp.client.server import Server, Timeouts
 from longboat.tools.lsp.client.server_specs import ServerSpec
 
 _CLOSING = "The workspace is closing, so no language server can be started."
@@ -49,14 +49,14 @@ class ServerSlot:
         *,
         environ: Mapping[str, str],
         mark: str,
-        patience: Patience,
+        timeouts: Timeouts,
         on_change: Callable[[ServerStatus], None],
     ) -> None:
         self.spec = spec
         self.root = root
         self._environ = environ
         self._mark = mark
-        self._patience = patience
+        self._timeouts = timeouts
         self._on_change = on_change
         self._server: Server | None = None
         self._starting: asyncio.Task[Server | None] | None = None
@@ -112,7 +112,7 @@ class ServerSlot:
                 self.root,
                 environ=self._environ,
                 mark=self._mark,
-                patience=self._patience,
+                timeouts=self._timeouts,
                 on_exit=lambda reason: self._lost(server, reason),
             )
             if await self._greet(server):
@@ -144,14 +144,14 @@ class ServerSlot:
 
     async def _pause(self) -> None:
         if self.status.state is ServerState.CRASHED:
-            due = self._since + self._patience.restart.delay(self._crashes)
+            due = self._since + self._timeouts.restart.delay(self._crashes)
             await asyncio.sleep(max(0.0, due - _now()))
 
     def _lost(self, server: Server, reason: str) -> None:
         if server is not self._server or self._closing:
             return  # whoever starts or ends it knows already
         self._server = None
-        if _now() - self._since > self._patience.stable_s:
+        if _now() - self._since > self._timeouts.stable_s:
             self._crashes = 0
         self._crashed(reason)
         # What it started may have outlived it.
@@ -159,11 +159,11 @@ class ServerSlot:
 
     def _crashed(self, reason: str) -> None:
         self._crashes += 1
-        given_up = self._patience.restart.gives_up(self._crashes)
+        given_up = self._timeouts.restart.gives_up(self._crashes)
         self._change(ServerState.FAILED if given_up else ServerState.CRASHED, reason)
 
     def _is_forgiven(self) -> bool:
-        return _now() - self._since > self._patience.forgive_s
+        return _now() - self._since > self._timeouts.forgive_s
 
     def _unusable(self) -> ToolError:
         hope = "It will not be retried for now" if self.status.state is ServerState.FAILED else "Try again"

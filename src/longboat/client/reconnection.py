@@ -16,7 +16,7 @@ STOPPED = "server_stopped"
 BACKOFF = Backoff(base_s=0.05, ceiling_s=2.0, jitter=(0.5, 1.0))
 
 
-class Patience:
+class Reconnection:
     """Counts one outage: each loss gives the wait before the next try, until `give_up_after_s` have passed.
 
     None waits for ever, 0 not at all. The waits double and are jittered, so that many clients do not come back in
