@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip install --disable-pip-version-check --no-input --
 export FIRST_PROMPT ?= Write two lines about a longboat at sea.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fuzz bench chaos dev docs pictures clean
+.PHONY: help setup run test check generate fuzz bench chaos dev docs pictures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,13 +61,18 @@ test: setup ## Run every test (some of them: make test ARGS="-k cancel")
 	@$(BIN)/python tests/parts.py
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-check: $(SITE) ## Lint, format, types, import rules, generated pages, the documentation
+check: $(SITE) ## Lint, format, types, import rules, generated files, the documentation
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/generate_sync_client.py --check
 	$(BIN)/python docs/generate.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
+
+generate: setup ## Write what is made from the code: the sync client, the generated pages
+	$(BIN)/python scripts/generate_sync_client.py
+	$(BIN)/python docs/generate.py
 
 # The same seed makes the same texts, on any number of cores: make fuzz FUZZ_SEED=7 FUZZ_TEXTS=1000000 FUZZ_JOBS=2
 FUZZ_SEED  ?= 0

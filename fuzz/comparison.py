@@ -15,6 +15,7 @@ from fuzz.workspace import HANDLER, UNKNOWN
 from longboat.permissions.shell.offers import HARMLESS_NAMES
 from longboat.permissions.shell.script import Script, Word, parse
 from longboat.permissions.verdict import Allow, Need, Rules, judge
+from longboat.tools.registry import built_in_traits
 
 _SET_BY_BASH = frozenset({"_", "OLDPWD", "PWD", "SHLVL", HANDLER})
 _OF_STDBUF = re.compile(r"_STDBUF_[IOE]=.*|LD_PRELOAD=.*/libstdbuf\.so")
@@ -42,7 +43,7 @@ class LongboatReader:
 
     def allows(self, text: str) -> bool:
         need = Need(tool="bash", action="run", argument=text)
-        return isinstance(judge(need, rules=Rules(), directory=self.directory), Allow)
+        return isinstance(judge(need, rules=Rules(tools=built_in_traits()), directory=self.directory), Allow)
 
     def parse(self, text: str) -> Script:
         return parse(text)

@@ -20,7 +20,7 @@ from benchmarks.harness import (
 from benchmarks.wires import RUN_COMPLETE, Wire, request
 from longboat.testing import Hang, Say, encode_script
 from longboat.testing.tool_context import OpenToolContext
-from longboat.tools import family
+from longboat.tools.process import process_tree
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs
 
@@ -109,7 +109,7 @@ async def _cancel_command() -> float:
         running.cancel()
         await asyncio.wait([running])
         taken = time.perf_counter() - start
-        left = family.find(None, f"{jobs.token}/")
+        left = process_tree.find(None, f"{jobs.token}/")
         await jobs.aclose()
     if left:
         raise RuntimeError(f"{len(left)} processes are left")

@@ -7,6 +7,9 @@ import httpx2
 import msgspec
 from sessions import SessionClient
 
+from longboat.tools.registry import built_in_traits
+from longboat.wire.tools import ToolTraits
+
 NOW = "2026-01-02T03:04:05.678Z"
 
 Parts = list[dict[str, Any]]
@@ -21,10 +24,15 @@ def text(value: str) -> Parts:
     return [{"type": "text", "text": value}]
 
 
-def called(call_id: str, name: str, arguments: dict[str, Any], result: str) -> tuple[Parts, Parts]:
-    """A call and its result."""
+def called(
+    call_id: str, name: str, arguments: dict[str, Any], result: str, traits: ToolTraits | None = None
+) -> tuple[Parts, Parts]:
+    """A call and its result. `traits`: of a tool that is not built in, if it has any."""
     said = {"type": "tool_call", "id": call_id, "name": name, "input": msgspec.json.encode(arguments).decode()}
-    return [said | {"finished": True}], [{"type": "tool_result", "tool_call_id": call_id, "content": result}]
+    told = msgspec.to_builtins(traits or built_in_traits().get(name))
+    return [said | {"finished": True, "traits": told}], [
+        {"type": "tool_result", "tool_call_id": call_id, "content": result}
+    ]
 
 
 async def imported(session: SessionClient, title: str, runs: Iterable[dict[str, Any]], **more: Any) -> SessionClient:

@@ -21,6 +21,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from longboat.backoff import Backoff
 from longboat.testing.tool_context import KitTool, OpenToolContext
 from longboat.tools.lsp.client.server import Patience
 from longboat.tools.lsp.client.servers import LanguageServers
@@ -159,7 +160,14 @@ class Stage:
 
 
 QUICK = Patience(
-    answer_s=30.0, diagnostics_s=30.0, settle_s=0.01, second_look_s=0.01, doubt_s=0.01, backoff_s=0.0, shutdown_s=0.2
+    answer_s=30.0,
+    diagnostics_s=30.0,
+    settle_s=0.01,
+    second_look_s=0.01,
+    doubt_s=0.01,
+    shutdown_s=0.2,
+    restart=Backoff(base_s=0.0, attempts=4),
+    ask_again=Backoff(base_s=0.01, factor=1.0, attempts=3),
 )
 """Long where something is to come, short where nothing is."""
 

@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from longboat.backoff import Backoff
 from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.mcp import McpServers, Phase, ServerState
-from longboat.tools.mcp.server import Patience
 
 HERE = Path(__file__).parent
-QUICK = Patience(tries=4, base_s=0.05, rest_s=30)
+QUICK = Backoff(base_s=0.05, ceiling_s=30.0, attempts=4)
 
 
 class Scene:
@@ -24,7 +24,7 @@ class Scene:
         self.directory = directory
         self.states: list[ServerState] = []
         self._told = asyncio.Event()
-        settings: dict[str, Any] = {"environ": os.environ, "child_environ": os.environ, "wait_s": 60, "patience": QUICK}
+        settings: dict[str, Any] = {"environ": os.environ, "child_environ": os.environ, "wait_s": 60, "backoff": QUICK}
         self.servers = McpServers(section, directory=directory, on_change=self._tell, **(settings | options))
         self.context = OpenToolContext(directory)
 

@@ -26,6 +26,7 @@ from longboat.wire.models import (
     ToolCallPart,
     ToolResultPart,
 )
+from longboat.wire.tools import UNKNOWN
 
 CANCELED = FinishPart(reason=FinishReason.CANCELED)
 
@@ -59,18 +60,18 @@ MOMENTS: dict[str, Callable[[Gate], Moment]] = {
     "in the middle of reasoning": lambda gate: Moment([[Think("hm"), Pause(gate)]], kept=[ReasoningPart(text="hm")]),
     "in the middle of a tool's arguments": lambda gate: Moment(
         [[Say("so"), CallTool("look", '{"at": "x', "c1"), Pause(gate)]],
-        kept=[TextPart(text="so"), ToolCallPart(id="c1", name="look", input="{}", finished=True)],
+        kept=[TextPart(text="so"), ToolCallPart(id="c1", name="look", input="{}", finished=True, traits=UNKNOWN)],
     ),
     "between two calls": lambda gate: Moment(
         [[CALL, Pause(gate), CALL]],
-        kept=[ToolCallPart(id="c1", name="look", input='{"at":"x"}', finished=True)],
+        kept=[ToolCallPart(id="c1", name="look", input='{"at":"x"}', finished=True, traits=UNKNOWN)],
     ),
     "while a tool runs": lambda gate: Moment(
         [[CALL, CallTool("look", {}, "c2")]],
         tool=True,
         kept=[
-            ToolCallPart(id="c1", name="look", input='{"at":"x"}', finished=True),
-            ToolCallPart(id="c2", name="look", input="{}", finished=True),
+            ToolCallPart(id="c1", name="look", input='{"at":"x"}', finished=True, traits=UNKNOWN),
+            ToolCallPart(id="c2", name="look", input="{}", finished=True, traits=UNKNOWN),
         ],
     ),
     "in the second step": lambda gate: Moment([[CALL], [Say("and"), Pause(gate)]], kept=[TextPart(text="and")]),
@@ -80,7 +81,8 @@ MOMENTS: dict[str, Callable[[Gate], Moment]] = {
     "while summarizing": lambda gate: Moment(
         [[CALL, Use(input_tokens=900)], [Say("The sum"), Pause(gate)]],
         window=1000,
-        kept=[ToolCallPart(id="c1", name="look", input='{"at":"x"}', finished=True)],  # half a summary is no answer
+        # half a summary is no answer
+        kept=[ToolCallPart(id="c1", name="look", input='{"at":"x"}', finished=True, traits=UNKNOWN)],
     ),
 }
 

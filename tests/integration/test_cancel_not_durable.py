@@ -12,6 +12,7 @@ from boat import TITLES_OFF, Boat, Deaf, launch
 from checks import check_ends, locked_store
 from crash import RESUME, crashed
 
+from longboat.backoff import Backoff
 from longboat.core.tool import ToolSpec
 from longboat.errors import CancelNotDurable, StoreUnavailable
 from longboat.models.protocol import ModelEvent, ModelRequest, TextDelta
@@ -32,8 +33,7 @@ by_session_and_by_run = pytest.mark.parametrize("cancel", CANCELS.values(), ids=
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
-    monkeypatch.setattr("longboat.runtime.session.actor.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=0.01, factor=1.0))
 
 
 async def cancel_refused(boat: Boat, cancel: Cancel = CANCELS["session"]) -> None:
@@ -130,7 +130,7 @@ async def test_d7_l15_what_is_accepted_after_the_request_is_not_covered_by_a_can
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mark is fixed at the time of the request. Nobody else retries here: the next prompt itself writes it."""
-    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 3600)
+    monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=3600.0))
     gate = Gate()
     tool = Deaf("work", gate=gate)
     async with launch(tmp_path, ScriptedModel([[CallTool("work")], [Say("mine")]]), tools=[tool]) as boat:

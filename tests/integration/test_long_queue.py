@@ -19,6 +19,7 @@ from boat import TITLES_OFF, Boat, launch, watch
 from checks import check_ends, locked_store
 from crash import RESUME, check_log, crashed, restarted
 
+from longboat.backoff import Backoff
 from longboat.core import lifecycle
 from longboat.core.commands import CANCEL_BATCH
 from longboat.errors import RunNotEditable, SessionNotFound, StoreUnavailable
@@ -187,7 +188,7 @@ async def test_b6_d11_crash_after_crash_between_batches_still_ends_each_run_once
 
 
 async def test_e2_d11_batches_wait_for_a_store_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=0.01, factor=1.0))
     async with long_queue(tmp_path) as (boat, _):
         _, gate = await between_batches(boat, boat.workspace.cancel_session(boat.session_id))
         with locked_store(boat):

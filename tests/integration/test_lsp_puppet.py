@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from lsp_puppet import CAPABLE, QUICK, Puppet, Stage, ask, open_stage, place
 
+from longboat.backoff import Backoff
 from longboat.tools.context import ToolError
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.slot import ServerState
@@ -198,7 +199,7 @@ class TestAServerThatDies:
         assert stage.states == [*started, ServerState.CRASHED, *started]
 
     async def test_it_is_started_again_only_so_often(self, project: Path) -> None:
-        async with open_stage(project, replace(QUICK, restarts=2)) as stage:
+        async with open_stage(project, replace(QUICK, restart=Backoff(base_s=0.0, attempts=3))) as stage:
             for _ in range(3):
                 puppet = await ready(stage)
                 puppet.die()
@@ -211,7 +212,7 @@ class TestAServerThatDies:
             assert not stage.has_entrance
 
     async def test_one_that_ran_long_enough_has_its_crashes_forgiven(self, project: Path) -> None:
-        async with open_stage(project, replace(QUICK, restarts=1, stable_s=0.0)) as stage:
+        async with open_stage(project, replace(QUICK, restart=Backoff(base_s=0.0, attempts=2), stable_s=0.0)) as stage:
             for _ in range(4):
                 puppet = await ready(stage)
                 puppet.die()
@@ -219,13 +220,13 @@ class TestAServerThatDies:
             assert ServerState.FAILED not in stage.states
 
     async def test_one_that_was_given_up_is_tried_again_after_a_while(self, project: Path) -> None:
-        async with open_stage(project, replace(QUICK, restarts=0, forgive_s=0.0)) as stage:
+        async with open_stage(project, replace(QUICK, restart=Backoff(base_s=0.0, attempts=1), forgive_s=0.0)) as stage:
             (await ready(stage)).die()
             await stage.wait_state(ServerState.FAILED)
             await ready(stage)
 
     async def test_a_restart_waits_longer_each_time(self, project: Path) -> None:
-        async with open_stage(project, replace(QUICK, backoff_s=0.2)) as stage:
+        async with open_stage(project, replace(QUICK, restart=Backoff(base_s=0.2, attempts=4))) as stage:
             for least_s in (0.1, 0.2, 0.4):  # half of each, as the crash was a while ago
                 puppet = await ready(stage)
                 puppet.die()

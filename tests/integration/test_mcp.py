@@ -4,16 +4,18 @@ import asyncio
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import uvloop
 from mcp_scene import Scene, is_alive, is_stopped, looked_for, old, opened, pid_in, stdio
 
+from longboat.backoff import Backoff
 from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.mcp import McpArgument, McpPrompt, McpServers, Phase
-from longboat.tools.mcp.server import Patience
+from longboat.tools.mcp.server import RECONNECT
 
 
 async def test_tools_are_namespaced_and_answer(tmp_path: Path) -> None:
@@ -145,8 +147,8 @@ async def test_a_server_that_dies_is_started_again_and_the_next_call_waits_for_i
 async def test_a_server_that_keeps_dying_is_left_alone_until_somebody_asks(tmp_path: Path) -> None:
     program = "import sys; print('no license', file=sys.stderr); open('starts', 'a').write('x'); sys.exit(1)"
     section = {"t": {"command": sys.executable, "args": ["-c", program]}}
-    patience = Patience(tries=3, base_s=0.01, rest_s=1_000)
-    async with opened(tmp_path, section, patience=patience) as scene:
+    backoff = Backoff(base_s=0.01, ceiling_s=1_000, attempts=3)
+    async with opened(tmp_path, section, backoff=backoff) as scene:
         await scene.until(lambda _: scene.phases("t").count(Phase.FAILED) == 3)
         (state,) = scene.servers.states()
         assert state.reason == "it exited before it was ready; it wrote: no license"
@@ -225,7 +227,7 @@ async def test_a_secret_is_in_no_state(tmp_path: Path) -> None:
     program = "import os, sys; print('bad key', os.environ['API'], file=sys.stderr)"
     section = {"t": {"command": sys.executable, "args": ["-c", program], "env": {"API": "$THE_KEY"}}}
     environ = {"THE_KEY": "sk-123456789"}
-    async with opened(tmp_path, section, environ=environ, patience=Patience(tries=1)) as scene:
+    async with opened(tmp_path, section, environ=environ, backoff=replace(RECONNECT, attempts=1)) as scene:
         assert scene.servers.states()[0].reason.endswith("it wrote: bad key $THE_KEY")
         assert "sk-123456789" not in repr(scene.states)
 

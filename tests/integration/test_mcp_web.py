@@ -3,15 +3,17 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp_scene import Scene, free_port, looked_for, opened, pid_in, running
 
+from longboat.backoff import Backoff
 from longboat.tools.context import ToolError
 from longboat.tools.mcp import Phase
-from longboat.tools.mcp.server import Patience
+from longboat.tools.mcp.server import RECONNECT
 
 WAYS = {"http": ("http", "/mcp"), "http of before 2026": ("http", "/mcp", "--old"), "sse": ("sse", "/sse")}
 
@@ -28,8 +30,8 @@ async def web(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[t
 
 
 def at(web: tuple[dict[str, Any], list[str]], tmp_path: Path) -> Any:
-    patience = Patience(tries=50, base_s=0.05, rest_s=0.5)
-    return opened(tmp_path, web[0], environ={"THE_KEY": "sk-123456789"}, patience=patience)
+    backoff = Backoff(base_s=0.05, ceiling_s=0.5, attempts=50)
+    return opened(tmp_path, web[0], environ={"THE_KEY": "sk-123456789"}, backoff=backoff)
 
 
 async def test_tools_answer_and_get_the_headers(web: tuple[dict[str, Any], list[str]], tmp_path: Path) -> None:
@@ -88,7 +90,7 @@ async def test_a_server_that_is_not_there_says_so(tmp_path: Path) -> None:
         "http": {"url": f"http://127.0.0.1:{free_port()}/mcp"},
         "sse": {"type": "sse", "url": f"http://127.0.0.1:{free_port()}/sse"},
     }
-    async with opened(tmp_path, section, patience=Patience(tries=1)) as scene:
+    async with opened(tmp_path, section, backoff=replace(RECONNECT, attempts=1)) as scene:
         for state in scene.servers.states():
             assert (state.phase, state.reason) == (
                 Phase.FAILED,

@@ -183,7 +183,7 @@ async def test_a_configuration_that_names_no_model_retires_the_old_ones_too(
     project = write(tmp_path / "project", 1)
     assert await ask(await desk.model(project, None, "large")) == WHOLE
     (project / "longboat.json").write_text('{"models": {"large": "nobody/none"}}')
-    with pytest.raises(ModelError, match="No provider"):
+    with pytest.raises(ModelError, match="There is no provider"):
         await desk.model(project, None, "large")
     await provider.wait_open(0)
 

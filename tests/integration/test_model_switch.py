@@ -116,7 +116,7 @@ async def test_a_model_that_is_not_there_ends_the_run_and_the_session_goes_on_wi
             await boat.submit("x", "bad", model="nobody/none")
             refused = await boat.completed("bad")
             assert refused.outcome is Outcome.ERROR
-            assert "No provider 'nobody'" in refused.error
+            assert "There is no provider 'nobody'" in refused.error
             await turns(boat, (CLAUDE,))
             await check_ends(boat)
         check_all(chat, others)

@@ -12,6 +12,7 @@ from bench import Bench, WriterGate, heard, locked, new_session, open_bench, sai
 from boat import launch, settings_in, unprivileged
 from crash import check_log, crashed
 
+from longboat.backoff import Backoff
 from longboat.errors import DataDirError, ServerLeaving, StoreUnavailable
 from longboat.runtime.app import open_app
 from longboat.store.datadir import STORE_NAME
@@ -123,9 +124,7 @@ async def test_a_run_whose_end_cannot_be_written_stays_active_until_it_can(
 ) -> None:
     """E2: the write is tried again, the run stays active meanwhile, and still ends once."""
     monkeypatch.setattr("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0.02)
-    monkeypatch.setattr("longboat.runtime.session.actor.RETRY_S", 0.01)
-    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
-    monkeypatch.setattr("longboat.runtime.turn.outbox.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=0.01, factor=1.0))
     gate = Gate()
     async with launch(tmp_path, ScriptedModel([[Say("so "), Pause(gate), Say("far")]])) as boat:
         await boat.submit("go", "r1")
@@ -176,7 +175,7 @@ async def test_a_start_waits_for_a_store_that_is_locked_for_a_while(
 ) -> None:
     """B6: what the last server left is taken up once the store can be written."""
     monkeypatch.setattr("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0.02)
-    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=0.01, factor=1.0))
     async with launch(tmp_path, ScriptedModel([[Say("mid"), Hang()]])) as boat:
         await boat.submit("go", "r1")
         await boat.watcher.until(lambda event: event.type == "message_delta")

@@ -35,7 +35,7 @@ def asked(model: ScriptedModel) -> int:
 
 async def found(boat: Boat) -> None:
     """Wait until no title is being looked for."""
-    searching = [task for task in boat.workspace.services.tasks._tasks if task.get_name().startswith("title")]
+    searching = [task for task in boat.workspace.services.tasks.pending if task.get_name().startswith("title")]
     if searching:
         await asyncio.wait(searching)
 

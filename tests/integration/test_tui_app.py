@@ -31,7 +31,7 @@ async def test_a_prompt_is_answered_on_the_screen(tmp_path: Path) -> None:
         await gate.reached()
         await deck.until(lambda: deck.answers == ["# Hi\n\nfirst "])
         assert deck.prompts == ["hello there"]
-        assert "steers" in str(deck.app.composer.border_subtitle)
+        assert "enter steer" in str(deck.app.composer.border_subtitle)
         gate.open()
         await deck.until(lambda: deck.answers == ["# Hi\n\nfirst second"] and deck.idle)
         assert deck.app.query_one(Header).place.title == "hello there"
@@ -152,7 +152,7 @@ async def test_esc_interrupts_and_esc_again_cancels_the_rest(tmp_path: Path) -> 
         assert len(deck.app.desk.unfinished) == 2
         await deck.pilot.press("escape", "escape")
         await deck.until(lambda: deck.idle)
-        assert any("“three” was canceled before it began" in note for note in deck.notes)
+        assert any("“three” was canceled before it started" in note for note in deck.notes)
 
 
 async def test_what_somebody_else_stopped_says_who(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from boat import launch
 from checks import check_ends, full_disk, locked_store
 
+from longboat.backoff import Backoff
 from longboat.errors import StoreUnavailable
 from longboat.runtime.turn.outbox import ROOM_CHARACTERS
 from longboat.store.protocol import Unit
@@ -19,9 +20,7 @@ from longboat.wire.models import Delivery, Outcome, RunState, Usage
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that failed is tried again soon."""
-    monkeypatch.setattr("longboat.runtime.session.actor.RETRY_S", 0.01)
-    monkeypatch.setattr("longboat.runtime.store_retry.RETRY_S", 0.01)
-    monkeypatch.setattr("longboat.runtime.turn.outbox.RETRY_S", 0.01)
+    monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=0.01, factor=1.0))
 
 
 @pytest.mark.usefixtures("quick")

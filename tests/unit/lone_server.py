@@ -59,8 +59,8 @@ async def serve(directory: Path, command: str, kill_at: int | None) -> None:
     jobs, context = Jobs(directory / "scratch"), OpenToolContext(directory)
     if kill_at is None:
         await context.use(BashTool(jobs), command=command)
-        while jobs._tasks:
-            await asyncio.wait(jobs._tasks)
+        while pending := jobs._tasks.pending:
+            await asyncio.wait(pending)
         os._exit(REACHED)
     sys.settrace(dying_at(kill_at))
     await context.use(BashTool(jobs), command=command, run_in_background=True)

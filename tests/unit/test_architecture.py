@@ -1,8 +1,10 @@
 """The rooms and who may enter them (style.md, "Rooms"), and what a start-up must not load."""
 
+import ast
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,11 @@ from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
 import longboat
 
+PACKAGE = Path(longboat.__file__).parent
 ROOT = Path(__file__).parents[2]
 CONFIG = str(ROOT / ".importlinter")
-FREE_ROOMS = {"cli", "testing"}
-"""Rooms that may import anything; nobody imports them."""
+FREE_ROOMS = {"cli"}
+"""Rooms that may import anything but the fakes."""
 
 
 def test_every_import_keeps_its_direction(
@@ -28,11 +31,40 @@ def test_every_import_keeps_its_direction(
 
 
 def test_every_room_has_a_contract() -> None:
-    package = Path(longboat.__file__).parent
-    rooms = {path.name for path in package.iterdir() if (path / "__init__.py").exists()} - FREE_ROOMS
+    rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()} - FREE_ROOMS
     contracts = read_configuration(CONFIG)["contracts_options"]
     bound = {name.removeprefix("longboat.") for contract in contracts for name in contract.get("source_modules", ())}
     assert rooms <= bound
+
+
+def calls_in(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The line and the name of each method that is called."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield node.lineno, node.func.attr
+
+
+def sources() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_every_task_has_an_owner() -> None:
+    """ruff bans `asyncio.create_task` and `asyncio.ensure_future`; this finds the same methods of loops and groups."""
+    bare = {"create_task", "ensure_future"}
+    found = [f"{file}:{line}" for file, tree in sources() for line, name in calls_in(tree) if name in bare]
+    assert {place.partition(":")[0] for place in found} == {"tasks.py"}, found
+
+
+def test_no_constructor_starts_a_task() -> None:
+    constructors = [
+        (file, node)
+        for file, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name in ("__init__", "__post_init__")
+    ]
+    assert len(constructors) > 100
+    assert not [f"{file}:{line}" for file, node in constructors for line, name in calls_in(node) if name == "spawn"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from longboat.cli.activity import LAST_LINES, MAX_CHANGED, MAX_LINES, Activity
+from longboat.tools.registry import built_in_traits
 from longboat.wire.events import Change, Event
 from longboat.wire.models import Message, MessageDelta, Part, Role, ToolCallPart, ToolResultPart
 from longboat.wire.workshop import FileChange
@@ -18,7 +19,8 @@ def message(role: Role, *parts: Part) -> Event:
 
 
 def call(call_id: str, name: str, **arguments: Any) -> ToolCallPart:
-    return ToolCallPart(id=call_id, name=name, input=msgspec.json.encode(arguments).decode(), finished=True)
+    text = msgspec.json.encode(arguments).decode()
+    return ToolCallPart(id=call_id, name=name, input=text, finished=True, traits=built_in_traits().get(name))
 
 
 def calls(*parts: ToolCallPart) -> Event:

@@ -20,6 +20,7 @@ from longboat.cli.asks import (
     word_of,
 )
 from longboat.client.subject import subject_of
+from longboat.tools.registry import built_in_traits
 from longboat.wire.asks import (
     AskState,
     CommandPart,
@@ -283,5 +284,5 @@ def test_how_it_ended_without_us() -> None:
     ],
 )
 def test_what_a_call_is_about(tool: str, arguments: str, text: str, path: str) -> None:
-    subject = subject_of(tool, arguments)
+    subject = subject_of(arguments, built_in_traits().get(tool))
     assert (subject.text, subject.path) == (text, path)

@@ -3,9 +3,46 @@
 import inspect
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 import longboat.client
 from longboat.client import Client, SyncClient
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "generate_sync_client.py"
+
+
+def load() -> ModuleType:
+    spec = spec_from_file_location("generate_sync_client", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_committed_sync_client_is_what_the_async_one_makes() -> None:
+    assert load().main(["--check"]) == 0, "src/longboat/client/sync.py is stale: run make generate"
+
+
+def test_the_check_names_a_stale_sync_client_and_leaves_it_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script, target = load(), tmp_path / "sync.py"
+    target.write_text("by hand\n", encoding="utf-8")
+    assert script.main(["--check"], target) == 1
+    assert "sync.py is stale: run make generate" in capsys.readouterr().err
+    assert target.read_text(encoding="utf-8") == "by hand\n"
+    assert script.main([], target) == 0
+    assert script.main(["--check"], target) == 0
+
+
+def test_a_substitution_that_finds_nothing_in_the_async_client_is_an_error() -> None:
+    with pytest.raises(SystemExit, match="nothing for the substitution"):
+        load().generate("import time\n")
 
 
 def test_all_is_sorted_and_everything_in_it_is_there() -> None:

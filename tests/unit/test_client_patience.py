@@ -2,7 +2,7 @@
 
 import pytest
 
-from longboat.client.patience import FIRST_DELAY_S, LONGEST_DELAY_S, STOPPED, Patience
+from longboat.client.patience import BACKOFF, STOPPED, Patience
 from longboat.errors import ServerUnreachable
 
 LOST = ServerUnreachable("nobody there")
@@ -19,12 +19,12 @@ class Clock:
 def test_waits_double_up_to_a_limit() -> None:
     patience = Patience(None, clock=Clock(), dice=lambda: 1.0)
     waits = [patience.lost(LOST) for _ in range(8)]
-    assert waits[:3] == [FIRST_DELAY_S, 2 * FIRST_DELAY_S, 4 * FIRST_DELAY_S]
-    assert waits[-1] == LONGEST_DELAY_S
+    assert waits[:3] == [BACKOFF.base_s, 2 * BACKOFF.base_s, 4 * BACKOFF.base_s]
+    assert waits[-1] == BACKOFF.ceiling_s
 
 
 def test_jitter_takes_up_to_half_of_a_wait() -> None:
-    assert Patience(None, dice=lambda: 0.0).lost(LOST) == FIRST_DELAY_S / 2
+    assert Patience(None, dice=lambda: 0.0).lost(LOST) == BACKOFF.base_s / 2
 
 
 def test_r3_it_gives_up_when_the_outage_has_lasted_long_enough() -> None:
@@ -45,7 +45,7 @@ def test_hearing_from_the_server_ends_the_outage() -> None:
     clock.now += 59
     patience.heard()
     clock.now += 59
-    assert patience.lost(LOST) == FIRST_DELAY_S
+    assert patience.lost(LOST) == BACKOFF.base_s
 
 
 def test_without_a_limit_it_waits_for_ever() -> None:
@@ -54,7 +54,7 @@ def test_without_a_limit_it_waits_for_ever() -> None:
     for _ in range(5000):
         patience.lost(LOST)
         clock.now += 3600
-    assert patience.lost(LOST) <= LONGEST_DELAY_S
+    assert patience.lost(LOST) <= BACKOFF.ceiling_s
 
 
 def test_an_outage_and_its_end_are_told_once_each() -> None:

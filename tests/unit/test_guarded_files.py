@@ -7,21 +7,11 @@ from pathlib import Path
 import pytest
 import shell_attacks
 import shell_corpus
+from rules import parse_rules, rules_for
 
 from cases import for_each
 from longboat.permissions.guarded_files import GUARDED, is_guarded, mentions_guarded, source_may_be_guarded
-from longboat.permissions.verdict import (
-    Allow,
-    Ask,
-    Need,
-    Offer,
-    Rules,
-    Verdict,
-    grant_for,
-    judge,
-    parse_rules,
-    parts_of,
-)
+from longboat.permissions.verdict import Allow, Ask, Need, Offer, Verdict, grant_for, judge, parts_of
 from longboat.tools.process.shell_paths import look_up
 
 DIRECTORY = "/w/p"
@@ -98,11 +88,11 @@ def file_need(tool: str, path: str, directory: str) -> Need:
 
 
 def judged(need: Need, *grants: str, allow: tuple[str, ...] = ()) -> Verdict:
-    return judge(need, rules=Rules.parse(allow=allow), grants=parse_rules(grants), directory=DIRECTORY)
+    return judge(need, rules=rules_for(allow=allow), grants=parse_rules(grants), directory=DIRECTORY)
 
 
 def offered(need: Need) -> Offer:
-    return grant_for(need, rules=Rules(), directory=DIRECTORY)
+    return grant_for(need, rules=rules_for(), directory=DIRECTORY)
 
 
 def edits_in(directory: str) -> list[Need]:
@@ -173,7 +163,7 @@ def edits(workspace: Path) -> list[Need]:
     return [*looked_up, command("git config a b"), *edits_in(str(workspace))[::53]]
 
 
-RULES = (Rules(), Rules.parse(allow=shell_corpus.ALLOW), Rules.parse(allow=["bash"]))
+RULES = (rules_for(), rules_for(allow=shell_corpus.ALLOW), rules_for(allow=["bash"]))
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +172,7 @@ def allowed_edits(workspace: Path, edits: list[Need]) -> Callable[[tuple[str, ..
 
     @functools.cache
     def allowed(rules: tuple[str, ...]) -> list[Need]:
-        ways = ({"rules": Rules(), "grants": parse_rules(rules)}, {"rules": Rules.parse(allow=rules)})
+        ways = ({"rules": rules_for(), "grants": parse_rules(rules)}, {"rules": rules_for(allow=rules)})
         return [edit for edit in edits for way in ways if judge(edit, directory=str(workspace), **way) == Allow()]
 
     return allowed
@@ -262,7 +252,7 @@ def test_the_reason_shown_is_the_riskiest_one_b1() -> None:
 
 
 def test_the_parts_of_a_command_say_which_of_them_is_about_a_guarded_file() -> None:
-    parts, _ = parts_of(command("make && cp a longboat.json"), rules=Rules(), directory=DIRECTORY)
+    parts, _ = parts_of(command("make && cp a longboat.json"), rules=rules_for(), directory=DIRECTORY)
 
     assert [part.why for part in parts] == ["needs approval", "could change what is allowed to run"]
 

@@ -467,7 +467,7 @@ def test_l12_cancel_of_a_folded_run_withdraws_it_before_its_step_is_sent() -> No
 
 def test_l12_cancel_of_a_folded_run_is_too_late_once_its_step_is_sent_and_names_the_host() -> None:
     state, _ = play(DrainStep(run_id="a"), SendStep(run_id="a"), state=busy_with(("b", STEER)))
-    with pytest.raises(TooLate, match="cancel 'a'"):
+    with pytest.raises(TooLate, match="Cancel 'a'"):
         decide(state, CancelRun(run_id="b"))
 
 

@@ -1,21 +1,23 @@
 """The form that a very small model fills in instead of writing tool calls (A6)."""
 
+from dataclasses import replace
+
 import jsonschema_rs
 import pytest
 
-from longboat.core.tool import ToolSpec
 from longboat.models.local_steps import Call, as_form, as_talk, offered, read_form
 from longboat.models.protocol import ModelRequest
-from longboat.tools.files import edit, ls, view, write
-from longboat.tools.process import bash
-from longboat.tools.schema import schema_of
-from longboat.tools.search import grep
-from longboat.tools.small_models import WORDS
+from longboat.tools.files.edit import EditTool
+from longboat.tools.files.ls import LsTool
+from longboat.tools.files.view import ViewTool
+from longboat.tools.files.write import WriteTool
+from longboat.tools.process.bash import BashTool
+from longboat.tools.search.grep import GrepTool
 from longboat.wire.models import FilePart, Image, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
 
 TOOLS = tuple(
-    ToolSpec(name=name, description=WORDS[name], schema=schema_of(module.Input))
-    for name, module in {"view": view, "ls": ls, "grep": grep, "edit": edit, "write": write, "bash": bash}.items()
+    replace(tool.spec, description=tool.spec.brief)
+    for tool in (ViewTool, LsTool, GrepTool, EditTool, WriteTool, BashTool)
 )
 
 

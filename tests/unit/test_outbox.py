@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from longboat.backoff import Backoff
 from longboat.core.history import close_message
 from longboat.core.stream import MAX_PARTS, Draft, extend
 from longboat.errors import StoreUnavailable
@@ -356,5 +357,5 @@ def test_whatever_is_said_and_whenever_it_commits_all_have_the_draft(
 ) -> None:
     """T3, T5, T7: merging is only a saving."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longboat.runtime.turn.outbox.RETRY_S", 0)
+        patch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=0.0))
         asyncio.run(_play(script))

@@ -6,9 +6,10 @@ from fnmatch import fnmatchcase
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from rules import parse_rule
 
 from longboat.permissions.overlap import may_begin, may_hold, may_name
-from longboat.permissions.rules import PathPattern, parse_rule
+from longboat.permissions.rules import PathPattern
 from work import check_proportion
 
 ROOT = "/w"

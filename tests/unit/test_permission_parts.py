@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from rules import rules_for
 from shell_corpus import ASKED, DIRECTORY, PIECES
 
 from cases import for_each
@@ -11,7 +12,7 @@ from longboat.permissions.verdict import Ask, Deny, Need, Rules, grant_for, judg
 from longboat.wire.asks import CommandPart, CommandPartKind, Permission
 from work import check_proportion
 
-RULES = Rules.parse(allow=["bash(npm test *)", "edit(src/**)"], deny=["view(.env)"])
+RULES = rules_for(allow=["bash(npm test *)", "edit(src/**)"], deny=["view(.env)"])
 
 
 def parts(command: str, rules: Rules = RULES, **fields: str) -> tuple[CommandPart, ...]:
@@ -81,7 +82,7 @@ def test_each_part_says_what_allows_it_or_why_it_is_asked_a2(text: str, expected
 
 
 def test_the_rule_for_the_whole_of_bash_is_told_too() -> None:
-    assert parts("make > a; cat /etc/x", Rules.parse(allow=["bash"])) == (
+    assert parts("make > a; cat /etc/x", rules_for(allow=["bash"])) == (
         command("make", rule="bash"),
         command("cat /etc/x", "/etc/x is outside the workspace."),
         redirection("> a", rule="bash"),
@@ -122,7 +123,7 @@ def test_the_parts_and_the_verdict_agree_a2(text: str) -> None:
 
 @pytest.mark.parametrize("piece", ["eval a; ", "cat /etc/x;", "> a ", "make a$x;"])
 def test_the_parts_of_a_long_command_are_told_in_steps_in_proportion(piece: str) -> None:
-    rules = Rules.parse(allow=["bash", "bash(= x)", "bash(cat *)"], deny=["view(.env)", "bash(rm *)"])
+    rules = rules_for(allow=["bash", "bash(= x)", "bash(cat *)"], deny=["view(.env)", "bash(rm *)"])
 
     def tell(times: int) -> None:
         need = Need(tool="bash", action="run", argument=piece * times)

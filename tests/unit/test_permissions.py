@@ -6,6 +6,7 @@ import pytest
 import shell_attacks
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from rules import parse_rule, parse_rules, rules_for
 from shell_attacks import COVERED, EVERYDAY, HARMLESS, NEVER, TRICKS, UNCOVERED
 from shell_corpus import ALLOW, ALLOWED, ASKED, DENIED, DENY, DIRECTORY, PIECES
 
@@ -24,13 +25,11 @@ from longboat.permissions.verdict import (
     hidden_by,
     judge,
     named_paths,
-    parse_rule,
-    parse_rules,
 )
 from work import check_proportion
 
-CORPUS = Rules.parse(allow=ALLOW, deny=DENY)
-NONE = Rules()
+CORPUS = rules_for(allow=ALLOW, deny=DENY)
+NONE = rules_for()
 
 
 def bash(command: str, rules: Rules = CORPUS, *grants: str, paths: tuple[str, ...] = ()) -> Verdict:
@@ -73,8 +72,8 @@ def test_a_command_is_asked_a2(command: str) -> None:
 
 # Everyday commands, and those made to slip past the rules.
 
-BROAD = Rules.parse(allow=shell_attacks.BROAD_ALLOW, deny=shell_attacks.BROAD_DENY)
-WHOLE = Rules.parse(allow=["bash"], deny=shell_attacks.BROAD_DENY)
+BROAD = rules_for(allow=shell_attacks.BROAD_ALLOW, deny=shell_attacks.BROAD_DENY)
+WHOLE = rules_for(allow=["bash"], deny=shell_attacks.BROAD_DENY)
 
 
 def attacked(command: str, rules: Rules) -> Verdict:
@@ -121,7 +120,7 @@ def test_what_is_offered_for_a_trick_is_enough_a2(command: str) -> None:
 
 
 def test_deny_goes_before_allow_and_grants_a2() -> None:
-    rules = Rules.parse(allow=["bash(rm *)", "bash"], deny=["bash(rm *)"])
+    rules = rules_for(allow=["bash(rm *)", "bash"], deny=["bash(rm *)"])
 
     assert bash("rm x", rules, "bash(rm x)", "bash") == Deny("bash(rm *)")
 
@@ -132,13 +131,13 @@ def test_a_grant_allows_what_no_rule_does_a2() -> None:
 
 
 def test_rules_and_grants_add_up_within_one_command() -> None:
-    rules = Rules.parse(allow=["bash(make all)"])
+    rules = rules_for(allow=["bash(make all)"])
 
     assert bash("make all && npm ci", rules, "bash(npm ci)") == Allow()
 
 
 def test_no_pattern_allows_what_cannot_be_checked() -> None:
-    rules = Rules.parse(allow=["bash(*)", "bash(eval *)", "bash(bash *)"])
+    rules = rules_for(allow=["bash(*)", "bash(eval *)", "bash(bash *)"])
 
     assert bash("anything at all", rules) == Allow()
     assert isinstance(bash("eval ls", rules), Ask)
@@ -146,7 +145,7 @@ def test_no_pattern_allows_what_cannot_be_checked() -> None:
 
 
 def test_what_may_be_denied_is_asked_even_if_the_whole_of_bash_is_allowed() -> None:
-    rules = Rules.parse(allow=["bash"], deny=["bash(git push *)", "edit(keys/**)"])
+    rules = rules_for(allow=["bash"], deny=["bash(git push *)", "edit(keys/**)"])
 
     asked = ("git $x", "$x push", "git -C . push", "eval x", "xargs git", "echo x > $y", "cd a; cd ../keys; echo x > y")
     assert all(isinstance(bash(command, rules), Ask) for command in asked)
@@ -154,7 +153,7 @@ def test_what_may_be_denied_is_asked_even_if_the_whole_of_bash_is_allowed() -> N
 
 
 def test_what_is_only_printed_may_be_unknown() -> None:
-    rules = Rules.parse(allow=["bash(echo *)", "bash(printf *)", "bash(cat *)"])
+    rules = rules_for(allow=["bash(echo *)", "bash(printf *)", "bash(cat *)"])
 
     assert [bash(each, rules) for each in ("echo $x", "printf '%s' \"$x\" ~/a {a,b}")] == [Allow()] * 2
     assert isinstance(bash("cat $x", rules), Ask)
@@ -162,8 +161,8 @@ def test_what_is_only_printed_may_be_unknown() -> None:
 
 
 def test_a_bare_rule_denies_the_whole_tool() -> None:
-    assert bash("ls", Rules.parse(deny=["bash"])) == Deny("bash")
-    assert on("view", "a", Rules.parse(deny=["view"])) == Deny("view")
+    assert bash("ls", rules_for(deny=["bash"])) == Deny("bash")
+    assert on("view", "a", rules_for(deny=["view"])) == Deny("view")
 
 
 def test_asking_says_why() -> None:
@@ -173,7 +172,7 @@ def test_asking_says_why() -> None:
     assert bash("PATH=x ls", NONE) == Ask("It sets PATH for ls.")
     assert bash("echo > a", NONE) == Ask("Writing a needs your approval.")
     assert on("view", "/etc/x") == Ask("/etc/x is outside the workspace.")
-    assert on("edit", ".git/config", Rules.parse(allow=["edit"])) == Ask(
+    assert on("edit", ".git/config", rules_for(allow=["edit"])) == Ask(
         "This could change .git/config, which controls what is allowed to run."
     )
 
@@ -202,7 +201,7 @@ def test_asking_says_why() -> None:
     ],
 )
 def test_what_a_pattern_of_a_command_fits(rule: str, fitting: list[str], others: list[str]) -> None:
-    rules = Rules.parse(allow=[rule])
+    rules = rules_for(allow=[rule])
 
     assert {command: bash(command, rules) for command in fitting} == dict.fromkeys(fitting, Allow())
     assert [command for command in others if bash(command, rules) == Allow()] == []
@@ -210,7 +209,7 @@ def test_what_a_pattern_of_a_command_fits(rule: str, fitting: list[str], others:
 
 def test_paths_given_with_a_command_are_asked_outside_the_workspace() -> None:
     """A link can lead out: the caller resolves what `named_paths` lists."""
-    rules = Rules.parse(allow=["bash"])
+    rules = rules_for(allow=["bash"])
 
     assert isinstance(bash("cat link", rules, paths=("/etc/passwd",)), Ask)
     assert bash("cat link", rules, "edit(/etc/passwd)", paths=("/etc/passwd",)) == Allow()
@@ -255,7 +254,7 @@ def test_the_paths_that_a_command_may_name_are_listed_for_whoever_looks_at_the_d
 def test_a_command_is_judged_from_the_directory_that_it_runs_in_a2(
     command: str, directory: str, verdict: type[Verdict]
 ) -> None:
-    rules = Rules.parse(allow=["edit", "bash(make build)"], deny=["view(secrets/**)", "edit(migrations/**)"])
+    rules = rules_for(allow=["edit", "bash(make build)"], deny=["view(secrets/**)", "edit(migrations/**)"])
     need = Need(tool="bash", action="run", argument=command, directory=f"{DIRECTORY}/{directory}" if directory else "")
 
     assert isinstance(judge(need, rules=rules, directory=DIRECTORY), verdict)
@@ -265,21 +264,21 @@ def test_an_argument_that_decides_what_may_run_needs_a_rule_that_names_it_a2() -
     command = "cp c .git/config"
 
     for allow in (["bash(cp *)", "edit"], ["bash"], ["bash", "edit(**)"]):
-        assert isinstance(bash(command, Rules.parse(allow=allow)), Ask)
+        assert isinstance(bash(command, rules_for(allow=allow)), Ask)
     for allow in (["bash(cp *)", "edit(.git/config)"], ["bash(cp c .git/*)"], ["bash(cp c .git/config)"]):
-        assert bash(command, Rules.parse(allow=allow)) == Allow()
+        assert bash(command, rules_for(allow=allow)) == Allow()
         assert isinstance(bash(command, NONE, *allow), Ask), "a grant names no guarded file"
-    assert isinstance(bash("cp c .git/config longboat.json", Rules.parse(allow=["bash(cp c .git/config *)"])), Ask)
+    assert isinstance(bash("cp c .git/config longboat.json", rules_for(allow=["bash(cp c .git/config *)"])), Ask)
 
 
 def test_a_link_to_what_is_guarded_or_denied_is_asked_a2() -> None:
     hook, key = f"{DIRECTORY}/.git/hooks/pre-commit", f"{DIRECTORY}/secrets/key"
-    rules = Rules.parse(allow=["edit", "bash(cp *)"], deny=["view(secrets/**)"])
+    rules = rules_for(allow=["edit", "bash(cp *)"], deny=["view(secrets/**)"])
 
     assert isinstance(bash("echo x > hooks/pre-commit", rules, paths=(hook,)), Ask)
     assert isinstance(bash("cp x hooks/pre-commit", rules, paths=(hook,)), Ask)
     assert isinstance(bash("cp x hooks/pre-commit", rules, "edit(.git/hooks/*)", paths=(hook,)), Ask)
-    named = Rules.parse(allow=["edit", "bash(cp *)", "edit(.git/hooks/*)"])
+    named = rules_for(allow=["edit", "bash(cp *)", "edit(.git/hooks/*)"])
     assert bash("cp x hooks/pre-commit", named, paths=(hook,)) == Allow()
     assert isinstance(bash("echo x > src/link", NONE, "edit(src/**)", paths=(f"{DIRECTORY}/other",)), Ask)
     assert bash("echo x > src/link", NONE, "edit(src/**)", "edit(other)", paths=(f"{DIRECTORY}/other",)) == Allow()
@@ -295,7 +294,7 @@ def test_a_look_at_a_repository_that_may_run_something_is_asked_unless_a_rule_al
     assert judge(need, rules=NONE, directory=DIRECTORY) == Ask(
         "git status may do more than read: .git/config sets core.fsmonitor."
     )
-    assert judge(need, rules=Rules.parse(allow=["bash(git status *)"]), directory=DIRECTORY) == Allow()
+    assert judge(need, rules=rules_for(allow=["bash(git status *)"]), directory=DIRECTORY) == Allow()
 
 
 @for_each(
@@ -326,8 +325,8 @@ def test_a_look_at_a_repository_that_may_run_something_is_asked_unless_a_rule_al
     ],
 )
 def test_what_may_show_a_file_that_nobody_is_to_view_is_asked_a2(command: str) -> None:
-    assert isinstance(bash(command, Rules.parse(deny=["view(secrets/**)"])), Ask)
-    assert isinstance(bash(command, Rules.parse(deny=["view(**/key)"])), Ask)
+    assert isinstance(bash(command, rules_for(deny=["view(secrets/**)"])), Ask)
+    assert isinstance(bash(command, rules_for(deny=["view(**/key)"])), Ask)
 
 
 @for_each(
@@ -349,20 +348,20 @@ def test_what_may_show_a_file_that_nobody_is_to_view_is_asked_a2(command: str) -
     ],
 )
 def test_what_cannot_show_it_is_not_asked(command: str) -> None:
-    assert bash(command, Rules.parse(deny=["view(secrets/**)", "view(.env)"])) == Allow()
+    assert bash(command, rules_for(deny=["view(secrets/**)", "view(.env)"])) == Allow()
 
 
 def test_a_denied_view_denies_the_search_of_it_too_a2() -> None:
-    rules = Rules.parse(deny=["view(secrets/**)"])
+    rules = rules_for(deny=["view(secrets/**)"])
 
     assert on("grep", "secrets/key", rules) == on("ls", "secrets", rules) == Deny("view(secrets/**)")
     assert on("grep", ".", rules) == on("ls", ".", rules) == Allow()
-    assert on("grep", "a", Rules.parse(deny=["view"])) == Deny("view")
-    assert on("ls", ".", Rules.parse(deny=["view"])) == Allow()
+    assert on("grep", "a", rules_for(deny=["view"])) == Deny("view")
+    assert on("ls", ".", rules_for(deny=["view"])) == Allow()
 
 
 def test_tools_that_show_many_files_can_leave_out_what_nobody_is_to_view() -> None:
-    hidden = hidden_by(Rules.parse(deny=["view(secrets/**)", "view(/etc/x)", "view"]), directory=DIRECTORY)
+    hidden = hidden_by(rules_for(deny=["view(secrets/**)", "view(/etc/x)", "view"]), directory=DIRECTORY)
 
     assert [hidden(path) for path in (f"{DIRECTORY}/secrets/a/b", "/etc/x", f"{DIRECTORY}/a")] == [True, True, False]
 
@@ -376,19 +375,19 @@ def test_looking_needs_no_rule_inside_the_workspace_a2() -> None:
 
     assert [on(tool, "src/a") for tool in tools] == [Allow()] * len(tools)
     assert [judge(Need(tool=tool, action="x"), rules=NONE, directory=DIRECTORY) for tool in others] == [Allow()] * 6
-    assert all(isinstance(on(tool, "/etc/passwd", Rules.parse(allow=[tool])), Ask) for tool in tools)
+    assert all(isinstance(on(tool, "/etc/passwd", rules_for(allow=[tool])), Ask) for tool in tools)
 
 
 @pytest.mark.parametrize("path", ["/etc/x", "/home/me", "/home/me/projects/x", "../x", "src/../../x"])
 def test_a_path_outside_the_workspace_is_asked_whatever_the_tool_is_allowed_a2(path: str) -> None:
-    rules = Rules.parse(allow=["view", "edit", "view(**)", "edit(**)"])
+    rules = rules_for(allow=["view", "edit", "view(**)", "edit(**)"])
 
     assert isinstance(on("view", path, rules), Ask)
     assert isinstance(on("edit", path, rules), Ask)
 
 
 def test_a_rule_with_an_absolute_path_reaches_outside() -> None:
-    rules = Rules.parse(allow=["view(/opt/data/**)"])
+    rules = rules_for(allow=["view(/opt/data/**)"])
 
     assert on("view", "/opt/data/a/b", rules) == Allow()
     assert isinstance(on("view", "/opt/other", rules), Ask)
@@ -399,7 +398,7 @@ def test_a_rule_with_an_absolute_path_reaches_outside() -> None:
 def test_a_link_out_of_an_allowed_directory_is_asked() -> None:
     need = Need(tool="edit", action="edit", argument="src/link", paths=("/home/me/project/lib/real",))
 
-    assert isinstance(judge(need, rules=Rules.parse(allow=["edit(src/**)"]), directory=DIRECTORY), Ask)
+    assert isinstance(judge(need, rules=rules_for(allow=["edit(src/**)"]), directory=DIRECTORY), Ask)
 
 
 @pytest.mark.parametrize(
@@ -418,7 +417,7 @@ def test_a_link_out_of_an_allowed_directory_is_asked() -> None:
     ],
 )
 def test_what_a_pattern_of_paths_fits(pattern: str, fitting: list[str], others: list[str]) -> None:
-    rules = Rules.parse(allow=[f"edit({pattern})"])
+    rules = rules_for(allow=[f"edit({pattern})"])
 
     assert [path for path in fitting if on("edit", path, rules) != Allow()] == []
     assert [path for path in others if on("edit", path, rules) == Allow()] == []
@@ -429,12 +428,12 @@ def test_a_rule_for_one_tool_that_changes_files_counts_for_all_of_them() -> None
 
     for named in tools:
         for tool in tools:
-            assert on(tool, "src/a", Rules.parse(allow=[f"{named}(src/**)"])) == Allow()
-            assert on(tool, "src/a", Rules.parse(allow=[tool], deny=[f"{named}(src/**)"])) == Deny(f"{named}(src/**)")
+            assert on(tool, "src/a", rules_for(allow=[f"{named}(src/**)"])) == Allow()
+            assert on(tool, "src/a", rules_for(allow=[tool], deny=[f"{named}(src/**)"])) == Deny(f"{named}(src/**)")
 
 
 def test_a_rename_or_a_download_is_held_against_the_rules_for_files() -> None:
-    rules = Rules.parse(allow=["rename", "download(https://x.org/*)"], deny=["edit(keys/**)"])
+    rules = rules_for(allow=["rename", "download(https://x.org/*)"], deny=["edit(keys/**)"])
     rename = Need(tool="rename", action="rename", argument="a", paths=(f"{DIRECTORY}/a", f"{DIRECTORY}/keys/b"))
     fetched = Need(tool="download", action="get", argument="https://x.org/a", paths=(f"{DIRECTORY}/keys/b",))
     hook = Need(tool="download", action="get", argument="https://x.org/a", paths=(f"{DIRECTORY}/.git/hooks/x",))
@@ -447,8 +446,8 @@ def test_a_rename_or_a_download_is_held_against_the_rules_for_files() -> None:
 @pytest.mark.parametrize("path", [".git/config", "sub/.git/hooks/x", ".GIT/config", "longboat.json", "a/LONGBOAT.json"])
 def test_what_decides_what_may_run_is_written_only_by_a_rule_that_names_it(path: str) -> None:
     """Else an allowed edit could allow everything else."""
-    assert isinstance(on("edit", path, Rules.parse(allow=["edit", "write(**)", "edit(sub/**)"])), Ask)
-    assert on("edit", path, Rules.parse(allow=[f"edit({path})"])) == Allow()
+    assert isinstance(on("edit", path, rules_for(allow=["edit", "write(**)", "edit(sub/**)"])), Ask)
+    assert on("edit", path, rules_for(allow=[f"edit({path})"])) == Allow()
     assert on("view", path) == Allow()
 
 
@@ -481,7 +480,7 @@ def test_what_decides_what_may_run_is_written_only_by_a_rule_that_names_it(path:
     ],
 )
 def test_what_a_pattern_of_addresses_fits(pattern: str, fitting: list[str], others: list[str]) -> None:
-    rules = Rules.parse(allow=[f"fetch({pattern})"])
+    rules = rules_for(allow=[f"fetch({pattern})"])
 
     assert [url for url in fitting if web("fetch", url, rules) != Allow()] == []
     assert [url for url in others if web("fetch", url, rules) == Allow()] == []
@@ -489,7 +488,7 @@ def test_what_a_pattern_of_addresses_fits(pattern: str, fitting: list[str], othe
 
 
 def test_a_star_in_the_name_of_an_mcp_tool() -> None:
-    rules = Rules.parse(allow=["mcp__github__*"], deny=["mcp__github__delete_*"])
+    rules = rules_for(allow=["mcp__github__*"], deny=["mcp__github__delete_*"])
 
     assert web("mcp__github__list", "", rules) == Allow()
     assert web("mcp__github__delete_repo", "", rules) == Deny("mcp__github__delete_*")
@@ -606,7 +605,7 @@ def test_what_is_offered_for_other_tools() -> None:
 
 
 def test_only_what_no_rule_allows_yet_is_offered() -> None:
-    rules = Rules.parse(allow=["bash(make a)"], deny=["bash(rm *)"])
+    rules = rules_for(allow=["bash(make a)"], deny=["bash(rm *)"])
 
     assert offered(Need(tool="bash", action="run", argument="make a; make b"), rules).narrow == ("bash(make b)",)
     assert offered(Need(tool="bash", action="run", argument="make b; rm x"), rules) == Offer()
@@ -628,7 +627,7 @@ def test_the_narrow_offer_is_for_exactly_those_words(words: list[str]) -> None:
     command = shlex.join(["frob", *words])
     assume(not parse(command).opaque)
     (rule,) = offered(Need(tool="bash", action="run", argument=command)).narrow
-    rules = Rules.parse(allow=[rule])
+    rules = rules_for(allow=[rule])
 
     assert bash(command, rules) == Allow()
     assert isinstance(bash(command + " more", rules), Ask)
@@ -696,7 +695,7 @@ def test_a_denied_command_is_never_allowed_wherever_it_stands(
     command = f"{before}{joint}{hidden}\n{after}"
 
     assert bash(command) != Allow()
-    assert bash(command, Rules.parse(allow=["bash"], deny=DENY)) != Allow()
+    assert bash(command, rules_for(allow=["bash"], deny=DENY)) != Allow()
 
 
 @given(wrapper=WRAPPERS, refused=REFUSED, hidings=st.lists(HIDINGS, max_size=3))
@@ -761,7 +760,7 @@ def test_a_command_that_names_a_denied_file_is_asked_whatever_is_allowed(
 ) -> None:
     """A2: rules over files bind the shell too, as far as its words can be read."""
     need = Need(tool="bash", action="run", argument=command)
-    verdict = judge(need, rules=Rules.parse(allow=[allow], deny=[deny]), directory="/work")
+    verdict = judge(need, rules=rules_for(allow=[allow], deny=[deny]), directory="/work")
     assert isinstance(verdict, Ask if asked else Allow), verdict
 
 
@@ -781,7 +780,7 @@ def test_a_command_that_names_a_denied_file_is_asked_whatever_is_allowed(
 )
 def test_what_only_seems_to_look_is_asked(command: str) -> None:
     """A2: each of these was once taken for harmless."""
-    verdict = judge(Need(tool="bash", action="run", argument=command), rules=Rules(), directory="/work")
+    verdict = judge(Need(tool="bash", action="run", argument=command), rules=rules_for(), directory="/work")
     assert isinstance(verdict, Ask), verdict
 
 
@@ -797,7 +796,7 @@ def test_what_only_seems_to_look_is_asked(command: str) -> None:
     ],
 )
 def test_a_long_command_is_judged_in_steps_in_proportion(start: str, piece: str, times: int) -> None:
-    rules = Rules.parse(allow=["bash(cat *)"], deny=["view(**/a*b*a/**/secrets/**)", "view(.env)", "edit(mig/**)"])
+    rules = rules_for(allow=["bash(cat *)"], deny=["view(**/a*b*a/**/secrets/**)", "view(.env)", "edit(mig/**)"])
 
     def judge_repeated(times: int) -> None:
         bash(start + piece * times, rules)

@@ -2,10 +2,11 @@
 
 import pytest
 import shell_attacks
+from rules import parse_rules, rules_for
 
 from cases import for_each
 from longboat.permissions.shell.harmless import EXACT_FORMS
-from longboat.permissions.verdict import Allow, Ask, Deny, Need, Rules, Verdict, grant_for, judge, parse_rules
+from longboat.permissions.verdict import Allow, Ask, Deny, Need, Verdict, grant_for, judge
 
 DIRECTORY = "/w/p"
 
@@ -14,7 +15,7 @@ def bash(
     command: str, *allow: str, deny: tuple[str, ...] = (), outside: bool = False, has_wall: bool = True
 ) -> Verdict:
     need = Need(tool="bash", action="run", argument=command, outside=outside, has_wall=has_wall)
-    return judge(need, rules=Rules.parse(allow=allow, deny=deny), directory=DIRECTORY)
+    return judge(need, rules=rules_for(allow=allow, deny=deny), directory=DIRECTORY)
 
 
 def is_walled(verdict: Verdict) -> bool:
@@ -56,8 +57,8 @@ def test_outside_the_wall_a_harmless_command_needs_a_rule_or_a_person(command: s
     verdict = bash(command, outside=True)
     assert isinstance(verdict, Ask)
     need = Need(tool="bash", action="run", argument=command, outside=True)
-    offer = grant_for(need, rules=Rules(), directory=DIRECTORY)
-    granted = judge(need, rules=Rules(), grants=parse_rules(offer.narrow), directory=DIRECTORY)
+    offer = grant_for(need, rules=rules_for(), directory=DIRECTORY)
+    granted = judge(need, rules=rules_for(), grants=parse_rules(offer.narrow), directory=DIRECTORY)
     assert granted == Allow(), offer
     assert not is_walled(granted)
     assert bash(command, "bash", outside=True) == Allow()

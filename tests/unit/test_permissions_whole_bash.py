@@ -6,33 +6,21 @@ import pytest
 import shell_attacks
 from hypothesis import given
 from hypothesis import strategies as st
+from rules import parse_rule, parse_rules, rules_for
 from shell_attacks import TRICKS, UNCOVERED
 from shell_corpus import ALLOWED, ASKED, DENIED, DIRECTORY, PIECES, WHOLE_ALLOWED, WHOLE_ASKED
 from shell_reader_attacks import HIDDEN_PUSHES, NO_PUSHES
 
 from cases import for_each
 from longboat.permissions.shell.script import parse
-from longboat.permissions.verdict import (
-    Allow,
-    Ask,
-    Deny,
-    Need,
-    Offer,
-    Rules,
-    Verdict,
-    grant_for,
-    judge,
-    may_be_denied,
-    parse_rule,
-    parse_rules,
-)
+from longboat.permissions.verdict import Allow, Ask, Deny, Need, Offer, Rules, Verdict, grant_for, judge, may_be_denied
 
-WHOLE = Rules.parse(allow=["bash"])
+WHOLE = rules_for(allow=["bash"])
 FOR_ONCE_ONLY = re.compile(
     r"\.git(?![\w.-])|longboat\.json|\A(?:7z|cp|cpio|patch|rsync|tar|unzip)\b|rm -rf /;", re.IGNORECASE
 )
 """What changes guarded files, or everything."""
-NO_PUSH = Rules.parse(allow=["bash"], deny=["bash(git push *)"])
+NO_PUSH = rules_for(allow=["bash"], deny=["bash(git push *)"])
 
 
 def need(command: str, *, paths: tuple[str, ...] = (), directory: str = "") -> Need:
@@ -46,7 +34,7 @@ def bash(command: str, rules: Rules = WHOLE, *grants: str, paths: tuple[str, ...
 @for_each("command", WHOLE_ASKED)
 def test_the_whole_of_bash_covers_no_place_outside_and_nothing_unparsed_a2(command: str) -> None:
     assert isinstance(bash(command), Ask)
-    assert isinstance(bash(command, Rules.parse(allow=["bash(*)"])), Ask)
+    assert isinstance(bash(command, rules_for(allow=["bash(*)"])), Ask)
 
 
 @for_each("command", WHOLE_ALLOWED)
@@ -70,7 +58,7 @@ def test_what_cannot_be_denied_is_done_beside_the_whole_of_bash_d14(command: str
 def test_an_answer_for_the_session_ends_the_asking_for_the_same_command_a2(
     command: str, allowed: tuple[str, ...]
 ) -> None:
-    rules = Rules.parse(allow=allowed)
+    rules = rules_for(allow=allowed)
     offer = grant_for(need(command), rules=rules, directory=DIRECTORY)
 
     if bash(command, rules) == Allow():
@@ -80,7 +68,7 @@ def test_an_answer_for_the_session_ends_the_asking_for_the_same_command_a2(
     assert offer.narrow or unprintable or FOR_ONCE_ONLY.search(command)
     for granted in filter(None, (offer.narrow, offer.wide)):
         assert bash(command, rules, *granted) == Allow(), granted
-        assert bash(command, Rules.parse(allow=[*granted, *allowed])) == Allow(), granted
+        assert bash(command, rules_for(allow=[*granted, *allowed])) == Allow(), granted
 
 
 @pytest.mark.parametrize(
@@ -115,7 +103,7 @@ def test_a_rule_that_names_the_place_or_the_text_is_enough_beside_the_whole_of_b
 
 
 def test_a_rule_for_a_text_is_for_that_text_and_directory_alone() -> None:
-    rules = Rules.parse(allow=['bash(= eval "$X")', "bash(= cd sub && cat ../$Y)"])
+    rules = rules_for(allow=['bash(= eval "$X")', "bash(= cd sub && cat ../$Y)"])
 
     assert bash('eval "$X"', rules) == Allow()
     assert [command for command in ('eval "$X" ', "eval $X", 'eval "$X" y') if bash(command, rules) == Allow()] == [
@@ -127,13 +115,13 @@ def test_a_rule_for_a_text_is_for_that_text_and_directory_alone() -> None:
     )
     below = need("cat ../$Y", directory=f"{DIRECTORY}/sub")
     assert judge(below, rules=rules, directory=DIRECTORY) == Allow()
-    assert grant_for(below, rules=Rules(), directory=DIRECTORY).narrow == ("bash(= cd sub && cat ../$Y)",)
+    assert grant_for(below, rules=rules_for(), directory=DIRECTORY).narrow == ("bash(= cd sub && cat ../$Y)",)
 
 
 def test_a_rule_for_a_text_can_deny_it_and_never_goes_before_a_denial_a2() -> None:
-    assert bash("eval x", Rules.parse(allow=["bash"], deny=["bash(= eval x)"])) == Deny("bash(= eval x)")
-    assert isinstance(bash("eval x", Rules.parse(deny=["bash(rm *)"]), "bash(= eval x)"), Ask)
-    assert bash("rm $x", Rules.parse(deny=["bash(rm *)"]), "bash(= rm $x)") == Deny("bash(rm *)")
+    assert bash("eval x", rules_for(allow=["bash"], deny=["bash(= eval x)"])) == Deny("bash(= eval x)")
+    assert isinstance(bash("eval x", rules_for(deny=["bash(rm *)"]), "bash(= eval x)"), Ask)
+    assert bash("rm $x", rules_for(deny=["bash(rm *)"]), "bash(= rm $x)") == Deny("bash(rm *)")
 
 
 def test_a_text_that_is_too_long_or_cannot_be_shown_is_allowed_once_at_most() -> None:
@@ -169,7 +157,7 @@ def test_a_link_that_leads_out_is_asked_beside_a_text_and_offered_with_it_a2() -
 )
 def test_a_rule_for_a_whole_tool_of_files_covers_no_place_outside_a2(tool: str) -> None:
     outside = Need(tool=tool, action="touch", argument="/etc/x", paths=("/etc/x",))
-    rules = Rules.parse(allow=[tool, "edit", "bash"])
+    rules = rules_for(allow=[tool, "edit", "bash"])
     offer = grant_for(outside, rules=rules, directory=DIRECTORY)
 
     assert isinstance(judge(outside, rules=rules, directory=DIRECTORY), Ask)
@@ -179,22 +167,22 @@ def test_a_rule_for_a_whole_tool_of_files_covers_no_place_outside_a2(tool: str) 
 def test_a_download_to_a_place_outside_is_asked_whatever_is_allowed_a2() -> None:
     outside = Need(tool="download", action="get", argument="https://x.org/a", paths=("/etc/x",))
 
-    assert isinstance(judge(outside, rules=Rules.parse(allow=["download", "edit"]), directory=DIRECTORY), Ask)
+    assert isinstance(judge(outside, rules=rules_for(allow=["download", "edit"]), directory=DIRECTORY), Ask)
 
 
 def test_what_an_approved_run_may_do_hangs_on_denials_alone_a2() -> None:
     """`--yolo` does what a person would be asked, but nothing that may be denied."""
-    rules = Rules.parse(deny=["bash(rm *)"])
+    rules = rules_for(deny=["bash(rm *)"])
 
     assert may_be_denied(need("cat /etc/passwd > /tmp/x"), rules=rules, directory=DIRECTORY) == ""
     assert may_be_denied(need("cat link", paths=("/etc/x",)), rules=rules, directory=DIRECTORY) == ""
     assert "bash(rm *)" in may_be_denied(need("eval x"), rules=rules, directory=DIRECTORY)
-    assert may_be_denied(need("eval x"), rules=Rules(), directory=DIRECTORY) == ""
+    assert may_be_denied(need("eval x"), rules=rules_for(), directory=DIRECTORY) == ""
 
 
 def test_a_text_is_no_pattern_of_words() -> None:
     assert parse_rule("bash(= a; b > $x)").text == "bash(= a; b > $x)"
-    assert isinstance(bash("= a", Rules.parse(allow=["bash(= b)"])), Ask)
+    assert isinstance(bash("= a", rules_for(allow=["bash(= b)"])), Ask)
 
 
 NOISE = st.lists(

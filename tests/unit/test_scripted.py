@@ -188,7 +188,9 @@ KIT = OpenToolContext(Path("/"))
 
 async def test_a_tool_replies_records_and_raises() -> None:
     tool: Tool = ScriptedTool("look")
-    assert tool.spec == ToolSpec(name="look", description="A scripted tool.", schema={"type": "object"})
+    assert tool.spec == ToolSpec(
+        name="look", description="A scripted tool.", schema={"type": "object"}, brief="A scripted tool."
+    )
     assert await tool.run(CALL, KIT) == ToolResult(content="done")
 
     failed = ToolResult(content="no", is_error=True)

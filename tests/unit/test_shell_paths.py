@@ -5,9 +5,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from rules import rules_for
 
 from longboat.permissions.shell.script import parse
-from longboat.permissions.verdict import Allow, Ask, Need, Rules, judge
+from longboat.permissions.verdict import Allow, Ask, Need, judge
 from longboat.tools.context import ToolError
 from longboat.tools.process.shell_paths import guarded_links, guarded_name, look_up
 
@@ -75,7 +76,7 @@ def test_no_link_that_bash_would_match_is_missed_d13(workspace: Path, settings: 
 def test_a_pattern_that_matches_a_link_that_leads_out_is_asked_d13(workspace: Path, command: str) -> None:
     need = looked_up(command, workspace)
 
-    assert isinstance(judge(need, rules=Rules(), directory=str(workspace)), Ask)
+    assert isinstance(judge(need, rules=rules_for(), directory=str(workspace)), Ask)
 
 
 def test_an_ordinary_pattern_in_an_ordinary_repository_is_not_asked_d13(tmp_path: Path) -> None:
@@ -93,11 +94,11 @@ def test_an_ordinary_pattern_in_an_ordinary_repository_is_not_asked_d13(tmp_path
         "cat src/?.py",
     ):
         need = looked_up(command, tmp_path.resolve())
-        assert judge(need, rules=Rules(), directory=str(tmp_path.resolve())) == Allow(), command
+        assert judge(need, rules=rules_for(), directory=str(tmp_path.resolve())) == Allow(), command
 
 
 def test_a_pattern_in_the_c_locale_may_name_what_is_denied_d13() -> None:
-    rules = Rules.parse(deny=["view(aé)"])
+    rules = rules_for(deny=["view(aé)"])
 
     need = Need(tool="bash", action="run", argument="LC_ALL=C; cat a??")
     assert isinstance(judge(need, rules=rules, directory="/w"), Ask)
@@ -114,7 +115,7 @@ def test_a_pattern_that_may_change_a_guarded_file_is_asked_and_one_that_reads_it
     assert looked_up("cat *.json", place).paths == ()
     read = looked_up("cat .claude/a.md", place)
     assert (read.paths, read.only_read) == ((f"{place}/.agents/a.md",),) * 2
-    assert judge(read, rules=Rules(), directory=str(place)) == Allow()
+    assert judge(read, rules=rules_for(), directory=str(place)) == Allow()
 
 
 def test_what_a_linked_guarded_name_leads_to_is_guarded_too(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from rules import rules_for
 
-from longboat.permissions.verdict import Allow, Need, Rules, judge
+from longboat.permissions.verdict import Allow, Need, judge
 
 SECRETS = ("aaa", "sb b", "")
 FOREIGN = ("TOKEN", "token", "x", "y", "1", "@")
@@ -95,7 +96,7 @@ def shown_with(text: str, secret: str, directory: Path) -> tuple[int, bytes, byt
 
 def runs_unasked(text: str, directory: Path) -> bool:
     need = Need(tool="bash", action="run", argument=text)
-    return judge(need, rules=Rules(), directory=str(directory)) == Allow()
+    return judge(need, rules=rules_for(), directory=str(directory)) == Allow()
 
 
 @pytest.mark.parametrize("seed", range(4))

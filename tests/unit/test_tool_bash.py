@@ -264,7 +264,7 @@ async def test_two_cancels_at_any_instant_leave_nothing_running(
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        await until(lambda: not jobs._tasks)
+        await until(lambda: not jobs._tasks.pending)
         assert process_tree.find(None, f"{jobs.token}/") == set()
 
 
@@ -277,7 +277,7 @@ async def test_a_long_command_moves_to_the_background_and_goes_on(
     assert not result.is_error
     (context.directory / "go").touch()
     assert await job.wait_ended(20)
-    assert (job.state, job.exit_code, job.tape.read()) == (JobState.FINISHED, 0, "begun\ndone\n")
+    assert (job.state, job.exit_code, job.buffer.read()) == (JobState.FINISHED, 0, "begun\ndone\n")
     assert "".join(context.outputs) == "begun\n", "the call is over: its output is no longer shown"
 
 
@@ -287,7 +287,7 @@ async def test_a_command_started_in_the_background_is_not_waited_for(
     result = await context.use(bash, command="echo up; sleep 1000", run_in_background=True)
     (job,) = jobs.list()
     assert f"running in the background as {job.job_id}: read on with job_output" in result.content
-    await until(lambda: job.tape.read() == "up\n")
+    await until(lambda: job.buffer.read() == "up\n")
 
 
 async def test_a_background_command_that_fails_at_once_is_told_of_at_once(

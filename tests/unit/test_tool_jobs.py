@@ -166,7 +166,7 @@ async def test_closing_the_workspace_ends_jobs_calls_and_daemons_and_removes_the
     await context.use(bash, command="seq 1 100000")
     call = asyncio.create_task(context.use(bash, command="echo $$ > call; sleep 1000"))
     names = ("job", "daemon", "call")
-    await until(lambda: all((context.directory / name).exists() for name in names))
+    await until(lambda: all((file := context.directory / name).exists() and file.read_text() for name in names))
     assert list(jobs.scratch.iterdir())
     await jobs.aclose()
     assert (await call).is_error

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from rules import parse_rules
 from walls import needs_landlock
 
-from longboat.permissions.verdict import parse_rules
 from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.process import process_tree
 from longboat.tools.process.bash import QUIET, BashTool

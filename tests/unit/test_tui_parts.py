@@ -9,6 +9,7 @@ from textual.widget import Widget
 
 import longboat.tui
 from longboat.client.subject import subject_of
+from longboat.tools.registry import built_in_traits
 from longboat.tui.app_exit import farewell_text, theme_of_terminal
 from longboat.tui.attachments import LONG, Unsuitable, chip, from_file, from_name, from_paste
 from longboat.tui.commands import command_in
@@ -117,7 +118,7 @@ def test_what_cannot_be_attached_says_why(tmp_path: Path, content: bytes | None,
     ],
 )
 def test_what_a_call_is_about(tool: str, arguments: str, subject: str) -> None:
-    assert subject_of(tool, arguments).text == subject
+    assert subject_of(arguments, built_in_traits().get(tool)).text == subject
 
 
 def test_foreign_text_is_shown_as_text() -> None:

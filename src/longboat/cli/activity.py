@@ -19,30 +19,9 @@ from longboat.client.subject import subject_of
 from longboat.tools.process.live_output import NOT_SHOWN
 from longboat.wire.events import Event
 from longboat.wire.models import Message, MessageDelta, Role, ToolCallPart, ToolResultPart
+from longboat.wire.tools import Draw, ToolTraits
 from longboat.wire.workshop import FileChange
 
-QUICK = frozenset(
-    {
-        "definition",
-        "diagnostics",
-        "edit",
-        "glob",
-        "grep",
-        "job_kill",
-        "job_list",
-        "longboat_info",
-        "ls",
-        "multiedit",
-        "question",
-        "references",
-        "rename",
-        "symbols",
-        "todos",
-        "view",
-        "write",
-    }
-)
-"""Tools shown on one line when they finish. Others may take long and are shown when they start."""
 MAX_LINES = 40
 """Lines of live output shown per call, from its start."""
 LAST_LINES = 5
@@ -58,6 +37,8 @@ NEWS = ("background", "processes running")
 class _Call:
     name: str
     subject: str
+    traits: ToolTraits | None = None
+    """None if the call was not seen, or nobody knew the tool."""
     path: str = ""
     """The file that the call will change, if it names one."""
     told: bool = False
@@ -115,8 +96,8 @@ class Activity:
 
     def _meet(self, part: ToolCallPart) -> None:
         if part.id not in self._calls:
-            subject = subject_of(part.name, part.input)
-            self._calls[part.id] = _Call(name=part.name, subject=subject.text, path=subject.path)
+            subject = subject_of(part.input, part.traits)
+            self._calls[part.id] = _Call(name=part.name, subject=subject.text, traits=part.traits, path=subject.path)
 
     def _result(self, place: tuple[str, int], part: ToolResultPart) -> None:
         # A client that joined in the middle of a call may not have seen its arguments.
@@ -125,7 +106,8 @@ class Activity:
             return
         self._places[place] = call
         if not part.finished:
-            if call.name not in QUICK and not call.told:
+            # A quick one is told of when it is done, on one line.
+            if not call.told and not (call.traits and call.traits.quick):
                 self._tell(call)
             self._grow(call, 0, part.content)
             return
@@ -179,11 +161,11 @@ class Activity:
         self._last_words(call)
         if not call.told:
             # A plan that was rejected is not worth showing.
-            call.subject = "failed" if part.is_error and call.name == "todos" else call.subject
+            call.subject = "failed" if part.is_error and _draws(call, Draw.PLAN) else call.subject
             self._tell(call, _suffix(call, part))
             for line in _changed_lines(part.content) if call.changes else ():
                 self._line(f"    {one_line_of(line)}", fg="green" if line.startswith("+") else "red")
-        if part.is_error or (call.name == "bash" and any(each in said for each in NEWS)):
+        if part.is_error or (_is_command(call, part) and any(each in said for each in NEWS)):
             self._line(f"  └ {one_line(said, _width() - 4)}", fg="red" if part.is_error else None)
         self._talking = None
 
@@ -226,16 +208,27 @@ def _width() -> int:
 def _parted(call: _Call, part: ToolResultPart) -> tuple[str, str]:
     """A command's output and its status; for other tools, nothing and the first line of the result."""
     content = part.content.rstrip()
-    if call.name == "bash" and not content.endswith("]"):
-        return "", content.rpartition("\n")[2]  # aborted: the output so far, then the reason
-    if call.name != "bash":
+    if not _is_command(call, part):
         return "", content.split("\n", 1)[0]
+    if not content.endswith("]"):
+        return "", content.rpartition("\n")[2]  # broken off: what it had printed, then why
     output, _, said = content.rpartition("\n[")
     return output, said.removeprefix("[").removesuffix("]").removeprefix("no output; ")
 
 
+def _draws(call: _Call, draw: Draw) -> bool:
+    return call.traits is not None and call.traits.draw is draw
+
+
+def _is_command(call: _Call, part: ToolResultPart) -> bool:
+    """Of a call that was not seen, its result tells: who attaches while a command runs learns how it ended, too."""
+    if call.traits is None:
+        return part.content.rstrip().rpartition("\n")[2].startswith("[") and part.content.rstrip().endswith("]")
+    return call.traits.draw is Draw.COMMAND
+
+
 def _suffix(call: _Call, part: ToolResultPart) -> str:
-    if call.name == "question" and not part.is_error:
+    if _draws(call, Draw.QUESTION) and not part.is_error:
         return f"→ {one_line(part.content, _width() // 2)}"
     return " ".join(_counts(change) for change in call.changes)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 
 from longboat import regular
+from longboat.backoff import Backoff
 from longboat.cli.connection import Connection
 from longboat.cli.environment import missing_keys
 from longboat.cli.main import Failure
@@ -30,7 +31,7 @@ IDLE_EXIT_S = 600
 START_S = 60.0
 STOP_S = 30.0
 DYING_S = 5.0
-PAUSES_S = (0, 1, 2, 4, 8, 16)
+REVIVAL = Backoff(base_s=1.0, attempts=6)
 POLL_S = 0.02
 LOG_NAME = "server.log"
 LOG_LIMIT = 5_000_000
@@ -70,14 +71,16 @@ def revive() -> None:
 
 def _start_again() -> None:
     """Restart a server that keeps dying a few times, with growing pauses."""
-    for pause_s in PAUSES_S:
-        time.sleep(pause_s)
+    failures = 0
+    while not REVIVAL.gives_up(failures):
+        time.sleep(REVIVAL.delay(failures))
         with suppress(LongboatError, click.ClickException, OSError):
             if not _died():
                 return
             with _start_lock():
                 if probe(Connection()) is None:
                     _wait_healthy(_spawn())
+        failures += 1
 
 
 def _died() -> bool:

@@ -1,10 +1,18 @@
 """`longboat permissions`: list and answer permission requests."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
 import click
 
 from longboat.cli import shell_completion
 from longboat.cli.options import cwd_option, elsewhere, format_option, hand_down
-from longboat.wire.asks import PermissionAnswer
+from longboat.wire.asks import PermissionAnswer, PermissionPage, QuestionPage
+
+if TYPE_CHECKING:
+    from longboat.client.calls import Call
+
+Page = TypeVar("Page", PermissionPage, QuestionPage)
 
 
 @click.group(invoke_without_command=True, short_help="List and answer permission requests.")
@@ -79,13 +87,19 @@ def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, 
 
 
 def _list(style: str, cwd: str) -> None:
+    from longboat.client import calls
+
+    print_asks(calls.permissions, style, cwd, none="No pending permission requests.")
+
+
+def print_asks(pending: "Callable[[str], Call[Page]]", style: str, cwd: str, *, none: str) -> None:
+    """List the pending permission requests or questions of the workspace; `none` is the text if there are none."""
     from longboat.cli.asks import how_to_answer, render_ask
     from longboat.cli.background import ensure_server
     from longboat.cli.console import ago, json_line
-    from longboat.client import calls
 
     connection = ensure_server(cwd)
-    page = connection.send(calls.permissions(connection.join(cwd).id))
+    page = connection.send(pending(connection.join(cwd).id))
     for ask in page.items:
         if style == "json":
             json_line(ask)
@@ -95,4 +109,4 @@ def _list(style: str, cwd: str) -> None:
             click.echo(f"  {line}")
         click.echo(f"  {how_to_answer(ask, elsewhere(cwd))}")
     if not page.items and style == "text":
-        click.echo("No pending permission requests.")
+        click.echo(none)

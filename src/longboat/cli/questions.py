@@ -3,7 +3,8 @@
 import click
 
 from longboat.cli import shell_completion
-from longboat.cli.options import cwd_option, elsewhere, format_option, hand_down
+from longboat.cli.options import cwd_option, format_option, hand_down
+from longboat.cli.permissions import print_asks
 
 
 @click.group(invoke_without_command=True, short_help="List and answer the agent's questions.")
@@ -73,20 +74,6 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
 
 
 def _list(style: str, cwd: str) -> None:
-    from longboat.cli.asks import how_to_answer, render_ask
-    from longboat.cli.background import ensure_server
-    from longboat.cli.console import ago, json_line
     from longboat.client import calls
 
-    connection = ensure_server(cwd)
-    page = connection.send(calls.questions(connection.join(cwd).id))
-    for ask in page.items:
-        if style == "json":
-            json_line(ask)
-            continue
-        click.echo(f"{ask.id}  asked {ago(ask.asked_at)} by run {ask.parent_run_id or ask.run_id}")
-        for line in render_ask(ask):
-            click.echo(f"  {line}")
-        click.echo(f"  {how_to_answer(ask, elsewhere(cwd))}")
-    if not page.items and style == "text":
-        click.echo("No pending questions.")
+    print_asks(calls.questions, style, cwd, none="No pending questions.")

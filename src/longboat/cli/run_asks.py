@@ -19,6 +19,7 @@ from longboat.cli.asks import Ask
 from longboat.cli.display import Display
 from longboat.client import Client
 from longboat.errors import AlreadyAnswered, LongboatError, NotFound
+from longboat.tasks import Tasks
 from longboat.wire.asks import Permission, PermissionNotification, Question, QuestionNotification
 from longboat.wire.events import Event
 from longboat.wire.models import RunComplete
@@ -43,7 +44,7 @@ class Answering(Protocol):
     def say(self, text: str) -> None:
         """Print a message, even while a person is being asked."""
 
-    def close(self) -> None: ...
+    async def aclose(self) -> None: ...
 
 
 def can_ask() -> bool:
@@ -79,7 +80,7 @@ class Nobody:
     def say(self, text: str) -> None:
         self._display.say(text)
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         pass
 
 
@@ -106,7 +107,7 @@ class Bystander:
     def say(self, text: str) -> None:
         self._display.say(text)
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         pass
 
 
@@ -123,7 +124,8 @@ class Person:
         self._ours: set[str] = set()
         """Ids of requests that we have answered or are answering."""
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
+        self._reading = False
         self._unread = b""
         self._gone = False
 
@@ -145,10 +147,10 @@ class Person:
             case RunComplete():
                 self._open.clear()  # even if we missed an event, nothing is pending now
 
-    def close(self) -> None:
-        if self._task is not None:
+    async def aclose(self) -> None:
+        if self._reading:
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-            self._task.cancel()
+        await self._tasks.aclose()
 
     def say(self, text: str) -> None:
         """Print a message, then the input prompt again if a request is open."""
@@ -172,9 +174,10 @@ class Person:
         self._unread = b""
         while not self._lines.empty():
             self._lines.get_nowait()
-        if self._task is None:
+        if not self._reading:
+            self._reading = True
             asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._read)
-            self._task = asyncio.create_task(self._converse())
+            self._tasks.spawn(self._converse(), name="converse")
         self._display.say("")
         self._put(self._open[0])
 

@@ -54,7 +54,7 @@ class SubAgents:
         agent = self._agent(message.run_id)
         for part in message.parts:
             if isinstance(part, ToolCallPart) and part.finished:
-                agent.calls[part.id] = one_line(f"{part.name} {subject_of(part.name, part.input).text}")
+                agent.calls[part.id] = one_line(f"{part.name} {subject_of(part.input, part.traits).text}")
             elif isinstance(part, ToolResultPart) and part.finished and part.tool_call_id not in agent.over:
                 agent.over.add(part.tool_call_id)
                 about = agent.calls.get(part.tool_call_id) or one_line(part.name) or "tool call"

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 WORDS = 70
 """Columns of the prompt shown, enough to recognize the turn."""
 
-
-@click.command(short_help="Undo the last turn: its file changes and its messages.")
-@click.option(
+session_option = click.option(
     "-s",
     "--session",
     "session_id",
@@ -25,6 +23,10 @@ WORDS = 70
     shell_complete=shell_completion.sessions,
     help="Session.  [default: the last one used in this directory]",
 )
+
+
+@click.command(short_help="Undo the last turn: its file changes and its messages.")
+@session_option
 @cwd_option
 def undo(session_id: str | None, cwd: str) -> None:
     """Undo the last turn: revert the files it changed with the agent's file tools and remove its messages.

@@ -23,6 +23,7 @@ from longboat.cli.runs import OUTCOMES
 from longboat.client import Client, Event
 from longboat.client.patience import STOPPED
 from longboat.errors import LongboatError, ServerUnreachable, SessionDamaged
+from longboat.tasks import Tasks
 from longboat.wire.asks import Question
 from longboat.wire.models import Outcome, RunComplete
 from longboat.wire.requests import Submit
@@ -122,7 +123,7 @@ async def _shown(
         hint = f"The server has the prompt. Follow the run with: longboat watch {shlex.quote(run_id)}"
         raise Failure(error.message, hint) from error
     finally:
-        stage.answering.close()
+        await stage.answering.aclose()
     return complete
 
 
@@ -181,14 +182,11 @@ class _Interrupt:
         self._workspace_id = workspace_id
         self._run_id = run_id
         self._stage = stage
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
+        self.asked = False
         self._delivered = False
         self.accepted = asyncio.Event()
         self.deadline = asyncio.timeout(None)
-
-    @property
-    def asked(self) -> bool:
-        return self._task is not None
 
     @property
     def unheeded(self) -> str:
@@ -200,10 +198,11 @@ class _Interrupt:
         )
 
     def __call__(self) -> None:
-        if self._task is not None:
+        if self.asked:
             os._exit(CANCELED)  # every display flushes what it writes
         self._stage.say("Canceling … (press Ctrl-C again to exit now)")
-        self._task = asyncio.create_task(self._cancel())
+        self.asked = True
+        self._tasks.spawn(self._cancel(), name="cancel the run")
         self.deadline.reschedule(asyncio.get_running_loop().time() + STOP_S)
 
     async def _cancel(self) -> None:
@@ -216,6 +215,4 @@ class _Interrupt:
             self._stage.say(error.message)
 
     async def settled(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._tasks.aclose()

@@ -1,5 +1,5 @@
 """The async client. Owns connections; what to say and what answers mean is in `calls`, `methods`, `tail` and
-`following`.
+`following`. The sync client, `sync.py`, is generated from this file: run `make generate` after a change.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import httpx2
 
 from longboat.client import calls, methods, transport
-from longboat.client.address import find
+from longboat.client.address import Address, find
 from longboat.client.answers import error_from, may_pass
 from longboat.client.calls import Call
 from longboat.client.following import Next, Open
@@ -72,6 +72,14 @@ def played_by_name(
     return documented(play, make, leaving_out=1)
 
 
+def _open(address: Address) -> httpx2.AsyncClient:
+    """The environment's proxies count only on the way to another machine."""
+    if transport.is_remote(address):
+        return httpx2.AsyncClient(base_url=address.base_url, headers=address.headers, limits=transport.LIMITS)
+    pool = httpx2.AsyncHTTPTransport(uds=address.socket, verify=transport.needs_tls(address), limits=transport.LIMITS)
+    return httpx2.AsyncClient(base_url=address.base_url, headers=address.headers, transport=pool, trust_env=False)
+
+
 class Client:
     """Talks to a Longboat server from asyncio: `async with Client() as client: …`.
 
@@ -93,7 +101,7 @@ class Client:
         self.client_id = client_id or new_id()
         self._find = partial(find, url=url, token=token, socket=socket)
         self.address = self._find()
-        self._http = transport.open_async(self.address)
+        self._http = _open(self.address)
         self._reached = False
         self.on_outage = on_outage
 
@@ -214,7 +222,7 @@ class Client:
         await asyncio.sleep(patience.lost(transport.parting(self.address, lost)))
         found = self._find()
         if found != self.address:
-            old, self.address, self._http = self._http, found, transport.open_async(found)
+            old, self.address, self._http = self._http, found, _open(found)
             await old.aclose()
 
     def _patience(self, give_up_after_s: float | None) -> Patience:

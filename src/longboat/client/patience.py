@@ -3,7 +3,9 @@
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
+from longboat.backoff import Backoff
 from longboat.errors import LongboatError, ServerUnreachable
 
 Outage = Callable[[LongboatError | None], None]
@@ -11,8 +13,7 @@ Outage = Callable[[LongboatError | None], None]
 
 STOPPED = "server_stopped"
 """The code of the loss of a server that went in order."""
-FIRST_DELAY_S = 0.05
-LONGEST_DELAY_S = 2.0
+BACKOFF = Backoff(base_s=0.05, ceiling_s=2.0, jitter=(0.5, 1.0))
 
 
 class Patience:
@@ -31,11 +32,11 @@ class Patience:
         clock: Callable[[], float] = time.monotonic,
         dice: Callable[[], float] = random.random,
     ) -> None:
-        self._give_up_after_s = give_up_after_s
+        self._backoff = replace(BACKOFF, deadline_s=give_up_after_s)
         self._on_outage = on_outage
         self._clock = clock
         self._dice = dice
-        self._tries = 0
+        self._failures = 0
         self._since: float | None = None
         self._stopped = False
 
@@ -43,13 +44,14 @@ class Patience:
         """The server is there: the outage is over."""
         if self._since is None:
             return
-        self._tries, self._since, self._stopped = 0, None, False
+        self._failures, self._since, self._stopped = 0, None, False
         if self._on_outage is not None:
             self._on_outage(None)
 
     def lost(self, cause: LongboatError) -> float:
         """Seconds to wait before the next try. Raises when it is not worth waiting any longer (R3)."""
-        if self._give_up_after_s == 0:
+        deadline_s = self._backoff.deadline_s
+        if deadline_s == 0:
             raise cause
         now = self._clock()
         stopped = cause.code == STOPPED
@@ -57,8 +59,7 @@ class Patience:
             self._on_outage(cause)
         self._stopped = self._stopped or stopped
         self._since = now if self._since is None else self._since
-        if self._give_up_after_s is not None and now - self._since >= self._give_up_after_s:
-            raise ServerUnreachable(f"Gave up after {self._give_up_after_s:g} s: {cause.message}") from cause
-        delay = min(FIRST_DELAY_S * 2.0 ** min(self._tries, 10), LONGEST_DELAY_S)
-        self._tries += 1
-        return delay * (0.5 + self._dice() / 2)
+        self._failures += 1
+        if self._backoff.gives_up(self._failures, now - self._since):
+            raise ServerUnreachable(f"Gave up after {deadline_s:g} s: {cause.message}") from cause
+        return self._backoff.delay(self._failures, self._dice)

@@ -5,6 +5,9 @@ from typing import Any
 
 import msgspec
 
+from longboat.wire.tools import UNKNOWN, Draw, ToolTraits
+
+# For calls of tools that do not say what tells most.
 LEADING = ("command", "pattern", "symbol", "path", "url", "query", "job_id", "text", "prompt", "name")
 """The arguments that tell most, most telling first."""
 BESIDE = ("path", "new_name", "agent")
@@ -25,11 +28,19 @@ def arguments_of(text: str) -> dict[str, Any]:
         return {}
 
 
-def subject_of(tool: str, arguments: str) -> Subject:
-    """The subject; nothing of arguments that are no JSON object."""
+def subject_of(arguments: str, traits: ToolTraits | None) -> Subject:
+    """The subject, by the traits of the tool if they are known; nothing of arguments that are no JSON object."""
     given = arguments_of(arguments)
-    if tool == "todos":
+    traits = traits or UNKNOWN
+    if traits.draw is Draw.PLAN:
         return Subject(text=_plan(given.get("items")))
+    if words := [given[name] for name in traits.heading if isinstance(given.get(name), str)]:
+        path = given.get(traits.path)
+        return Subject(text=" ".join(words), path=path if isinstance(path, str) else "")
+    return _guess(given)
+
+
+def _guess(given: dict[str, Any]) -> Subject:
     found = {name: given[name] for name in LEADING if isinstance(given.get(name), str)}
     lead = next(iter(found), None)
     words = [found[lead]] if lead is not None else [value for value in given.values() if isinstance(value, str)][:1]

@@ -1,6 +1,4 @@
-"""The sync client, twin of `aio` line by line. What is said and what it means is in `calls`, `methods`, `tail` and
-`following`.
-"""
+"""The sync client. Generated from `aio.py` by `make generate`: change that file, not this one."""
 
 import os
 import time
@@ -13,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import httpx2
 
 from longboat.client import calls, methods, transport
-from longboat.client.address import find
+from longboat.client.address import Address, find
 from longboat.client.answers import error_from, may_pass
 from longboat.client.calls import Call
 from longboat.client.following import Next, Open
@@ -41,7 +39,9 @@ def asked(make: Callable[P, Call[T]]) -> Callable[Concatenate["SyncClient", P], 
     return documented(ask, make, leaving_out=0)
 
 
-def asked_by_name(make: Callable[Concatenate[str, P], Call[T]]) -> Callable[Concatenate["SyncClient", P], T]:
+def asked_by_name(
+    make: Callable[Concatenate[str, P], Call[T]],
+) -> Callable[Concatenate["SyncClient", P], T]:
     """A method that sends one request, which names this client."""
 
     def ask(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -70,6 +70,14 @@ def played_by_name(
     return documented(play, make, leaving_out=1)
 
 
+def _open(address: Address) -> httpx2.Client:
+    """The environment's proxies count only on the way to another machine."""
+    if transport.is_remote(address):
+        return httpx2.Client(base_url=address.base_url, headers=address.headers, limits=transport.LIMITS)
+    pool = httpx2.HTTPTransport(uds=address.socket, verify=transport.needs_tls(address), limits=transport.LIMITS)
+    return httpx2.Client(base_url=address.base_url, headers=address.headers, transport=pool, trust_env=False)
+
+
 class SyncClient:
     """Talks to a Longboat server without asyncio: `with SyncClient() as client: …`.
 
@@ -91,7 +99,7 @@ class SyncClient:
         self.client_id = client_id or new_id()
         self._find = partial(find, url=url, token=token, socket=socket)
         self.address = self._find()
-        self._http = transport.open_sync(self.address)
+        self._http = _open(self.address)
         self._reached = False
         self.on_outage = on_outage
 
@@ -210,7 +218,7 @@ class SyncClient:
         time.sleep(patience.lost(transport.parting(self.address, lost)))
         found = self._find()
         if found != self.address:
-            old, self.address, self._http = self._http, found, transport.open_sync(found)
+            old, self.address, self._http = self._http, found, _open(found)
             old.close()
 
     def _patience(self, give_up_after_s: float | None) -> Patience:

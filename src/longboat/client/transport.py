@@ -1,4 +1,4 @@
-"""How httpx2 is set up for a Longboat server: a unix socket or TCP, with which timeouts."""
+"""What both clients need of httpx2: timeouts, limits, and the errors that a lost connection means."""
 
 import os
 from typing import Any
@@ -17,25 +17,11 @@ SILENCE_S = 45.0
 """The server's heartbeat comes every 15 s: a stream silent for three of them is dead."""
 
 STREAM_TIMEOUT = httpx2.Timeout(CONNECT_S, read=SILENCE_S)
-_LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
 
 
 def timeout(call: Call[Any]) -> httpx2.Timeout:
     return httpx2.Timeout(call.timeout_s, connect=CONNECT_S)
-
-
-def open_async(address: Address) -> httpx2.AsyncClient:
-    if _is_remote(address):
-        return httpx2.AsyncClient(base_url=address.base_url, headers=address.headers, limits=_LIMITS)
-    pool = httpx2.AsyncHTTPTransport(uds=address.socket, verify=_needs_tls(address), limits=_LIMITS)
-    return httpx2.AsyncClient(base_url=address.base_url, headers=address.headers, transport=pool, trust_env=False)
-
-
-def open_sync(address: Address) -> httpx2.Client:
-    if _is_remote(address):
-        return httpx2.Client(base_url=address.base_url, headers=address.headers, limits=_LIMITS)
-    pool = httpx2.HTTPTransport(uds=address.socket, verify=_needs_tls(address), limits=_LIMITS)
-    return httpx2.Client(base_url=address.base_url, headers=address.headers, transport=pool, trust_env=False)
 
 
 def unreachable(address: Address, cause: Exception, *, known: bool) -> LongboatError:
@@ -55,12 +41,12 @@ def parting(address: Address, lost: LongboatError) -> LongboatError:
     return ServerUnreachable("The server was stopped: any `longboat` command starts one.", code=STOPPED)
 
 
-def _is_remote(address: Address) -> bool:
+def is_remote(address: Address) -> bool:
     """Whether the environment's proxies may be in the way; on this machine they never are."""
     host = urlsplit(address.url).hostname if address.url else None
     return host is not None and host not in {"127.0.0.1", "::1", "localhost"}
 
 
-def _needs_tls(address: Address) -> bool:
+def needs_tls(address: Address) -> bool:
     """Building a TLS context costs 50 ms, so only where one is used."""
     return bool(address.url and address.url.startswith("https:"))

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from longboat.context import front_matter
-from longboat.context.file_cache import BadFile, FileCache, Found, collect, cut, display_path, entries
-from longboat.context.locations import Folder, Locations
+from longboat.context.file_cache import BadFile, FileCache, Found, cut, display_path, load_nearest
+from longboat.context.locations import Locations
 
 MAX_DESCRIPTION = 1_024
 MAX_PROMPT = 60_000
@@ -38,21 +38,8 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(places: Locations, cache: FileCache) -> Found[Agent]:
     """The nearest of each name."""
-    found = collect(_paths(places.folders("agents", ".agents/agents", "agents")), cache, _agent)
-    nearest: dict[str, Agent] = {}
-    for agent in found.items:
-        nearest.setdefault(agent.name, agent)
-    return Found(items=tuple(nearest.values()), problems=found.problems)
-
-
-def _paths(folders: tuple[Folder, ...]) -> Found[tuple[Path, Folder]]:
-    paths: list[tuple[Path, Folder]] = []
-    problems: list[str] = []
-    for folder in folders:
-        names = entries(folder.path)
-        problems += names.problems
-        paths += [(folder.path / name, folder) for name in names.items if name.endswith(".md")]
-    return Found(items=tuple(paths), problems=tuple(problems))
+    folders = places.folders("agents", ".agents/agents", "agents")
+    return load_nearest(folders, cache, _agent, file_of=lambda name: name if name.endswith(".md") else None)
 
 
 def _agent(path: Path, text: str) -> Agent | None:

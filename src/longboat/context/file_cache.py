@@ -6,11 +6,11 @@ A problem with a file is a sentence that names its place: the loaders collect th
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from longboat.context.locations import Folder
 
@@ -22,7 +22,14 @@ _MAX_KEPT = 1_000
 _FRESH_NS = 50_000_000
 """A file written so recently may change once more without a new stamp: file systems round their clocks."""
 
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
 T = TypeVar("T")
+N = TypeVar("N", bound=Named)
 _Stamp = tuple[int, int, int]
 
 
@@ -97,6 +104,28 @@ def collect(paths: Found[tuple[Path, Folder]], cache: FileCache, make: Callable[
         else:
             items += [item] if item is not None else []
     return Found(items=tuple(items), problems=tuple(problems))
+
+
+def load_nearest(
+    folders: Iterable[Folder],
+    cache: FileCache,
+    make: Callable[[Path, str], N | None],
+    *,
+    file_of: Callable[[str], str | None],
+) -> Found[N]:
+    """The definitions in these folders, the nearest of each name. `file_of` maps an entry of a folder to the file that
+    defines it, or to None."""
+    paths: list[tuple[Path, Folder]] = []
+    problems: list[str] = []
+    for folder in folders:
+        names = entries(folder.path)
+        problems += names.problems
+        paths += [(folder.path / file, folder) for file in map(file_of, names.items) if file is not None]
+    found = collect(Found(items=tuple(paths), problems=tuple(problems)), cache, make)
+    nearest: dict[str, N] = {}
+    for item in found.items:
+        nearest.setdefault(item.name, item)
+    return Found(items=tuple(nearest.values()), problems=found.problems)
 
 
 def entries(directory: Path) -> Found[str]:

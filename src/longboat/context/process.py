@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from longboat.tasks import Tasks
+
 MAX_OUTPUT = 256 * 1024
 _REAP_S = 1.0
 
@@ -35,30 +37,30 @@ async def run(
     with tempfile.TemporaryFile() as source, _Tap() as out, _Tap() as err:
         source.write(stdin)
         source.seek(0)
-        starting = asyncio.ensure_future(
-            asyncio.create_subprocess_exec(
-                *argv,
-                cwd=directory,
-                env=dict(environ),
-                stdin=source,
-                stdout=out.write_end,
-                stderr=err.write_end,
-                start_new_session=True,
-            )
+        launch = asyncio.create_subprocess_exec(
+            *argv,
+            cwd=directory,
+            env=dict(environ),
+            stdin=source,
+            stdout=out.write_end,
+            stderr=err.write_end,
+            start_new_session=True,
         )
         code: int | None = None
-        try:
-            await asyncio.shield(starting)
-            out.listen()
-            err.listen()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout_s):
-                    code = await starting.result().wait()
-        finally:
-            # Canceled while it starts: asyncio would end it alone, and what it has started by then would stay.
-            await asyncio.wait([starting])
-            if not starting.exception():
-                await _end(starting.result())
+        async with Tasks() as tasks:
+            starting = tasks.spawn(launch, name=f"start {argv[0]}", awaited=True)
+            try:
+                await asyncio.shield(starting)
+                out.listen()
+                err.listen()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(timeout_s):
+                        code = await starting.result().wait()
+            finally:
+                # Canceled while it starts: asyncio would end it alone, and what it has started by then would stay.
+                await asyncio.wait([starting])
+                if not starting.exception():
+                    await _end(starting.result())
         out.drain()
         err.drain()
         return Done(code=code, stdout=bytes(out.data), stderr=bytes(err.data), is_cut=out.is_full or err.is_full)

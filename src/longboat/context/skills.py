@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from longboat.context import front_matter
-from longboat.context.file_cache import BadFile, FileCache, Found, collect, cut, display_path, entries
-from longboat.context.locations import Folder, Locations
+from longboat.context.file_cache import BadFile, FileCache, Found, cut, display_path, load_nearest
+from longboat.context.locations import Locations
 
 FILE_NAME = "SKILL.md"
 NAMES = (".agents/skills", ".claude/skills")
@@ -40,21 +40,8 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(places: Locations, cache: FileCache) -> Found[Skill]:
     """The nearest of each name."""
-    found = collect(_paths(places.folders("skills", *NAMES, own=NAMES)), cache, _skill)
-    nearest: dict[str, Skill] = {}
-    for skill in found.items:
-        nearest.setdefault(skill.name, skill)
-    return Found(items=tuple(nearest.values()), problems=found.problems)
-
-
-def _paths(folders: tuple[Folder, ...]) -> Found[tuple[Path, Folder]]:
-    paths: list[tuple[Path, Folder]] = []
-    problems: list[str] = []
-    for folder in folders:
-        names = entries(folder.path)
-        problems += names.problems
-        paths += [(folder.path / name / FILE_NAME, folder) for name in names.items]
-    return Found(items=tuple(paths), problems=tuple(problems))
+    folders = places.folders("skills", *NAMES, own=NAMES)
+    return load_nearest(folders, cache, _skill, file_of=lambda name: f"{name}/{FILE_NAME}")
 
 
 def _skill(path: Path, text: str) -> Skill:

@@ -12,6 +12,7 @@ import msgspec
 
 from longboat.errors import ModelError
 from longboat.wire.models import Message, MessageDelta, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from longboat.wire.tools import ToolTraits
 
 MAX_PARTS = 256
 """Limit for one answer. Each new part sends the whole message again, so the cost is the number of parts times the
@@ -38,6 +39,7 @@ class _Growing:
     length: int = 0
     call_id: str = ""
     name: str = ""
+    traits: ToolTraits | None = None
     signature: str | None = None
 
     def part(self) -> Part:
@@ -50,7 +52,7 @@ class _Growing:
             case "reasoning":
                 return ReasoningPart(text=text, signature=self.signature)
             case "tool_call":
-                return ToolCallPart(id=self.call_id, name=self.name, input=text)
+                return ToolCallPart(id=self.call_id, name=self.name, input=text, traits=self.traits)
 
 
 class Draft:
@@ -81,8 +83,9 @@ class Draft:
             self._parts[-1].signature = signature
         return grown
 
-    def start_call(self, index: int, call_id: str, name: str) -> Message:
-        shape = self._begin(_Growing("tool_call", call_id=self._fresh(call_id), name=name))
+    def start_call(self, index: int, call_id: str, name: str, traits: ToolTraits | None = None) -> Message:
+        """`traits` of the tool; None if there is no tool of that name."""
+        shape = self._begin(_Growing("tool_call", call_id=self._fresh(call_id), name=name, traits=traits))
         self._calls[index] = len(self._parts) - 1
         return shape
 

@@ -32,6 +32,7 @@ from longboat.models.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
+from longboat.tasks import Tasks
 from longboat.wire.ids import new_id
 
 if TYPE_CHECKING:
@@ -161,18 +162,15 @@ def _not_started(error: OSError) -> ModelError:
 async def _pulled(data_dir: Path) -> AsyncGenerator[weights.FetchProgress, None]:
     """Fetch the weights if they are missing and tell every stage and tenth of it."""
     reports: asyncio.Queue[weights.FetchProgress | None] = asyncio.Queue()
-    pull = asyncio.create_task(weights.pull(data_dir, reports.put_nowait))
-    pull.add_done_callback(lambda _: reports.put_nowait(None))
     told: weights.FetchProgress | None = None
-    try:
+    async with Tasks() as tasks:
+        pull = tasks.spawn(weights.pull(data_dir, reports.put_nowait), name="pull the weights", awaited=True)
+        pull.add_done_callback(lambda _: reports.put_nowait(None))
         while (report := await reports.get()) is not None:
             if told is None or told.stage != report.stage or report.done - told.done >= report.total / 10:
                 told = report
                 yield report
         await pull
-    finally:
-        pull.cancel()
-        await asyncio.gather(pull, return_exceptions=True)
 
 
 async def _launch(data_dir: Path) -> _Server:

@@ -21,17 +21,7 @@ from longboat.wire.models import FilePart, Message, Part, Role, TextPart, ToolCa
 MAX_RESULT = 2_000
 """Characters of a result: its window is small."""
 
-_CUES = {
-    "ls": r"list|ls|what files|which files|director(?:y|ies)|folders?",
-    "view": r"read|show|open|view|cat|look at|explain|what is in|contents?",
-    "grep": r"grep|search|find|where is",
-    "edit": r"edit|replace|rename|fix",
-    "write": r"write|create|make a file",
-    "bash": r"run|execute|command|shell",
-}
-"""The words of a prompt that call for a tool."""
 _FILE = re.compile(r"(?<![\w/])[\w./-]*\w\.[A-Za-z]\w{0,7}\b")
-_NEED_A_FILE = frozenset({"view", "edit", "write"})
 _FORM = (
     'You reply with one JSON object. To use a tool: {{"tool": NAME, "input": {{...}}}}. '
     'To answer: {{"answer": "..."}}.\nTools:\n{tools}'
@@ -59,9 +49,9 @@ def offered(request: ModelRequest) -> tuple[ToolSpec, ...]:
     return tuple(
         tool
         for tool in request.tools
-        if tool.name in _CUES
-        and re.search(rf"\b(?:{_CUES[tool.name]})\b", prompt, re.IGNORECASE)
-        and (names_files or tool.name not in _NEED_A_FILE)
+        if tool.cues
+        and re.search(rf"\b(?:{tool.cues})\b", prompt, re.IGNORECASE)
+        and (names_files or tool.traits.path not in tool.schema.get("required", ()))
     )
 
 
@@ -104,7 +94,8 @@ def _needed(tool: ToolSpec, files: list[str]) -> dict[str, Any]:
     """The fields that the tool cannot do without: whatever else there is, the model would invent."""
     fields = tool.schema.get("properties", {})
     needed = {name: _plain(fields[name]) for name in tool.schema.get("required", ()) if name in fields}
-    return needed | {"path": {"enum": files}} if "path" in needed and files else needed
+    path = tool.traits.path
+    return needed | {path: {"enum": files}} if path in needed and files else needed
 
 
 def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:

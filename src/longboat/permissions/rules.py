@@ -1,20 +1,20 @@
 """Permission rules such as `bash(npm test *)` and `edit(src/**)`: how they are written, and what they match.
 
-Owns the syntax and the matching of one rule. Must not know the order in which rules are checked, nor what is allowed
-without one: that is `permissions`.
+Owns the syntax and the matching of one rule. What a pattern means depends on the traits of the tool that it is for: the
+caller passes them. Must not know any tool, the order in which rules are checked, nor what is allowed without one: that
+is `permissions`.
 """
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from longboat.permissions.shell.script import Assignment, Command, Word, plain_name
+from longboat.wire.tools import UNKNOWN, Governs, ToolTraits
 
-CHANGES = frozenset({"edit", "multiedit", "write"})
-"""One rule for all of them: each changes the content of a file."""
-ON_PATHS = CHANGES | {"definition", "diagnostics", "glob", "grep", "ls", "references", "rename", "symbols", "view"}
-_ON_URLS = frozenset({"download", "fetch"})
+Traits = Mapping[str, ToolTraits]
+"""Of the tools that rules may name, by name. A pattern for any other tool, such as an MCP server's, is a plain glob."""
 
 _RULE = re.compile(r"([a-z][a-z0-9_]*|mcp__[A-Za-z0-9_.*-]+)(?:\((.+)\))?", re.DOTALL)
 _URL = re.compile(r"(https?://)([^/?#\\@\s]+)([/?#].*)?", re.DOTALL)
@@ -192,20 +192,45 @@ class Rule:
     tool: Glob
     pattern: CommandPattern | PathPattern | UrlPattern | Glob | None = None
     """None is the whole tool."""
+    governs: Governs = Governs.NOTHING
+    """Which calls of other tools it holds for."""
 
-    def concerns(self, tool: str) -> bool:
-        return self.tool.fits(tool) or (tool in CHANGES and self.tool.pieces[0] in CHANGES)
+    def names(self, tool: str) -> bool:
+        return self.tool.fits(tool)
+
+    def concerns(self, tool: str, traits: ToolTraits) -> bool:
+        """Whether it is a rule for this tool. One rule is enough for all the tools whose rules govern changes."""
+        return self.names(tool) or (self.governs_changes and traits.governs in _CHANGING)
+
+    @property
+    def governs_changes(self) -> bool:
+        return self.governs in _CHANGING
+
+    @property
+    def governs_reading(self) -> bool:
+        return self.governs is Governs.READING
+
+
+_CHANGING = (Governs.EDITING, Governs.WRITING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
+    tools: Traits = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, *, allow: Iterable[str] = (), deny: Iterable[str] = ()) -> "Rules":
+    def parse(cls, *, tools: Traits, allow: Iterable[str] = (), deny: Iterable[str] = ()) -> "Rules":
         """Raises RuleInvalid."""
-        return cls(allow=parse_rules(allow), deny=parse_rules(deny))
+        return cls(allow=parse_rules(allow, tools), deny=parse_rules(deny, tools), tools=tools)
+
+    def traits_of(self, tool: str) -> ToolTraits:
+        return self.tools.get(tool, UNKNOWN)
+
+    def tool_for(self, governs: Governs) -> str:
+        """The name of the rule to offer for such a call: of the first tool whose rules govern it."""
+        return next((name for name, traits in self.tools.items() if traits.governs is governs), "")
 
 
 def relative_to(path: str, directory: str) -> str | None:
@@ -216,11 +241,12 @@ def relative_to(path: str, directory: str) -> str | None:
     return path[len(root) :] if path.startswith(root) else None
 
 
-def parse_rules(rules: Iterable[str]) -> tuple[Rule, ...]:
-    return tuple(parse_rule(rule) for rule in rules)
+def parse_rules(rules: Iterable[str], tools: Traits) -> tuple[Rule, ...]:
+    """Raises RuleInvalid."""
+    return tuple(parse_rule(rule, tools) for rule in rules)
 
 
-def parse_rule(rule: str) -> Rule:
+def parse_rule(rule: str, tools: Traits) -> Rule:
     """Raises RuleInvalid."""
     found = _RULE.fullmatch(rule.strip()) if isinstance(rule, str) else None
     if not found:
@@ -228,9 +254,13 @@ def parse_rule(rule: str) -> Rule:
     tool, pattern = found.groups()
     if "*" in tool and pattern is not None:
         raise RuleInvalid(rule, "a tool name with * cannot have a pattern")
+    traits = tools.get(tool, UNKNOWN)
     try:
         return Rule(
-            rule.strip(), Glob(tuple(tool.split("*"))), None if pattern is None else _pattern(tool, pattern.strip())
+            rule.strip(),
+            Glob(tuple(tool.split("*"))),
+            None if pattern is None else _pattern(traits, pattern.strip()),
+            traits.governs,
         )
     except _Malformed as error:
         raise RuleInvalid(rule, str(error)) from None
@@ -240,16 +270,16 @@ class _Malformed(Exception):
     pass
 
 
-def _pattern(tool: str, text: str) -> CommandPattern | PathPattern | UrlPattern | Glob:
+def _pattern(traits: ToolTraits, text: str) -> CommandPattern | PathPattern | UrlPattern | Glob:
     if not text:
         raise _Malformed("the pattern is empty")
-    if tool == "bash" and _TEXT.match(text):
+    if traits.command and _TEXT.match(text):
         return Glob((text[1:].strip(),))
-    if tool == "bash":
+    if traits.command:
         return _command_pattern(text)
-    if tool in ON_PATHS:
+    if traits.about_paths:
         return _path_pattern(text)
-    if tool in _ON_URLS:
+    if traits.url:
         return _url_pattern(text)
     return Glob(tuple(text.split("*")))
 

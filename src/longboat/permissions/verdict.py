@@ -44,7 +44,7 @@ class Need:
     """What a tool call would do, for the rules and for the person who is asked.
 
     `argument` is what rules match: a path relative to the workspace (absolute outside it) for file tools, a URL for the
-    web, the command text for bash. `paths` are all absolute paths it touches, `only_read` those of them that a command
+    web, a command for a shell. `paths` are all absolute paths it touches, `only_read` those of them that a command
     only reads. `directory` is where a command runs, if not in the workspace's root; `doubt` says why even reading the
     git repository may run something. `outside` asks to run the command without the read-only wall around harmless
     commands; `has_wall` says whether there is one. `detail` is shown to the person: a diff, the whole command.
@@ -109,7 +109,7 @@ def judge(need: Need, *, rules: Rules, grants: tuple[Rule, ...] = (), directory:
 
 def _is_harmless(assessment: ShellAssessment) -> bool:
     """Whether a command that is allowed needs no rule for any of its parts, and has none for all of them."""
-    by_itself = replace(assessment, rules=Rules(deny=assessment.rules.deny), grants=())
+    by_itself = replace(assessment, rules=replace(assessment.rules, allow=()), grants=())
     by_rules = replace(assessment, unwalled=True)
     return next(by_itself.gaps(), None) is None and next(by_rules.gaps(), None) is not None
 
@@ -134,7 +134,9 @@ def _for_all(need: Need, assessment: Assessment) -> tuple[str, ...]:
     """For a call with a part that no rule can name: the rule for the whole call, and the other rules it needs."""
     if not (rule := assessment.rule_for_all()):
         return ()
-    more = _assess(need, assessment.rules, (*assessment.grants, parse_rule(rule)), assessment.directory).gaps()
+    more = _assess(
+        need, assessment.rules, (*assessment.grants, parse_rule(rule, assessment.rules.tools)), assessment.directory
+    ).gaps()
     narrow = tuple(dict.fromkeys((*(gap.narrow for gap in more), rule)))
     return () if "" in narrow else narrow
 
@@ -156,20 +158,19 @@ def may_be_denied(need: Need, *, rules: Rules, directory: str) -> str:
 def named_paths(command: str, *, directory: str, start: str = "") -> tuple[NamedPath, ...]:
     """The paths inside the workspace that a shell command may name, if it runs in `start`. The caller resolves them on
     disk and puts those that lead out through a link into `Need.paths`, so that they need approval."""
-    return _assess_shell(
-        Need(tool="bash", action="run", argument=command, directory=start), Rules(), (), directory
-    ).named()
+    need = Need(tool="", action="run", argument=command, directory=start)
+    return _assess_shell(need, Rules(), (), directory).named()
 
 
 def hidden_by(rules: Rules, *, directory: str) -> Callable[[str], bool]:
     """A test whether a rule hides an absolute path, for tools that show many files at once."""
     root = posixpath.normpath(directory)
-    patterns = [rule.pattern for rule in rules.deny if rule.concerns("view") and isinstance(rule.pattern, PathPattern)]
+    patterns = [rule.pattern for rule in rules.deny if rule.governs_reading and isinstance(rule.pattern, PathPattern)]
     return lambda path: any(pattern.fits(path, root) for pattern in patterns)
 
 
 def _assess(need: Need, rules: Rules, grants: tuple[Rule, ...], directory: str) -> Assessment:
-    if need.tool == "bash":
+    if rules.traits_of(need.tool).command:
         return _assess_shell(need, rules, grants, directory)
     return Assessment(
         tool=need.tool,

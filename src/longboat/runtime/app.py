@@ -18,7 +18,6 @@ from longboat.config.settings import Settings
 from longboat.errors import BadInput, DataDirError, ServerLeaving, StoreDamaged, StoreUnavailable, WorkspaceNotFound
 from longboat.runtime.clock import now
 from longboat.runtime.store_retry import RESTORE_S, retry_store
-from longboat.runtime.tasks import Tasks
 from longboat.runtime.workspace.location import scratches
 from longboat.runtime.workspace.models import ModelPool, ModelSource
 from longboat.store.changes import add_workspace, delete_client, prune_events
@@ -26,6 +25,7 @@ from longboat.store.datadir import STORE_NAME, hold_data_dir
 from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
 from longboat.store.records import AttachedClient, WorkspaceRecord
 from longboat.store.sqlite.store import open_sqlite
+from longboat.tasks import Tasks
 from longboat.tools.process import process_tree
 from longboat.tools.process.output_files import MEGABYTE, OutputFiles
 from longboat.wire import models as wire
@@ -85,14 +85,14 @@ async def open_app(
 async def _unless(stop: asyncio.Event, opening: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
     """Open this, unless somebody stops the server first."""
     async with AsyncExitStack() as stack:
-        entering = asyncio.ensure_future(stack.enter_async_context(opening))
-        stopped = asyncio.ensure_future(stop.wait())
-        await asyncio.wait([entering, stopped], return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        if not entering.done():
-            entering.cancel()
-            await asyncio.gather(entering, return_exceptions=True)
-            raise ServerLeaving
+        async with Tasks() as tasks:
+            entering = tasks.spawn(stack.enter_async_context(opening), name="open", awaited=True)
+            stopped = tasks.spawn(stop.wait(), name="stop")
+            await asyncio.wait([entering, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not entering.done():
+                entering.cancel()
+                await asyncio.wait([entering])
+                raise ServerLeaving
         yield entering.result()
 
 

@@ -11,12 +11,12 @@ from longboat.models.protocol import Model, ModelRole
 from longboat.permissions.verdict import Rules
 from longboat.runtime.session.file_history import FileHistory
 from longboat.runtime.session.undo import UndoHistory
-from longboat.runtime.tasks import Tasks
 from longboat.runtime.turn.asks import Asks
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Store
 from longboat.store.records import RunRecord
+from longboat.tasks import Tasks
 from longboat.wire.models import Accepted, Run, Session, Usage
 from longboat.wire.requests import CreateSession
 

@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from dataclasses import replace
+from typing import TypeVar, TypeVarTuple
 
+from longboat.backoff import Backoff
 from longboat.errors import StoreDamaged, StoreUnavailable
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
-RETRY_S = 0.5
+BACKOFF = Backoff(base_s=0.5, factor=1.0)
 
 RESTORE_S = 20.0
 """How long a start waits for a store that cannot be written before it gives up."""
@@ -17,12 +20,19 @@ RESTORE_S = 20.0
 async def retry_store(work: Callable[[], Awaitable[T]], *, for_s: float | None = None) -> T:
     """Do `work` until the store takes it; after `for_s` seconds its refusal stands. Damage does not go away: whoever
     can give up does so at once."""
-    clock = asyncio.get_running_loop().time
-    start = clock()
+    clock, backoff = asyncio.get_running_loop().time, replace(BACKOFF, deadline_s=for_s)
+    start, failures = clock(), 0
     while True:
         try:
             return await work()
         except StoreUnavailable as error:
-            if for_s is not None and (isinstance(error, StoreDamaged) or clock() - start >= for_s):
+            failures += 1
+            may_give_up = for_s is not None
+            if (may_give_up and isinstance(error, StoreDamaged)) or backoff.gives_up(failures, clock() - start):
                 raise
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(backoff.delay(failures))
+
+
+def retry_later(callback: Callable[[*Ts], object], *args: *Ts) -> None:
+    """Schedule `callback` for when the store should be tried again, for callers that must not wait."""
+    asyncio.get_running_loop().call_later(BACKOFF.delay(1), callback, *args)

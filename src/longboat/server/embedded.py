@@ -13,6 +13,7 @@ import uvicorn
 from longboat.server.auth import Gate
 from longboat.server.connection import Connection
 from longboat.server.connection_limits import open_connection_limits
+from longboat.tasks import Tasks
 
 _FINISH_S = 0.5
 """How long connections may finish after all streams have ended."""
@@ -102,12 +103,13 @@ async def open_http(gate: Gate, sockets: tuple[socket.socket, ...]) -> AsyncIter
         timeout_keep_alive=75,
     )
     server = _Server(config)
-    serving = asyncio.create_task(server.serve(list(sockets)), name="http")
-    listening = asyncio.create_task(server.listening.wait())
-    await asyncio.wait((serving, listening), return_when=asyncio.FIRST_COMPLETED)
-    listening.cancel()
-    try:
-        yield Http(task=serving, listen=server.listen)
-    finally:
-        server.should_exit = True
-        await serving
+    async with Tasks() as tasks:
+        serving = tasks.spawn(server.serve(list(sockets)), name="http", awaited=True)
+        listening = tasks.spawn(server.listening.wait(), name="http listens")
+        await asyncio.wait((serving, listening), return_when=asyncio.FIRST_COMPLETED)
+        listening.cancel()
+        try:
+            yield Http(task=serving, listen=server.listen)
+        finally:
+            server.should_exit = True
+            await serving

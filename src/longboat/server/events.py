@@ -9,6 +9,8 @@ from contextlib import AbstractAsyncContextManager
 
 from litestar.types import Receive, Scope, Send
 
+from longboat.tasks import Tasks
+
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-store"),
@@ -24,10 +26,10 @@ class EventStream:
         self._source = source
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._source as chunks:
+        async with self._source as chunks, Tasks() as tasks:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-            sending = asyncio.ensure_future(_send_all(chunks, send))
-            leaving = asyncio.ensure_future(_wait_disconnected(receive))
+            sending = tasks.spawn(_send_all(chunks, send), name="send events", awaited=True)
+            leaving = tasks.spawn(_wait_disconnected(receive), name="wait for the client to leave")
             try:
                 await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -49,7 +51,7 @@ async def _wait_disconnected(receive: Receive) -> None:
         pass
 
 
-async def _end(*tasks: asyncio.Future[None]) -> None:
+async def _end(*tasks: asyncio.Task[None]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)

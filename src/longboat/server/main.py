@@ -16,6 +16,7 @@ from longboat.config.settings import Settings
 from longboat.errors import LongboatError, ServerLeaving
 from longboat.server.listen import Announcement, announce, open_listeners
 from longboat.server.logs import log_to_stderr
+from longboat.tasks import Tasks
 from longboat.wire.discovery import Discovery
 
 if TYPE_CHECKING:
@@ -104,11 +105,9 @@ async def _run(
 
 async def _first(told: Coroutine[Any, Any, Any], http: asyncio.Task[None]) -> None:
     """Until a signal, a request or the idle clock says to stop, or HTTP fails."""
-    waiting = asyncio.create_task(told)
-    try:
+    async with Tasks() as tasks:
+        waiting = tasks.spawn(told, name="wait for the stop")
         await asyncio.wait((waiting, http), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Sn
 from longboat.wire.workshop import TodoItem
 
 if TYPE_CHECKING:
-    from longboat.permissions.rules import Rule
+    from longboat.permissions.rules import Rule, Traits
 
 Ask = TypeVar("Ask", Permission, Question)
 
@@ -74,7 +74,9 @@ class Reads(Protocol):
 
     async def todos(self, session_id: str) -> tuple[TodoItem, ...]: ...
 
-    async def grants(self, session_id: str) -> "tuple[Rule, ...]": ...
+    async def grants(self, session_id: str, tools: "Traits") -> "tuple[Rule, ...]":
+        """`tools` are those that the rules may name."""
+        ...
 
     # Messages
 

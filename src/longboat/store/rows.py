@@ -7,7 +7,7 @@ session (D12).
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
@@ -30,7 +30,7 @@ from longboat.wire.sse import Decoder
 from longboat.wire.workshop import TodoItem
 
 if TYPE_CHECKING:
-    from longboat.permissions.rules import Rule
+    from longboat.permissions.rules import Rule, Traits
 
 _parts = msgspec.json.Decoder(tuple[Part, ...])
 _attachments = msgspec.json.Decoder(tuple[Attachment, ...])
@@ -38,19 +38,22 @@ _encode = msgspec.json.Encoder().encode
 
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _DAMAGE = (msgspec.MsgspecError, ValueError, TypeError)
 """What decoding raises at a row that was damaged."""
 
 
-def _damage_costs_the_session(what: str, named_by: str) -> Callable[[Callable[[Row], T]], Callable[[Row], T]]:
+def _damage_costs_the_session(
+    what: str, named_by: str
+) -> Callable[[Callable[Concatenate[Row, P], T]], Callable[Concatenate[Row, P], T]]:
     """Makes whatever a damaged row raises in `decode` the error of its session. `named_by`: a column for people."""
 
-    def wrap(decode: Callable[[Row], T]) -> Callable[[Row], T]:
+    def wrap(decode: Callable[Concatenate[Row, P], T]) -> Callable[Concatenate[Row, P], T]:
         @wraps(decode)
-        def decode_or_name(row: Row) -> T:
+        def decode_or_name(row: Row, /, *more: P.args, **named: P.kwargs) -> T:
             try:
-                return decode(row)
+                return decode(row, *more, **named)
             except _DAMAGE as error:
                 raise SessionDamaged(
                     legible_text(row["session_id"]), f"{what} {legible_text(row[named_by])}"
@@ -194,11 +197,11 @@ def change_from_row(row: Row) -> FileChangeRecord:
 
 
 @_damage_costs_the_session("granted rule", "rule")
-def rule_from_row(row: Row) -> "Rule":
+def rule_from_row(row: Row, tools: "Traits") -> "Rule":
     from longboat.permissions.rules import RuleInvalid, parse_rule  # here: it brings the reader of shell commands along
 
     try:
-        return parse_rule(row["rule"])
+        return parse_rule(row["rule"], tools)
     except RuleInvalid as error:
         raise ValueError(str(error)) from error
 

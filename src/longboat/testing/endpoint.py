@@ -31,6 +31,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from longboat.tasks import Tasks
 from longboat.testing.answer import Answer, Dropped, burst
 from longboat.testing.script import (
     Gate,
@@ -90,7 +91,7 @@ class ScriptedEndpoint:
         self._queue: Script[HttpStep] = Script()
         self._named: dict[str, Script[HttpStep]] = {}
         self._gates: dict[str, Gate] = {}
-        self._answers: set[asyncio.Task[None]] = set()
+        self._answers = Tasks()
         self._stack = AsyncExitStack()
 
     @property
@@ -130,8 +131,7 @@ class ScriptedEndpoint:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for answer in self._answers:
-            answer.cancel()
+        await self._answers.aclose()
         await self._stack.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -152,14 +152,12 @@ class ScriptedEndpoint:
         peer = "{}:{}".format(*scope["client"])
         exchange = Exchange(path=scope["path"], peer=peer, headers=headers, body=msgspec.json.decode(body))
         self.requests.note(exchange)
-        answer = asyncio.create_task(self._answer(exchange, send))
-        departure = asyncio.create_task(_departure(receive))
-        self._answers.add(answer)
+        answer = self._answers.spawn(self._answer(exchange, send), name="answer", awaited=True)
+        departure = self._answers.spawn(_departure(receive), name="departure", awaited=True)
         try:
             await asyncio.wait({answer, departure}, return_when=asyncio.FIRST_COMPLETED)
             exchange.state = "answered" if answer.done() else "abandoned"
         finally:
-            self._answers.discard(answer)
             answer.cancel()
             departure.cancel()
             exchange.ended.set()

@@ -43,6 +43,7 @@ from longboat.testing.script import (
 from longboat.tools.context import ToolContext
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.wire.models import Role, TextPart, Usage
+from longboat.wire.tools import UNKNOWN, ToolTraits
 
 
 class ScriptedModel:
@@ -167,8 +168,12 @@ class ScriptedTool:
         gate: Gate | None = None,
         description: str = "A scripted tool.",
         schema: Mapping[str, Any] | None = None,
+        traits: ToolTraits = UNKNOWN,
     ) -> None:
-        self.spec = ToolSpec(name=name, description=description, schema=schema or {"type": "object"})
+        """Small models get it too."""
+        self.spec = ToolSpec(
+            name=name, description=description, schema=schema or {"type": "object"}, traits=traits, brief=description
+        )
         self.calls: Recorded[ToolCall] = Recorded()
         self.canceled = 0
         """How many calls were canceled while they waited at the gate."""

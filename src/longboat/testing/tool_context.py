@@ -19,6 +19,7 @@ from longboat.core.tool import ToolSpec
 from longboat.permissions.verdict import Allow, Need, Rule, parse_rules
 from longboat.tools.context import ToolContext, ToolError
 from longboat.tools.protocol import ToolCall, ToolResult
+from longboat.tools.registry import built_in_traits
 from longboat.wire.workshop import TodoItem
 
 
@@ -62,7 +63,7 @@ class OpenToolContext:
         self._answers = tuple(answers)
         self._hidden = hidden
         self._harmless = harmless
-        self._deny = parse_rules(deny)
+        self._deny = parse_rules(deny, built_in_traits())
         self._seen: dict[Path, str] = {}
         self.needs: list[Need] = []
         self.outputs: list[str] = []

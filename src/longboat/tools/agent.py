@@ -8,6 +8,7 @@ from msgspec import Meta
 from longboat.tools.context import ToolContext, parse
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -16,8 +17,17 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class AgentTool:
-    def __init__(self) -> None:
-        self.spec = spec_of("agent", Input)
+    spec = spec_of(
+        "agent",
+        Input,
+        ToolTraits(
+            effect=Effect.NOTHING,
+            heading=("prompt", "agent"),
+            sub_agents=SubAgents.NONE,
+            side_by_side=True,
+            draw=Draw.SUB_AGENT,
+        ),
+    )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("agent", call.arguments, Input)

@@ -5,6 +5,7 @@ import msgspec
 from longboat.tools.context import ToolContext, parse
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.wire.tools import Draw, Effect, ToolTraits
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -12,8 +13,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class LongboatInfoTool:
-    def __init__(self) -> None:
-        self.spec = spec_of("longboat_info", Input)
+    spec = spec_of("longboat_info", Input, ToolTraits(effect=Effect.READS, quick=True, draw=Draw.QUIET))
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         parse("longboat_info", call.arguments, Input)

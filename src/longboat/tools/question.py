@@ -8,6 +8,7 @@ from msgspec import Meta
 from longboat.tools.context import ToolContext, parse
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
 
 _Choice = Annotated[str, Meta(min_length=1, max_length=300)]
 
@@ -19,8 +20,17 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class QuestionTool:
-    def __init__(self) -> None:
-        self.spec = spec_of("question", Input)
+    spec = spec_of(
+        "question",
+        Input,
+        ToolTraits(
+            effect=Effect.NOTHING,
+            heading=("text",),
+            sub_agents=SubAgents.NONE,
+            quick=True,
+            draw=Draw.QUESTION,
+        ),
+    )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("question", call.arguments, Input)

@@ -3,7 +3,7 @@
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: Annotated[str, Meta(description="The file, absolute or relative to the workspace.")]
 
-spec = spec_of("view", Input)        # with view.md
+spec = spec_of("view", Input, ToolTraits(effect=Effect.READS, path="path"))        # with view.md
 """
 
 from inspect import getfile
@@ -13,14 +13,18 @@ from typing import Any
 import msgspec
 
 from longboat.core.tool import ToolSpec
+from longboat.wire.tools import UNKNOWN, ToolTraits
 
 Schema = dict[str, Any]
 
 
-def spec_of(name: str, shape: type[msgspec.Struct]) -> ToolSpec:
-    """What the model is told of the tool `name`: NAME.md, beside the module of its input, and the schema of that."""
+def spec_of(
+    name: str, shape: type[msgspec.Struct], traits: ToolTraits = UNKNOWN, *, brief: str = "", cues: str = ""
+) -> ToolSpec:
+    """The spec of the tool `name`. Its description is NAME.md, beside the module of its input. `brief` and `cues` are
+    for small models."""
     description = Path(getfile(shape)).with_name(f"{name}.md").read_text("utf-8").strip()
-    return ToolSpec(name=name, description=description, schema=schema_of(shape))
+    return ToolSpec(name=name, description=description, schema=schema_of(shape), traits=traits, brief=brief, cues=cues)
 
 
 def schema_of(shape: type[msgspec.Struct]) -> Schema:

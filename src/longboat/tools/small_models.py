@@ -7,15 +7,6 @@ from longboat.core.tool import ToolSpec
 from longboat.tools.context import ToolContext
 from longboat.tools.protocol import Tool, ToolCall, ToolResult
 
-WORDS = {
-    "view": "Read a file.",
-    "ls": "List the files here.",
-    "grep": "Search the files for a pattern.",
-    "edit": "Replace text in a file that was read before.",
-    "write": "Write a file.",
-    "bash": "Run a shell command.",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class BriefTool:
@@ -29,8 +20,9 @@ class BriefTool:
 
 
 def tools_for_small_models(tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """Those that have a brief description."""
     return {
-        name: BriefTool(tools[name], replace(tools[name].spec, description=words))
-        for name, words in WORDS.items()
-        if name in tools
+        name: BriefTool(tool, replace(tool.spec, description=tool.spec.brief))
+        for name, tool in tools.items()
+        if tool.spec.brief
     }

@@ -8,6 +8,7 @@ from msgspec import Meta
 from longboat.tools.context import ToolContext, parse
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
 from longboat.wire.workshop import TodoItem, TodoState
 
 MAX_ITEMS = 100
@@ -25,8 +26,9 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class TodosTool:
-    def __init__(self) -> None:
-        self.spec = spec_of("todos", Input)
+    spec = spec_of(
+        "todos", Input, ToolTraits(effect=Effect.NOTHING, sub_agents=SubAgents.NONE, quick=True, draw=Draw.PLAN)
+    )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("todos", call.arguments, Input)

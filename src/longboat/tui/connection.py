@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from longboat.client import Client, Mirror
 from longboat.client.patience import Outage, Patience
 from longboat.errors import LongboatError, ServerUnreachable, Unavailable, WorkspaceClosing
+from longboat.tasks import Tasks
 from longboat.wire.events import Event
 from longboat.wire.models import Workspace
 
@@ -40,7 +41,7 @@ class Connection:
         self.first_s = FIRST_S
         self._listener = listener
         self._env = env
-        self._rejoining: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
         self._also_told: Outage | None = None
         """The outage callback of the code that opened the client."""
 
@@ -65,8 +66,7 @@ class Connection:
 
     async def leave(self) -> None:
         """Release the workspace, if the server is reachable."""
-        if self._rejoining is not None:
-            self._rejoining.cancel()
+        await self._tasks.aclose()
         if self.workspace_id and self.away is None:
             with suppress(LongboatError, TimeoutError):
                 async with asyncio.timeout(FAREWELL_S):
@@ -78,7 +78,7 @@ class Connection:
     def _on_outage(self, error: LongboatError | None) -> None:
         if error is None and self.away is not None and self._env is not None:
             # A restarted server has forgotten the environment for our commands.
-            self._rejoining = asyncio.create_task(self._rejoin())
+            self._tasks.spawn(self._rejoin(), name="rejoin")
         self.away = error
         self._listener.outage(error)
         if self._also_told is not None:

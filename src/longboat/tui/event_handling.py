@@ -113,7 +113,7 @@ class EventHandling:
             return
         for part in reversed(message.parts):
             if isinstance(part, ToolCallPart) and part.finished:
-                card.tell(f"{part.name} {one_line(subject_of(part.name, part.input).text, 120)}")
+                card.tell(f"{part.name} {one_line(subject_of(part.input, part.traits).text, 120)}")
                 return
             if isinstance(part, TextPart) and part.text.strip():
                 card.tell(one_line(part.text.strip().splitlines()[-1], 160))

@@ -11,6 +11,7 @@ from longboat.client.subject import arguments_of, subject_of
 from longboat.tui.content import line, one_line
 from longboat.wire.models import ToolCallPart, ToolResultPart
 from longboat.wire.plain import plain
+from longboat.wire.tools import Draw
 
 TAIL = 5
 """Lines of output shown while the call runs, and in a collapsed card."""
@@ -19,8 +20,8 @@ WHOLE = 400
 DIFF = 14
 """Lines of a diff in a collapsed card."""
 ACTIVITY = 4
-QUIET = frozenset({"view", "ls", "glob", "grep", "todos", "symbols", "definition", "references", "longboat_info"})
-"""Tools whose results are for the model; people see them on demand."""
+QUIET = (Draw.QUIET, Draw.FILE, Draw.PLAN)
+"""Results that are for the model; people see them on demand."""
 
 
 class ToolCard(Static):
@@ -103,7 +104,7 @@ class ToolCard(Static):
         mark, style = ("…", "$text-warning") if self.running else ("✓", "$text-success")
         if failed or (self.over and self.result is None):
             mark, style = "✗", "$text-error"
-        subject = subject_of(self.call.name, self.call.input).text
+        subject = subject_of(self.call.input, self.call.traits).text
         parts = [Content.styled(mark + " ", style), line(self.call.name, "bold"), Content(" ")]
         parts.append(line(subject, "$text-muted", width=160))
         if self._remark:
@@ -121,7 +122,7 @@ class ToolCard(Static):
             return _cut(difference, DIFF)
         if failed:
             return [Content.styled(row, "$text-error") for row in _last(text, TAIL)]
-        if self.call.name in QUIET:
+        if self.call.traits is not None and self.call.traits.draw in QUIET:
             return [_more(text)]
         shown = [Content(row) for row in _last(text, TAIL)]
         hidden = text.rstrip().count("\n") + 1 - len(shown)

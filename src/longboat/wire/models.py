@@ -10,6 +10,7 @@ import msgspec
 
 from longboat.wire.asks import CallAnswer, Permission, Question
 from longboat.wire.shape import Shape
+from longboat.wire.tools import ToolTraits
 
 
 class RunState(StrEnum):
@@ -85,6 +86,8 @@ class ToolCallPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="tool
     input: str
     """The arguments as the model wrote them: JSON text, complete once `finished`."""
     finished: bool = False
+    traits: ToolTraits | None = None
+    """What the tool declares about itself: draw the call by it. Null if nobody knew the tool."""
 
 
 class Image(Shape, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ from longboat.permissions.shell.scope import (
 )
 from longboat.permissions.shell.script import Command, Kind, Redirection, Word, plain_name
 from longboat.permissions.shell.syntax import Assignment, names
+from longboat.wire.tools import Governs
 
 _PRINTING = names(": echo printf true false seq sleep")
 """Commands that only print their arguments; they neither read nor write files."""
@@ -57,7 +58,7 @@ class ShellAssessment(ShellPaths):
                 yield rule
 
     def _denies_command(self, rule: Rule) -> bool:
-        if not rule.concerns("bash"):
+        if not rule.names(self.tool):
             return False
         match rule.pattern:
             case None:
@@ -70,7 +71,7 @@ class ShellAssessment(ShellPaths):
                 return False
 
     def _denies_file(self, rule: Rule, redirection: Redirection) -> bool:
-        if not rule.concerns("edit" if redirection.writes else "view"):
+        if not (rule.governs_changes if redirection.writes else rule.governs_reading):
             return False
         return any(self.on_path(rule, path) for path in self.places_of(redirection.target))
 
@@ -102,20 +103,24 @@ class ShellAssessment(ShellPaths):
         for path in map(posixpath.normpath, self.paths):
             inside = relative_to(path, self.directory) is not None
             if is_guarded(path) and path in self.only_read:
-                yield from self.path_gaps("view", path)
+                yield from self.path_gaps(self._for_files(False), path)
             elif not (inside and self.whole) or is_guarded(path):
-                yield from self.path_gaps("write" if inside and self._writes else "bash", path)
+                yield from self.path_gaps(self._for_files(True) if inside and self._writes else self.tool, path)
+
+    def _for_files(self, writes: bool) -> str:
+        """The tool whose rules hold for files that a command writes, or reads."""
+        return self.rules.tool_for(Governs.WRITING if writes else Governs.READING)
 
     def _base_gaps(self) -> Iterator[Gap]:
         """Whether it runs, and does more than look, in a guarded directory."""
         if any(harmless_paths(command) is None for command in self.script.commands):
             for base in filter(is_guarded, self.bases()):
-                yield from self.path_gaps("bash", base)
+                yield from self.path_gaps(self.tool, base)
 
     @property
     def whole(self) -> Rule | None:
         """The rule that allows the whole of bash: anything that stays inside the workspace and can be read."""
-        return next((rule for rule in self.allowing("bash") if rule.pattern is None), None)
+        return next((rule for rule in self.allowing(self.tool) if rule.pattern is None), None)
 
     @property
     def _named_as_text(self) -> bool:
@@ -126,7 +131,7 @@ class ShellAssessment(ShellPaths):
         )
 
     def _is_text_rule(self, rule: Rule) -> bool:
-        return rule.concerns("bash") and isinstance(rule.pattern, Glob) and rule.pattern.fits(self._text)
+        return rule.names(self.tool) and isinstance(rule.pattern, Glob) and rule.pattern.fits(self._text)
 
     @property
     def _touches_guarded(self) -> bool:
@@ -154,7 +159,7 @@ class ShellAssessment(ShellPaths):
         return text if place in (".", None) else f"cd {shlex.quote(place)} && {text}"
 
     def rule_for_all(self) -> str:
-        return "" if self._touches_guarded else text_rule(self._text)
+        return "" if self._touches_guarded else text_rule(self.tool, self._text)
 
     def doubts(self) -> Iterator[Gap]:
         yield from self._doubts()
@@ -166,11 +171,11 @@ class ShellAssessment(ShellPaths):
     def _doubts(self) -> Iterator[Gap]:
         """What a deny rule may turn out to meet, of no single part. No rule that allows helps here."""
         for rule in self.rules.deny:
-            if (rule.concerns("edit") or rule.concerns("view")) and (
+            if (rule.governs_changes or rule.governs_reading) and (
                 path := next((path for path in self.paths if self.on_path(rule, path)), None)
             ):
                 yield _denied_gap(f"It leads to {path}, which the deny rule {rule.text} covers.")
-            if not rule.concerns("bash") or not isinstance(rule.pattern, CommandPattern):
+            if not rule.names(self.tool) or not isinstance(rule.pattern, CommandPattern):
                 continue
             if self.script.opaque:
                 yield _denied_gap(f"It could do what {rule.text} denies: {self.script.opaque}.")
@@ -182,9 +187,9 @@ class ShellAssessment(ShellPaths):
     def _redirection_doubts(self, redirection: Redirection) -> Iterator[Gap]:
         target = redirection.target
         for rule in self.rules.deny:
-            if redirection.writes and rule.concerns("edit") and (len(self.moves) > 1 or not target.literal):
+            if redirection.writes and rule.governs_changes and (len(self.moves) > 1 or not target.literal):
                 yield _denied_gap(f"It could write what {rule.text} denies: the target is only known when it runs.")
-            hides = rule.concerns("view") and not redirection.writes and not target.literal
+            hides = rule.governs_reading and not redirection.writes and not target.literal
             if hides and self.may_be(target, rule):
                 yield _denied_gap(f"It reads {target.text[:200]}, which the deny rule {rule.text} may cover.")
 
@@ -192,7 +197,7 @@ class ShellAssessment(ShellPaths):
         for rule in self.rules.deny:
             if word := next(self._denied_words(rule, command), None):
                 yield _denied_gap(f"It names {word.text[:200]}, which the deny rule {rule.text} may cover.")
-            if self.script.opaque or not rule.concerns("bash") or not isinstance(rule.pattern, CommandPattern):
+            if self.script.opaque or not rule.names(self.tool) or not isinstance(rule.pattern, CommandPattern):
                 continue
             if _may_do(rule.pattern, command):
                 yield _may_turn_out(rule)
@@ -200,7 +205,7 @@ class ShellAssessment(ShellPaths):
     def _denied_words(self, rule: Rule, command: Command) -> Iterator[Word]:
         """The words of a command that name what a rule denies to the tools for files. Who only looks edits nothing."""
         looks = harmless_paths(command) is not None
-        if rule.pattern is None or not (rule.concerns("view") or (rule.concerns("edit") and not looks)):
+        if rule.pattern is None or not (rule.governs_reading or (rule.governs_changes and not looks)):
             return
         git = plain_name(command.words[0]) == "git"
         yield from (word for word in command.words[1:] if self.may_be(_pathspec(word) if git else word, rule))
@@ -251,7 +256,7 @@ class ShellAssessment(ShellPaths):
             yield Gap(why=why, brief="only known when it runs", risk=Risk.UNKNOWN)
         for path in self.places_of(target):
             if not (self.whole and relative_to(path, self.directory) is not None) or is_guarded(path):
-                yield from self.path_gaps("write" if redirection.writes else "view", path)
+                yield from self.path_gaps(self._for_files(redirection.writes), path)
 
     def command_gaps(self, command: Command) -> Iterator[Gap]:
         yield from self._command_doubts(command)
@@ -260,7 +265,7 @@ class ShellAssessment(ShellPaths):
         if self._is_harmless(command) and not self.unwalled:
             if self.script.fed and not self.whole:
                 why = f"It could print {self.script.fed[0]}, which is only known when it runs."
-                yield Gap(why=why, narrow=narrow_rule(command))
+                yield Gap(why=why, narrow=narrow_rule(self.tool, command))
             return
         stray = self._stray(command)
         outside = _outside(stray) if stray else ""
@@ -268,12 +273,20 @@ class ShellAssessment(ShellPaths):
             yield guarded_gap(guarded, outside)
         elif limit := outside or self._limit(command):
             risk = Risk.OUTSIDE if outside else Risk.USUAL
-            yield Gap(why=limit, narrow="" if self._is_git_away(command) else narrow_rule(command), risk=risk)
+            yield Gap(
+                why=limit, narrow="" if self._is_git_away(command) else narrow_rule(self.tool, command), risk=risk
+            )
         else:
             why = _OUTSIDE if self.unwalled and self._is_harmless(command) else self._why(command)
             brief = "needs approval" if why == _needs_approval(command) else ""
             risk = Risk.DESTRUCTIVE if is_destructive(command) else Risk.USUAL
-            yield Gap(why=why, narrow=narrow_rule(command), wide=wide_rule(command), brief=brief, risk=risk)
+            yield Gap(
+                why=why,
+                narrow=narrow_rule(self.tool, command),
+                wide=wide_rule(self.tool, command),
+                brief=brief,
+                risk=risk,
+            )
 
     def rule_for(self, command: Command) -> Rule | None:
         """The rule that allows this command."""
@@ -283,7 +296,7 @@ class ShellAssessment(ShellPaths):
         return next(
             (
                 rule
-                for rule in self.allowing("bash", guarded=guarded)
+                for rule in self.allowing(self.tool, guarded=guarded)
                 if isinstance(rule.pattern, CommandPattern) and self._allowed(rule.pattern, command)
             ),
             None,
@@ -291,7 +304,7 @@ class ShellAssessment(ShellPaths):
 
     def rule_for_redirection(self, redirection: Redirection) -> Rule | None:
         """The rule that allows this redirection, if it needs one."""
-        tool = "write" if redirection.writes else "view"
+        tool = self._for_files(redirection.writes)
         places = self.places_of(redirection.target)
         fitting = (rule for rule in self.allowing(tool) if any(self.on_path(rule, path) for path in places))
         return next(fitting, self.whole if places else None)
@@ -312,7 +325,7 @@ class ShellAssessment(ShellPaths):
         """Whether rules name the places outside that this may be."""
         places = [path for path in possible_paths(text) if self.outside(path)]
         return not any(place.startswith("~") for place in places) and not any(
-            any(self.path_gaps("bash", path)) for place in places for path in self.from_bases(place)
+            any(self.path_gaps(self.tool, path)) for place in places for path in self.from_bases(place)
         )
 
     def _limit(self, command: Command) -> str:
@@ -356,11 +369,11 @@ class ShellAssessment(ShellPaths):
 
     def _hidden(self, word: Word) -> bool:
         """Whether a rule denies the view of this file, or may deny one of these files."""
-        return any(self.may_be(word, rule) for rule in self.rules.deny if rule.concerns("view"))
+        return any(self.may_be(word, rule) for rule in self.rules.deny if rule.governs_reading)
 
     def _shows_hidden(self, command: Command) -> bool:
         """Whether it shows files that it does not name, and a rule may deny the view of some."""
-        denials = [rule for rule in self.rules.deny if rule.concerns("view")]
+        denials = [rule for rule in self.rules.deny if rule.governs_reading]
         shown = find_reach(command, harmless_paths(command) or ()) if denials else ()
         return any(self._may_hold(reach, rule) for reach in shown for rule in denials)
 
@@ -429,7 +442,7 @@ class ShellAssessment(ShellPaths):
         if word.kind is Kind.DYNAMIC:
             return word.text if source_may_be_guarded(word.text) else ""
         for path in (path for text in possible_paths(word.text) for path in self.from_bases(text)):
-            if is_guarded(path) and any(self.path_gaps("bash", path)):
+            if is_guarded(path) and any(self.path_gaps(self.tool, path)):
                 return relative_to(path, self.directory) or path
         return ""
 

@@ -40,7 +40,7 @@ MAX_TEXT = 1_000
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_:./@-]*")
 
 
-def narrow_rule(command: Command) -> str:
+def narrow_rule(tool: str, command: Command) -> str:
     """The rule for exactly this command."""
     settings = [each for each in command.assignments if each.name not in HARMLESS_NAMES]
     values = [each.value for each in settings]
@@ -49,12 +49,11 @@ def narrow_rule(command: Command) -> str:
     if nameless or not all(word.literal for word in (*command.words, *values)) or "=" in name:
         return ""
     words = [name, *(word.text for word in command.words[1:])]
-    return (
-        f"bash({' '.join([*(f'{each.name}={shlex.quote(each.value.text)}' for each in settings), shlex.join(words)])})"
-    )
+    set_before = [f"{each.name}={shlex.quote(each.value.text)}" for each in settings]
+    return f"{tool}({' '.join([*set_before, shlex.join(words)])})"
 
 
-def wide_rule(command: Command) -> str:
+def wide_rule(tool: str, command: Command) -> str:
     """The rule for this command, its subcommand and anything after it."""
     name = plain_name(command.words[0])
     if not _PLAIN_WORD.fullmatch(name) or name in _NEVER_WIDE | RUNNERS or unexpected_option(command) is not None:
@@ -70,7 +69,7 @@ def wide_rule(command: Command) -> str:
             break
     if (len(words) == 1 and name in _WIDE_BY_SECOND_WORD) or words == ["git", "config"]:
         return ""  # A rule for any setting of git would be one for the programs that git runs.
-    return "" if words[-1] in _RUN_NEXT else f"bash({' '.join(words)} *)"
+    return "" if words[-1] in _RUN_NEXT else f"{tool}({' '.join(words)} *)"
 
 
 def is_destructive(command: Command) -> bool:
@@ -79,7 +78,7 @@ def is_destructive(command: Command) -> bool:
     return name in _NEVER_WIDE or (name == "git" and "push" in words[:1])
 
 
-def text_rule(text: str) -> str:
+def text_rule(tool: str, text: str) -> str:
     """The rule for exactly this text, of which it is not known what it does; empty where a person could not read it."""
     legible = len(text) <= MAX_TEXT and text.replace("\n", " ").replace("\t", " ").isprintable()
-    return f"bash(= {text})" if legible and text else ""
+    return f"{tool}(= {text})" if legible and text else ""

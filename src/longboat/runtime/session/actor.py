@@ -4,7 +4,6 @@ Owns what each command checks and answers; `CommandLoop` decides and writes. Cal
 moment: a command that has started runs to its end. Must not know HTTP, SQL or providers.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -38,7 +37,7 @@ from longboat.runtime.session.crash_repair import repair_transcript, view_of
 from longboat.runtime.session.live_session import LiveSession
 from longboat.runtime.session.submit import check_not_folded
 from longboat.runtime.session.unit_builder import NO_TURN, UnitBuilder
-from longboat.runtime.store_retry import RETRY_S
+from longboat.runtime.store_retry import retry_later
 from longboat.runtime.turn.outcome import Stop
 from longboat.store.changes import delete_session
 from longboat.store.protocol import UniqueViolated
@@ -156,7 +155,7 @@ class SessionActor:
                 await self._start(run.run_id)
         except StoreUnavailable:
             # Accepted is accepted: it enters as soon as the store writes again, or after the next start.
-            asyncio.get_running_loop().call_later(RETRY_S, self._enter_next, run_id)
+            retry_later(self._enter_next, run_id)
 
     async def _start(self, run_id: str) -> None:
         try:

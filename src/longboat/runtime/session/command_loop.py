@@ -3,7 +3,6 @@
 Owns the mailbox and the running turn. Must not know which commands people may give, nor HTTP, SQL or providers.
 """
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,14 +35,13 @@ from longboat.core.effects import (
 from longboat.core.lifecycle import decide
 from longboat.core.state import SessionState
 from longboat.errors import CancelNotDurable, StoreUnavailable
-from longboat.runtime import store_retry
 from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.session.live_session import Cover, LiveSession
 from longboat.runtime.session.mailbox import Mailbox
 from longboat.runtime.session.titles import write_title
 from longboat.runtime.session.unit_builder import NO_TURN, Ending, UnitBuilder, record_effects
 from longboat.runtime.session.usage import NOTHING
-from longboat.runtime.store_retry import retry_store
+from longboat.runtime.store_retry import retry_later, retry_store
 from longboat.runtime.turn.outcome import Stop
 from longboat.runtime.turn.turn import Turn
 from longboat.store.changes import retitle_session
@@ -200,6 +198,7 @@ class CommandLoop:
             case RunStarted() | RunResumed():
                 # Registered before anything else can run, so a cancel that comes now finds it.
                 self.turn = Turn(self._services, self, self.live.records[effect.run_id])
+                self.turn.start()
                 self._services.tasks.spawn(self._drive(self.turn), name=f"turn {effect.run_id}")
             case CancelRequested() if self.turn is not None and self.turn.run_id == effect.run_id:
                 self.turn.stop(Stop.CANCEL, by=self.live.records[effect.run_id].run.canceled_by)
@@ -223,7 +222,7 @@ class CommandLoop:
         try:
             await self.apply(command, records=[replace(rec, run=self.live.as_canceled(rec.run)) for rec in covered])
         except StoreUnavailable:
-            asyncio.get_running_loop().call_later(store_retry.RETRY_S, self._finish_next_batch)
+            retry_later(self._finish_next_batch)
             return
         except Exception:
             logger.exception("canceled runs could not be finished", extra={"session_id": self.live.row.id})
@@ -259,7 +258,7 @@ class CommandLoop:
     def _save_later(self) -> None:
         if not self._saving:
             self._saving = True
-            asyncio.get_running_loop().call_later(store_retry.RETRY_S, lambda: self.mailbox.post(self._try_to_save))
+            retry_later(lambda: self.mailbox.post(self._try_to_save))
 
     async def _try_to_save(self) -> None:
         self._saving = False

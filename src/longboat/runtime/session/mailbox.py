@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from longboat.errors import ServerLeaving
-from longboat.runtime.tasks import Tasks
+from longboat.tasks import Tasks
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from longboat.errors import AlreadyAnswered, BadInput, PermissionNotFound, QuestionNotFound, StoreUnavailable
+from longboat.errors import AlreadyAnswered, BadInput, NotFound, PermissionNotFound, QuestionNotFound, StoreUnavailable
 from longboat.runtime.clock import now
 from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.store_retry import retry_store
@@ -151,11 +151,7 @@ class Asks:
 
     async def answer_permission(self, permission_id: str, request: AnswerPermission) -> Permission:
         _check(request)
-        ask = await self._permissions.find(permission_id)
-        if ask is None:
-            raise PermissionNotFound(permission_id)
-        if ask.state is not AskState.PENDING:
-            raise AlreadyAnswered(ask.answered_by, _describe_end(ask))
+        ask = _check_pending(await self._permissions.find(permission_id), PermissionNotFound(permission_id))
         granted = _granted(ask, request)
         answered = msgspec.structs.replace(
             ask,
@@ -173,11 +169,7 @@ class Asks:
 
     async def answer_question(self, question_id: str, request: AnswerQuestion) -> Question:
         _check(request)
-        ask = await self._questions.find(question_id)
-        if ask is None:
-            raise QuestionNotFound(question_id)
-        if ask.state is not AskState.PENDING:
-            raise AlreadyAnswered(ask.answered_by, _describe_end(ask))
+        ask = _check_pending(await self._questions.find(question_id), QuestionNotFound(question_id))
         if not any(text.strip() for text in request.answer):
             raise BadInput("The answer is empty. Send at least one text.", code="empty_answer")
         if len(request.answer) > 1 and not ask.multiple:
@@ -229,6 +221,15 @@ class Asks:
 def _check(request: AnswerPermission | AnswerQuestion) -> None:
     if request.client_id is not None:
         check_own_id(request.client_id, field="client_id")
+
+
+def _check_pending(ask: Ask | None, missing: NotFound) -> Ask:
+    """The ask, if it exists and nobody has answered it yet."""
+    if ask is None:
+        raise missing
+    if ask.state is not AskState.PENDING:
+        raise AlreadyAnswered(ask.answered_by, _describe_end(ask))
+    return ask
 
 
 def _granted(ask: Permission, request: AnswerPermission) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import msgspec
 
 from longboat.core.stream import reshape
 from longboat.errors import StoreUnavailable
+from longboat.runtime.store_retry import retry_later
 from longboat.store.changes import put_message
 from longboat.store.protocol import Entry, Store, Unit, Write
 from longboat.wire.events import Change, encode_body
@@ -21,7 +22,6 @@ from longboat.wire.models import Message, MessageDelta
 ROOM_CHARACTERS = 256 * 1024
 ENVELOPE = 200
 """What a delta takes besides its text, about."""
-RETRY_S = 0.5
 LONG = 64 * 1024
 REST_PER_CHARACTER_S = 1 / 4_000_000
 """After a message of more than `LONG` characters was told whole, its next shape rests so long for each of them, or
@@ -239,7 +239,7 @@ class Outbox:
             self._pending = sent + self._pending
             self._long, self._long_size = "", 0
             self._waiting_characters = _weight(self._pending)
-            self._loop.call_later(RETRY_S, self._send)
+            retry_later(self._send)
         else:
             if error is not None:
                 self._loop.call_exception_handler({"message": "the log refused what a turn said", "exception": error})

@@ -5,10 +5,12 @@ Owns retries and what clients see of a stream. Must not know what the turn does 
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from longboat.backoff import Backoff
 from longboat.config.settings import RetrySection
 from longboat.core.stream import Draft
+from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
 from longboat.models.protocol import (
     Finished,
@@ -32,30 +34,31 @@ class Step:
         self._model = model
         self._draft = draft
         self._outbox = outbox
-        self._retry = retry
+        self._backoff = Backoff(base_s=retry.base_s, ceiling_s=retry.max_s, jitter=(0.8, 1.2), attempts=retry.attempts)
         self._notice = notice
 
     async def take(self, request: ModelRequest) -> Finished:
         """The end of the answer; its text is in the draft. Raises ModelError once trying again is no use."""
-        for attempt in range(1, self._retry.attempts + 1):
+        failures = 0
+        while True:
             try:
                 return await self._try(request)
             except ModelError as error:
-                if not error.retryable or attempt == self._retry.attempts:
+                failures += 1
+                if not error.retryable or self._backoff.gives_up(failures):
                     raise
                 self._withdraw()
-                wait_s = self._wait_s(attempt, error)
+                wait_s = self._wait_s(failures, error)
                 self._notice(
                     AgentEventType.RETRYING,
-                    f"{error.title}. Retrying in {wait_s:.1f} s ({attempt + 1} of {self._retry.attempts}).",
+                    f"{error.title}. Retrying in {wait_s:.1f} s ({failures + 1} of {self._backoff.attempts}).",
                     error.message,
                 )
                 await asyncio.sleep(wait_s)
-        raise AssertionError("the last attempt returns or raises")
 
-    def _wait_s(self, attempt: int, error: ModelError) -> float:
-        wait_s: float = self._retry.base_s * 2.0 ** (attempt - 1) * random.uniform(0.8, 1.2)
-        return min(max(wait_s, error.retry_after_s or 0), self._retry.max_s)
+    def _wait_s(self, failures: int, error: ModelError) -> float:
+        wait_s = self._backoff.delay(failures, random.random)
+        return min(max(wait_s, error.retry_after_s or 0), self._backoff.ceiling_s)
 
     def _withdraw(self) -> None:
         if not self._draft.empty:
@@ -67,7 +70,7 @@ class Step:
             async for event in events:
                 if isinstance(event, Finished):
                     return event
-                self._hear(event)
+                self._hear(event, request.tools)
                 if self._outbox.crowded:
                     await self._outbox.room()
         raise ModelError(
@@ -77,14 +80,15 @@ class Step:
             retryable=True,
         )
 
-    def _hear(self, event: ModelEvent) -> None:
+    def _hear(self, event: ModelEvent, tools: Sequence[ToolSpec]) -> None:
         match event:
             case TextDelta() if event.text:
                 self._say(*self._draft.add_text(event.text))
             case ReasoningDelta() if event.text or event.signature:
                 self._say(*self._draft.add_reasoning(event.text, event.signature))
             case ToolCallStart():
-                self._outbox.whole(self._draft.start_call(event.index, event.call_id, event.name))
+                traits = next((tool.traits for tool in tools if tool.name == event.name), None)
+                self._outbox.whole(self._draft.start_call(event.index, event.call_id, event.name, traits))
             case ToolCallDelta() if event.text:
                 self._say(None, self._draft.add_input(event.index, event.text))
             case Progress():

@@ -49,12 +49,13 @@ async def _see_through(services: WorkspaceServices, record: RunRecord) -> Run:
 
     The child is called off even if the cancel comes while it is being accepted: that cannot be taken back.
     """
-    accepting = asyncio.ensure_future(services.host.accept(record))
+    run_id = record.run.run_id
+    accepting = services.tasks.spawn(services.host.accept(record), name=f"accept {run_id}", awaited=True)
     try:
         await asyncio.shield(accepting)
-        return await services.host.run(record.run.run_id, wait_s=FOR_EVER_S)
+        return await services.host.run(run_id, wait_s=FOR_EVER_S)
     except asyncio.CancelledError:
-        calling_off = asyncio.ensure_future(_call_off(services, accepting, record.run.run_id))
+        calling_off = services.tasks.spawn(_call_off(services, accepting, run_id), name=f"call off {run_id}")
         while not calling_off.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([calling_off])

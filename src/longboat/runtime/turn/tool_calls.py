@@ -4,7 +4,7 @@ Owns the current round, and notices when the same call is repeated over and over
 the turn.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -14,11 +14,12 @@ from longboat.core.turn import LoopGuard
 from longboat.errors import ModelError
 from longboat.runtime.clock import now
 from longboat.runtime.protocols import TurnOwner, WorkspaceServices
-from longboat.runtime.tasks import run_together
 from longboat.runtime.turn.outbox import Outbox
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.tool_caller import ToolCaller
 from longboat.store.records import RunRecord
+from longboat.tasks import run_together
+from longboat.tools.protocol import Tool
 from longboat.wire.asks import CallAnswer
 from longboat.wire.events import Change
 from longboat.wire.models import Message, MessageDelta, ToolCallPart, ToolResultPart
@@ -53,7 +54,7 @@ class ToolCalls:
         caller = ToolCaller(
             services=self._services, record=self._record, setup=setup, told=self.told, problem=self._problem
         )
-        for group in group_calls(calls):
+        for group in group_calls(calls, setup.tools):
             self._heed_stop()
             pairs = zip(made.begin(*group), group, strict=True)
             await run_together([self._see_call(caller, slot, call) for slot, call in pairs])
@@ -73,8 +74,6 @@ class ToolCalls:
             )
 
 
-AGENT = "agent"
-"""The tool that sends sub-agents."""
 MAX_SHOWN = 1_000_000
 """Characters of one call's live output. The tool's own file has all of it."""
 
@@ -162,11 +161,12 @@ class Round:
         return message
 
 
-def group_calls(calls: list[ToolCallPart]) -> list[list[ToolCallPart]]:
-    """Calls in the order they are made; those of a group at once. Only sub-agents work side by side."""
+def group_calls(calls: list[ToolCallPart], tools: Mapping[str, Tool]) -> list[list[ToolCallPart]]:
+    """Calls in the order they are made; those of a group at once, as their tool allows."""
     found: list[list[ToolCallPart]] = []
     for call in calls:
-        if found and call.name == AGENT == found[-1][0].name:
+        tool = tools.get(call.name)
+        if found and call.name == found[-1][0].name and tool is not None and tool.spec.traits.side_by_side:
             found[-1].append(call)
         else:
             found.append([call])

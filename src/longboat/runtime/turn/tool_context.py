@@ -35,6 +35,7 @@ from longboat.wire.asks import CallAnswer, Permission, PermissionAnswer, Questio
 from longboat.wire.events import Change
 from longboat.wire.ids import new_id
 from longboat.wire.requests import Approve
+from longboat.wire.tools import Effect
 from longboat.wire.workshop import TodoItem, Todos
 
 NO_WAY_AROUND = "Do not look for a way around it: continue without it, or say that you cannot."
@@ -42,7 +43,7 @@ NO_WAY_AROUND = "Do not look for a way around it: continue without it, or say th
 
 def _with_guarded_names(need: Need, workspace: Path) -> Need:
     """A file that a guarded name leads to, such as a linked `longboat.json`, is guarded under its own name too."""
-    if need.tool == "bash" or need.action == "read" or not need.paths:
+    if need.action == "read" or not need.paths:
         return need
     links = guarded_links(workspace)
     names = filter(None, (guarded_name(path, links) for path in need.paths))
@@ -91,7 +92,10 @@ class CallContext:
     async def permit(self, need: Need) -> Allow:
         """Deny rules, allow rules, session grants; then ask, unless this run was approved beforehand (A2)."""
         run, resolved = self._record.run, need.paths
-        need = await asyncio.to_thread(_with_guarded_names, need, self.directory)
+        # The paths of a command are looked up by whoever runs it, before and after it is permitted.
+        is_command = self._services.tools.traits_of(need.tool).effect is Effect.RUNS
+        if not is_command:
+            need = await asyncio.to_thread(_with_guarded_names, need, self.directory)
         rules = self._judged = self._rules()
         grants = await self._grants()
         verdict = judge(need, rules=rules, grants=grants, directory=str(self.directory))
@@ -127,7 +131,7 @@ class CallContext:
         )
         await self._heed(await self._services.asks.permission(ask))
         self._judge_again(need, rules)
-        if need.tool != "bash" and await asyncio.to_thread(_lead_elsewhere, resolved):
+        if not is_command and await asyncio.to_thread(_lead_elsewhere, resolved):
             raise ToolError(f"The path of this {need.tool} was replaced while it waited for approval. Call it again.")
         return Allow()
 
@@ -150,7 +154,7 @@ class CallContext:
         if isinstance(verdict, Deny):
             raise ToolError(f"A rule that was just added denies this ({verdict.rule}). {NO_WAY_AROUND}")
         added = tuple(rule for rule in rules.deny if rule not in before.deny)
-        self._check_denials(need, Rules(deny=added))
+        self._check_denials(need, replace(rules, allow=(), deny=added))
 
     def _check_denials(self, need: Need, rules: Rules) -> None:
         """For calls that no person checks against these rules: refuse what may turn out to be denied."""
@@ -189,7 +193,7 @@ class CallContext:
 
     async def _grants(self) -> tuple[Rule, ...]:
         session_id = self._record.run.parent_session_id or self._record.run.session_id
-        return await self._services.store.reads.grants(session_id)
+        return await self._services.store.reads.grants(session_id, self._services.tools.traits)
 
     async def note_read(self, path: Path, content: bytes) -> None:
         await self._services.files.note_read(self._record.run.session_id, path, content)

@@ -81,13 +81,17 @@ class Turn:
             heed_stop=self._heed_stop,
             problem=self._notices.problem,
         )
-        self._task: asyncio.Task[StopReason] = asyncio.get_running_loop().create_task(self._steps())
+        self._task: asyncio.Task[StopReason] | None = None
 
     @property
     def run_id(self) -> str:
         return self._record.run.run_id
 
     # From the session
+
+    def start(self) -> None:
+        """Start the steps; `unwind()` waits for their end."""
+        self._task = self._services.tasks.spawn(self._steps(), name=f"steps of {self.run_id}", awaited=True)
 
     def stop(self, why: Stop, *, by: str | None = None) -> None:
         """Ask the turn to end. A cancel outranks an interruption. `by`: the client that wants it."""
@@ -99,7 +103,7 @@ class Turn:
             self._insist()
 
     def _insist(self) -> None:
-        if not self._task.done():
+        if self._task is not None and not self._task.done():
             self._task.cancel()
             asyncio.get_running_loop().call_later(STUBBORN_S, self._insist)
 
@@ -113,6 +117,7 @@ class Turn:
 
     async def unwind(self) -> tuple[Outcome, Ending]:
         """Wait for the task, close the transcript, and say how it ended."""
+        assert self._task is not None, "a turn is started first"
         try:
             await asyncio.wait([self._task])
         finally:
@@ -193,8 +198,9 @@ class Turn:
     async def _run_shell(self, command: str) -> StopReason:
         """A person's command is on record as a call that nobody had to think of: the next prompt's model reads it."""
         self._setup = await self._services.tools.shell()
-        text = msgspec.json.encode({"command": command}).decode()
-        call = ToolCallPart(id=new_id(), name="bash", input=text, finished=True)
+        shell = next(tool.spec for tool in self._setup.tools.values())
+        text = msgspec.json.encode({shell.traits.command: command}).decode()
+        call = ToolCallPart(id=new_id(), name=shell.name, input=text, finished=True, traits=shell.traits)
         message = msgspec.structs.replace(self._notices.blank(Role.ASSISTANT), parts=(call,), finished_at=now())
         self._own.append(message)
         self._outbox.whole(message, Change.CREATED, durable=True)

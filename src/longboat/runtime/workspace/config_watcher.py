@@ -13,8 +13,8 @@ import msgspec
 
 from longboat.config.load import FILE_NAME
 from longboat.errors import LongboatError
-from longboat.runtime.tasks import Tasks
 from longboat.runtime.workspace.models import ModelPool
+from longboat.tasks import Tasks
 from longboat.wire.workshop import ConfigChanged
 
 LOOK_S = 2.0

@@ -1,4 +1,4 @@
-"""The tools of a workspace that depend on its configuration: web, sandboxed shell, MCP servers, language servers.
+"""The tools of a workspace as its configuration wants them, with its MCP servers and language servers.
 
 Owns MCP and language servers from their first use until the configuration changes or the workspace closes (B7). Must
 not know sessions or permissions.
@@ -15,7 +15,9 @@ import msgspec
 from longboat.config.references import expand
 from longboat.config.settings import Config
 from longboat.tools.protocol import Tool
+from longboat.tools.registry import build_tools
 from longboat.tools.sandbox.sandbox import SandboxPolicy
+from longboat.tools.services import ToolServices
 from longboat.wire.workshop import LspEvent, McpEvent
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from longboat.tools.mcp import ServerState
     from longboat.tools.mcp.logins import Logins
     from longboat.tools.process.jobs import Jobs
+    from longboat.tools.web.web_search import SearchProvider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +46,9 @@ class ConfiguredTools:
     """Imports and builds: create it off the event loop."""
 
     def __init__(self, config: Config, shop: ToolSetup) -> None:
-        from longboat.tools.lsp import definition, diagnostics, references, rename, symbols
         from longboat.tools.lsp.client.servers import LanguageServers
         from longboat.tools.mcp import McpServers
-        from longboat.tools.process import bash
-        from longboat.tools.web import download, fetch, http
+        from longboat.tools.web.http import Web
 
         self.mcp: McpServers = McpServers(
             config.mcp,
@@ -63,18 +64,14 @@ class ConfiguredTools:
             environ=shop.child_environ,
             on_change=lambda status: shop.tell(lsp_event(status)),
         )
-        net = http.Web(allowed_networks=config.web.allowed_networks)
-        self.own: list[Tool] = [
-            bash.BashTool(shop.jobs, sandbox=shop.sandbox(config)),
-            fetch.FetchTool(net),
-            download.DownloadTool(net),
-            *_search(config, shop.environ),
-            diagnostics.DiagnosticsTool(self.lsp),
-            definition.DefinitionTool(self.lsp),
-            references.ReferencesTool(self.lsp),
-            symbols.SymbolsTool(self.lsp),
-            rename.RenameTool(self.lsp),
-        ]
+        services = ToolServices(
+            jobs=shop.jobs,
+            sandbox=shop.sandbox(config),
+            language_servers=self.lsp,
+            web=Web(allowed_networks=config.web.allowed_networks),
+            search=_search(config, shop.environ),
+        )
+        self.own: list[Tool] = build_tools(services)
 
     @staticmethod
     def key(config: Config) -> bytes:
@@ -90,14 +87,13 @@ class ConfiguredTools:
         await asyncio.gather(self.mcp.aclose(), self.lsp.aclose())
 
 
-def _search(config: Config, environ: Mapping[str, str]) -> list[Tool]:
-    from longboat.tools.web.web_search import SearchProvider, WebSearchTool
+def _search(config: Config, environ: Mapping[str, str]) -> "SearchProvider | None":
+    from longboat.tools.web.web_search import SearchProvider
 
     section = config.web.search
     if section is None:
-        return []
-    key = expand(section.key, environ)
-    return [WebSearchTool(SearchProvider(kind=section.kind, endpoint=section.endpoint, key=key))]
+        return None
+    return SearchProvider(kind=section.kind, endpoint=section.endpoint, key=expand(section.key, environ))
 
 
 def mcp_event(state: "ServerState") -> McpEvent:

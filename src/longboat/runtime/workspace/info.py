@@ -87,7 +87,7 @@ def _settings(config: Config, record: RunRecord) -> Iterator[str]:
 
 async def _grants(services: WorkspaceServices, record: RunRecord) -> list[str]:
     session_id = record.run.parent_session_id or record.run.session_id
-    return [rule.text for rule in await services.store.reads.grants(session_id)]
+    return [rule.text for rule in await services.store.reads.grants(session_id, services.tools.traits)]
 
 
 async def _describe_surroundings(services: WorkspaceServices) -> list[str]:

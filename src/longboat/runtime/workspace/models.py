@@ -20,7 +20,7 @@ from longboat.config.trust import trusted_file
 from longboat.errors import ConfigInvalid
 from longboat.models.fallback import advice_on
 from longboat.models.protocol import Model, ModelRole
-from longboat.runtime.tasks import Tasks
+from longboat.tasks import Tasks
 from longboat.wire.listings import ModelInfo, ModelPage
 
 if TYPE_CHECKING:

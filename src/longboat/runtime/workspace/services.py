@@ -21,7 +21,6 @@ from longboat.runtime.archive.archive import Archive
 from longboat.runtime.protocols import SessionHost
 from longboat.runtime.session.file_history import FileHistory
 from longboat.runtime.session.undo import UndoHistory
-from longboat.runtime.tasks import Tasks
 from longboat.runtime.turn.asks import Asks
 from longboat.runtime.turn.mcp_prompts import find_call
 from longboat.runtime.turn.setup import TurnSetup, apply_options
@@ -33,12 +32,14 @@ from longboat.runtime.workspace.models import ModelPool
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Entry, Store, Unit
 from longboat.store.records import RunRecord
+from longboat.tasks import Tasks
 from longboat.tools.mcp.logins import Logins
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
 from longboat.tools.sandbox.sandbox import sandbox_warning
 from longboat.wire.events import Change
 from longboat.wire.requests import Approve
+from longboat.wire.tools import Effect
 
 
 class Services:
@@ -110,7 +111,7 @@ class Services:
     def rules(self) -> Rules:
         section = self.config().permissions
         try:
-            return Rules.parse(allow=section.allow, deny=(*section.deny, *self._private))
+            return Rules.parse(tools=self.tools.traits, allow=section.allow, deny=(*section.deny, *self._private))
         except RuleInvalid as error:
             raise ConfigInvalid(f"permissions: {error}") from None
 
@@ -126,7 +127,8 @@ class Services:
     async def _warned(self, setup: TurnSetup, record: RunRecord) -> TurnSetup:
         """A permission names the box. Who allowed all beforehand sees none, and is told at the start if there is no box
         or only the lesser one."""
-        if record.approve is not Approve.ALL or record.run.parent_run_id is not None or "bash" not in setup.tools:
+        runs_commands = any(tool.spec.traits.effect is Effect.RUNS for tool in setup.tools.values())
+        if record.approve is not Approve.ALL or record.run.parent_run_id is not None or not runs_commands:
             return setup
         told = await sandbox_warning(self.tools.sandbox(self.config()))
         return replace(setup, problems=(*setup.problems, told)) if told else setup

@@ -25,31 +25,27 @@ from longboat.context.prompt import build_prompt, build_small_prompt, instructio
 from longboat.context.skills import Skill
 from longboat.errors import BadInput, JobNotFound
 from longboat.models.protocol import Model
-from longboat.runtime.tasks import Tasks
 from longboat.runtime.turn.mcp_prompts import PromptCall, command_info, fetch_prompt
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.workspace.client_environment import ClientEnvironments
 from longboat.runtime.workspace.configured_tools import ConfiguredTools, ToolSetup, lsp_event, mcp_event
+from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
+from longboat.tools.registry import built_in_traits
 from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy
 from longboat.tools.small_models import tools_for_small_models
 from longboat.wire import models as wire
 from longboat.wire import workshop
 from longboat.wire.discovery import runtime_dir
+from longboat.wire.tools import UNKNOWN, SubAgents, ToolTraits
 
 if TYPE_CHECKING:
     from longboat.tools.mcp.logins import Logins
     from longboat.tools.process.job import Job
     from longboat.tools.process.jobs import Jobs
 
-READING = frozenset(
-    {"view", "ls", "glob", "grep", "fetch", "web_search", "diagnostics", "references", "definition", "symbols"}
-)
-"""The tools of a sub-agent that only looks."""
-ALONE = frozenset({"agent", "question", "todos"})
-"""What no sub-agent has: it works alone, for the one who sent it."""
 SMALL_WINDOW = 16_000
 """Tokens. A model with less is given few tools, in few words: the descriptions of all would fill it."""
 
@@ -82,7 +78,6 @@ class WorkspaceTools:
         self._context = Context()
         self._secrets: set[str] = set()
         """Variables that the configuration has had keys from."""
-        self._plain: list[Tool] = []
         self._configured: tuple[bytes, ConfiguredTools] | None = None
         self._opening = asyncio.Lock()
         self._retired = Tasks()
@@ -139,8 +134,17 @@ class WorkspaceTools:
         config = self._config()
         self._secrets |= _secrets(config)
         # Not with the MCP servers' tools: one that does not answer would be waited for.
-        bash = next(tool for tool in (await self._configured_tools(config)).own if tool.spec.name == "bash")
-        return TurnSetup(system="", tools={"bash": bash}, hooks=read_hooks(config.hooks))
+        built_in = (await self._configured_tools(config)).own
+        shell = next(tool for tool in built_in if tool.spec.traits.command)
+        return TurnSetup(system="", tools={shell.spec.name: shell}, hooks=read_hooks(config.hooks))
+
+    @property
+    def traits(self) -> Mapping[str, ToolTraits]:
+        """Of the tools that permission rules may name: built in, or handed to the app."""
+        return {**built_in_traits(), **{tool.spec.name: tool.spec.traits for tool in self._extra}}
+
+    def traits_of(self, tool: str) -> ToolTraits:
+        return self.traits.get(tool, UNKNOWN)
 
     def agent(self, name: str) -> Agent:
         for agent in self._context.agents:
@@ -248,16 +252,15 @@ class WorkspaceTools:
         if not model.abilities.tools:
             return {}
         tools = tools_for_small_models(await self._tools(config))
-        return (_of_child(tools, None) if child else tools) | {tool.spec.name: tool for tool in self._extra}
+        return _of_child(tools, None) if child else tools
 
     async def _tools(self, config: Config) -> dict[str, Tool]:
         configured = await (await self._configured_tools(config)).tools()
-        return {tool.spec.name: tool for tool in (*self._plain, *configured, *self._extra)}
+        return {tool.spec.name: tool for tool in (*configured, *self._extra)}
 
     async def _configured_tools(self, config: Config) -> ConfiguredTools:
         async with self._opening:
             if self.jobs is None:
-                self._plain = await asyncio.to_thread(_plain_tools, self._open_jobs())
                 await self._open_jobs().sweep()
             key = ConfiguredTools.key(config)
             if self._configured is None or self._configured[0] != key:
@@ -361,31 +364,8 @@ def _secrets(config: Config) -> set[str]:
 def _of_child(tools: Mapping[str, Tool], agent: Agent | None) -> dict[str, Tool]:
     """A sub-agent looks; one that the project defines has what its file says."""
     read_only = agent is None or agent.read_only
-    allowed = {name: tool for name, tool in tools.items() if name not in ALONE and (not read_only or name in READING)}
+    given = (SubAgents.ALL,) if read_only else (SubAgents.ALL, SubAgents.UNRESTRICTED)
+    allowed = {name: tool for name, tool in tools.items() if tool.spec.traits.sub_agents in given}
     if agent is None or agent.tools is None:
         return allowed
     return {name: tool for name, tool in allowed.items() if name in agent.tools}
-
-
-def _plain_tools(jobs: "Jobs") -> list[Tool]:
-    from longboat.tools import agent, longboat_info, question, todos
-    from longboat.tools.files import edit, ls, multiedit, view, write
-    from longboat.tools.process import job_kill, job_list, job_output
-    from longboat.tools.search import glob, grep
-
-    return [
-        view.ViewTool(),
-        write.WriteTool(),
-        edit.EditTool(),
-        multiedit.MultieditTool(),
-        ls.LsTool(),
-        glob.GlobTool(),
-        grep.GrepTool(),
-        job_output.JobOutputTool(jobs),
-        job_kill.JobKillTool(jobs),
-        job_list.JobListTool(jobs),
-        todos.TodosTool(),
-        question.QuestionTool(),
-        agent.AgentTool(),
-        longboat_info.LongboatInfoTool(),
-    ]

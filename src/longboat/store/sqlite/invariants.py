@@ -50,7 +50,7 @@ TABLES: dict[str, Callable[[Row], object]] = {
     "check_permissions": lambda row: ask_from_row(row, Permission),
     "check_questions": lambda row: ask_from_row(row, Question),
     "check_changes": change_from_row,
-    "check_grants": rule_from_row,
+    "check_grants": lambda row: rule_from_row(row, {}),  # its pattern can be read where the tools are known
     "check_todos": todo_items,
 }
 

@@ -56,7 +56,7 @@ from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Sn
 from longboat.wire.workshop import TodoItem
 
 if TYPE_CHECKING:
-    from longboat.permissions.rules import Rule
+    from longboat.permissions.rules import Rule, Traits
 
 T = TypeVar("T")
 
@@ -142,9 +142,9 @@ class SqliteReads:
         rows = await self._read(lambda reader: reader.fetch("todos_of", session_id=session_id))
         return todo_items(rows[0]) if rows else ()
 
-    async def grants(self, session_id: str) -> "tuple[Rule, ...]":
+    async def grants(self, session_id: str, tools: "Traits") -> "tuple[Rule, ...]":
         rows = await self._read(lambda reader: reader.fetch("grants_of", session_id=session_id))
-        return tuple(map(rule_from_row, rows))
+        return tuple(rule_from_row(row, tools) for row in rows)
 
     # Messages
 

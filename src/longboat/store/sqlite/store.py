@@ -15,13 +15,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
+from longboat.backoff import Backoff
 from longboat.errors import DataDirError, DataDirGone, StoreDamaged, StoreUnavailable
 from longboat.store.datadir import OpenFiles
 from longboat.store.protocol import Entry, Listener, Published, Report, UniqueViolated, Unit, Write, WriteMissed
@@ -39,7 +40,7 @@ T = TypeVar("T")
 MAX_BATCH = 256
 BUSY_TIMEOUT_S = 2.0
 """How long to wait for another program's lock; a closing store does not wait."""
-BUSY_RETRY_S = 0.01
+BUSY = Backoff(base_s=0.01, factor=1.0)
 START_TIMEOUT_S = 10.0
 READERS = 2
 REPLAYERS = 2
@@ -84,13 +85,20 @@ def _why_closed(path: Path, error: sqlite3.Error | OSError) -> str:
 
 def _open(path: Path, loop: asyncio.AbstractEventLoop, given_up: threading.Event) -> "SqliteStore":
     """Waits for another program's lock, but not forever, and not once the store is closing."""
-    end = time.monotonic() + START_TIMEOUT_S
+    return _once_free(lambda: SqliteStore(path, loop), given_up, for_s=START_TIMEOUT_S)
+
+
+def _once_free(work: Callable[[], T], given_up: threading.Event, *, for_s: float) -> T:
+    """Do `work` as soon as no other program holds SQLite's lock; raise its error after `for_s` seconds."""
+    start, failures = time.monotonic(), 0
     while True:
         try:
-            return SqliteStore(path, loop)
+            return work()
         except sqlite3.OperationalError as error:
-            patient = error.sqlite_errorcode == sqlite3.SQLITE_BUSY and time.monotonic() < end
-            if not patient or given_up.wait(BUSY_RETRY_S):
+            failures, backoff = failures + 1, replace(BUSY, deadline_s=for_s)
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or backoff.gives_up(failures, time.monotonic() - start):
+                raise
+            if given_up.wait(backoff.delay(failures)):
                 raise
 
 
@@ -268,16 +276,7 @@ class SqliteStore:
                 self._refuse(batch, self._gone_error())
 
     def _begin(self) -> None:
-        end = time.monotonic() + BUSY_TIMEOUT_S
-        while True:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                patient = error.sqlite_errorcode == sqlite3.SQLITE_BUSY and time.monotonic() < end
-                if not patient or self._closing.wait(BUSY_RETRY_S):
-                    raise
-            else:
-                return
+        _once_free(partial(self._connection.execute, "BEGIN IMMEDIATE"), self._closing, for_s=BUSY_TIMEOUT_S)
 
     def _synchronize(self, mode: str) -> None:
         if mode != self._synchronous:

@@ -14,6 +14,7 @@ from longboat.tools.files.replacement import Replaced, replace
 from longboat.tools.files.text import NotText, decode, diff
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.wire.tools import Draw, Effect, Governs, ToolTraits
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,7 +25,20 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class EditTool:
-    spec = spec_of("edit", Input)
+    spec = spec_of(
+        "edit",
+        Input,
+        ToolTraits(
+            effect=Effect.CHANGES,
+            path="path",
+            heading=("path",),
+            governs=Governs.EDITING,
+            quick=True,
+            draw=Draw.DIFF,
+        ),
+        brief="Replace text in a file that was read before.",
+        cues=r"edit|replace|rename|fix",
+    )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("edit", call.arguments, Input)

@@ -16,6 +16,7 @@ from secrets import token_hex
 from typing import Any, TypeVar
 
 from longboat.permissions.verdict import Need
+from longboat.tasks import Tasks
 from longboat.tools.context import ToolContext, ToolError
 from longboat.tools.files.paths import Target, missing, resolve, unreadable
 from longboat.tools.files.text import bounded
@@ -138,18 +139,17 @@ async def _expected(context: ToolContext, changes: Sequence[Change]) -> AsyncIte
 
 async def _finish_despite_cancel(work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`, which a cancel does not cut short: it gets `SETTLE_S` to end."""
-    task = asyncio.create_task(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + SETTLE_S
-        while not task.done() and loop.time() < deadline:
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait({task}, timeout=deadline - loop.time())
-        if not task.cancel() and not task.cancelled():
-            task.exception()  # looked at, so that nobody is told it was not
-        raise
+    async with Tasks() as tasks:
+        task = tasks.spawn(work, name="change files", awaited=True)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + SETTLE_S
+            while not task.done() and loop.time() < deadline:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({task}, timeout=deadline - loop.time())
+            raise
 
 
 def _replace(directory: Path, change: Change) -> None:

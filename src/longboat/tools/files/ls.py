@@ -17,6 +17,7 @@ from longboat.tools.files.paths import Target, directory_of, printable, resolve
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.tools.search.tree import Tree
+from longboat.wire.tools import Draw, Effect, Lists, SubAgents, ToolTraits
 
 MAX_ENTRIES = 500
 MAX_LOOKED_AT = 10_000
@@ -30,7 +31,21 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class LsTool:
-    spec = spec_of("ls", Input)
+    spec = spec_of(
+        "ls",
+        Input,
+        ToolTraits(
+            effect=Effect.READS,
+            path="path",
+            heading=("path",),
+            lists=Lists.NAMES,
+            sub_agents=SubAgents.ALL,
+            quick=True,
+            draw=Draw.QUIET,
+        ),
+        brief="List the files here.",
+        cues=r"list|ls|what files|which files|director(?:y|ies)|folders?",
+    )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("ls", call.arguments, Input)

@@ -9,6 +9,7 @@ from longboat.tools.context import ToolContext, parse
 from longboat.tools.files.edit import edit_file
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.wire.tools import Draw, Effect, Governs, ToolTraits
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,7 +24,18 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class MultieditTool:
-    spec = spec_of("multiedit", Input)
+    spec = spec_of(
+        "multiedit",
+        Input,
+        ToolTraits(
+            effect=Effect.CHANGES,
+            path="path",
+            heading=("path",),
+            governs=Governs.EDITING,
+            quick=True,
+            draw=Draw.DIFF,
+        ),
+    )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("multiedit", call.arguments, Input)

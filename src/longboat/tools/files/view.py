@@ -20,6 +20,7 @@ from longboat.tools.files.text import SNIFFED, NotText, binary_kind, decode, ima
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.wire.models import Image
+from longboat.wire.tools import Draw, Effect, Governs, SubAgents, ToolTraits
 
 MAX_LINES = 2_000
 MAX_SHOWN = 50_000
@@ -46,7 +47,21 @@ class _Seen:
 
 
 class ViewTool:
-    spec = spec_of("view", Input)
+    spec = spec_of(
+        "view",
+        Input,
+        ToolTraits(
+            effect=Effect.READS,
+            path="path",
+            heading=("path",),
+            governs=Governs.READING,
+            sub_agents=SubAgents.ALL,
+            quick=True,
+            draw=Draw.FILE,
+        ),
+        brief="Read a file.",
+        cues=r"read|show|open|view|cat|look at|explain|what is in|contents?",
+    )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("view", call.arguments, Input)

@@ -12,6 +12,7 @@ from longboat.tools.files.paths import Target, resolve
 from longboat.tools.files.text import NotText, Text, decode, diff
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.wire.tools import Draw, Effect, Governs, ToolTraits
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -20,7 +21,20 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class WriteTool:
-    spec = spec_of("write", Input)
+    spec = spec_of(
+        "write",
+        Input,
+        ToolTraits(
+            effect=Effect.CHANGES,
+            path="path",
+            heading=("path",),
+            governs=Governs.WRITING,
+            quick=True,
+            draw=Draw.DIFF,
+        ),
+        brief="Write a file.",
+        cues=r"write|create|make a file",
+    )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("write", call.arguments, Input)

@@ -1,7 +1,7 @@
 """`diagnostics`: errors and warnings from language servers for a file, a directory or the workspace (A1)."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
@@ -14,6 +14,8 @@ from longboat.tools.lsp.client.symbol_location import open_source, permit_read
 from longboat.tools.lsp.client.wording import diagnostic_lines, join_names, summary
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.tools.services import ToolServices
+from longboat.wire.tools import Effect, SubAgents, ToolTraits
 
 MAX_LINES = 100
 
@@ -23,10 +25,18 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class DiagnosticsTool:
-    spec = spec_of("diagnostics", Input)
+    spec = spec_of(
+        "diagnostics",
+        Input,
+        ToolTraits(effect=Effect.READS, path="path", heading=("path",), sub_agents=SubAgents.ALL, quick=True),
+    )
 
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
+
+    @classmethod
+    def build(cls, services: ToolServices) -> Self:
+        return cls(services.language_servers)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("diagnostics", call.arguments, Input)

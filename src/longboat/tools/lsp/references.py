@@ -1,32 +1,46 @@
 """`references`: everywhere a name is used, according to a language server (A1)."""
 
 import asyncio
-
-import msgspec
+from typing import Self
 
 from longboat.tools.context import ToolContext, parse
 from longboat.tools.lsp.client.locations import format_locations, parse_locations
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import PLACES
-from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolName, find_symbol
+from longboat.tools.lsp.client.symbol_location import SymbolInput, find_symbol
 from longboat.tools.lsp.client.wording import count_of
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.tools.services import ToolServices
+from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
 
 MAX_PLACES = 150
 
 
-class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    path: FileName
-    symbol: SymbolName
-    line: LineNumber = None
+class Input(SymbolInput, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
 
 
 class ReferencesTool:
-    spec = spec_of("references", Input)
+    spec = spec_of(
+        "references",
+        Input,
+        ToolTraits(
+            effect=Effect.READS,
+            path="path",
+            heading=("symbol", "path"),
+            sub_agents=SubAgents.ALL,
+            quick=True,
+            draw=Draw.QUIET,
+        ),
+    )
 
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
+
+    @classmethod
+    def build(cls, services: ToolServices) -> Self:
+        return cls(services.language_servers)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("references", call.arguments, Input)

@@ -4,7 +4,7 @@ The files that the server changes count as read: the edit was computed from thei
 """
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +20,8 @@ from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, Symb
 from longboat.tools.lsp.client.wording import count_of
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.tools.services import ToolServices
+from longboat.wire.tools import Draw, Effect, ToolTraits
 
 MAX_SAID = 4_000
 """Characters of what the language servers say afterwards."""
@@ -33,10 +35,24 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RenameTool:
-    spec = spec_of("rename", Input)
+    spec = spec_of(
+        "rename",
+        Input,
+        ToolTraits(
+            effect=Effect.CHANGES,
+            path="path",
+            heading=("symbol", "path", "new_name"),
+            quick=True,
+            draw=Draw.DIFF,
+        ),
+    )
 
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
+
+    @classmethod
+    def build(cls, services: ToolServices) -> Self:
+        return cls(services.language_servers)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("rename", call.arguments, Input)

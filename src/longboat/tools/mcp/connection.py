@@ -20,6 +20,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from longboat import __version__
+from longboat.backoff import Backoff
 from longboat.tools.mcp import rendering
 from longboat.tools.mcp.listing import list_all
 from longboat.tools.mcp.logins import Logins
@@ -37,8 +38,7 @@ logger = logging.getLogger(__name__)
 for name in ("mcp", "client"):
     logging.getLogger(name).setLevel(logging.CRITICAL)
 
-_LISTEN_AGAIN_S = 1.0
-_LISTEN_AGAIN_MOST_S = 60.0
+_LISTEN_AGAIN = Backoff(base_s=1.0, ceiling_s=60.0)
 _LIST_CHANGES = (
     types.ToolListChangedNotification,
     types.PromptListChangedNotification,
@@ -191,13 +191,13 @@ class Connection:
 
     async def _listen(self, client: Client) -> None:
         """Hear of changed lists. Servers before 2026-07-28 tell unasked; since then a client must subscribe."""
-        delay = _LISTEN_AGAIN_S
+        failures = 0
         while True:
             try:
                 async with client.listen(
                     tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
                 ) as changes:
-                    delay = _LISTEN_AGAIN_S
+                    failures = 0
                     # Something may have changed before we were heard.
                     self._stale.set()
                     async for _ in changes:
@@ -207,8 +207,8 @@ class Connection:
                     return
             except (SubscriptionLost, TimeoutError):
                 pass
-            await anyio.sleep(delay)
-            delay = min(delay * 2, _LISTEN_AGAIN_MOST_S)
+            failures += 1
+            await anyio.sleep(_LISTEN_AGAIN.delay(failures))
 
     async def _hear(self, message: IncomingMessage) -> None:
         if isinstance(message, _LIST_CHANGES):

@@ -1,19 +1,17 @@
 """`mcp_resource`: read a resource of an MCP server, or list what can be read."""
 
 from collections.abc import Callable, Iterable
-from importlib.resources import files
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from longboat.core.tool import ToolSpec
 from longboat.permissions.verdict import Need
 from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.mcp.server import Server
 from longboat.tools.mcp.state import McpResource
 from longboat.tools.protocol import ToolCall, ToolResult
-from longboat.tools.schema import schema_of
+from longboat.tools.schema import spec_of
 
 NAME = "mcp_resource"
 _SHOWN = 200
@@ -25,11 +23,12 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ResourceTool:
-    """`servers` returns the servers that can currently be read from."""
+    """`servers` returns the servers that can currently be read from. The registry does not find this tool: `McpServers`
+    offers it while a server has resources."""
+
+    spec = spec_of(NAME, Input)
 
     def __init__(self, servers: Callable[[], dict[str, Server]]) -> None:
-        description = files("longboat.tools.mcp").joinpath("resource.md").read_text("utf-8").strip()
-        self.spec = ToolSpec(name=NAME, description=description, schema=schema_of(Input))
         self._servers = servers
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:

@@ -13,7 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from longboat.backoff import Backoff
 from longboat.errors import ConfigInvalid
+from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.mcp.logins import Logins, query_of
 from longboat.tools.mcp.settings import McpServer, Target, kind_of, resolve
@@ -35,17 +37,11 @@ _GRACE_S = 1.0
 """Between closing a child's input and ending it by force."""
 _CLOSE_S = 3.0
 
+RECONNECT = Backoff(base_s=0.5, ceiling_s=30.0, attempts=6)
+"""For a server that failed. After the last attempt it is retried only when needed, at the earliest after `ceiling_s`.
+A server that ran for `ceiling_s` starts counting from zero."""
+
 OnChange = Callable[[ServerState], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How a failed server is retried: after `base_s`, doubled each time, `tries` times in a row; after that only when
-    needed, at the earliest after `rest_s`. A server that ran for `rest_s` starts counting from zero."""
-
-    tries: int = 6
-    base_s: float = 0.5
-    rest_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +55,7 @@ class Workplace:
     mark: str
     logins: Logins | None
     on_change: OnChange
-    patience: Patience
+    backoff: Backoff
 
 
 class Server:
@@ -75,7 +71,8 @@ class Server:
         self._target: Target | None = None
         self._closing = asyncio.Event()
         self._changed = asyncio.Event()
-        self._calls: set[asyncio.Task[Any]] = set()
+        self._tasks = Tasks()
+        self._calls = Tasks()
 
     @property
     def name(self) -> str:
@@ -85,9 +82,9 @@ class Server:
         """Connect in the background, unless it is being done, or failed a moment ago and not `anyway`."""
         if self._closing.is_set() or (self._task is not None and not self._task.done()):
             return
-        if anyway or time.monotonic() - self._rested_at >= self._workplace.patience.rest_s:
+        if anyway or time.monotonic() - self._rested_at >= self._workplace.backoff.ceiling_s:
             self._become(Phase.CONNECTING)
-            self._task = asyncio.get_running_loop().create_task(self._live(), name=f"mcp {self.name}")
+            self._task = self._tasks.spawn(self._live(), name=f"mcp {self.name}")
 
     async def wait_settled(self) -> None:
         """Until it is ready or has failed once."""
@@ -141,10 +138,7 @@ class Server:
                 await asyncio.wait({task}, timeout=_CLOSE_S)
             if not task.done():
                 logger.error("mcp server %s does not end", self.name)
-        for call in self._calls:
-            call.cancel()
-        if self._calls:
-            await asyncio.wait(self._calls, timeout=_GRACE_S)
+        await self._calls.aclose()
         self.catalog = Catalog()
         self._become(Phase.CLOSED)
 
@@ -158,7 +152,7 @@ class Server:
             self._become(Phase.FAILED, f"internal error in Longboat ({type(error).__name__}); see the server log")
 
     async def _keep_connected(self) -> None:
-        patience = self._workplace.patience
+        backoff = self._workplace.backoff
         failures = 0
         while True:
             began = time.monotonic()
@@ -166,14 +160,14 @@ class Server:
             self._rested_at = time.monotonic()
             if self._closing.is_set():
                 return
-            failures = 1 if self._rested_at - began >= patience.rest_s else failures + 1
-            if not reason.may_pass or failures >= patience.tries:
+            failures = 1 if self._rested_at - began >= backoff.ceiling_s else failures + 1
+            if not reason.may_pass or backoff.gives_up(failures):
                 self.catalog = Catalog()
                 self._become(Phase.FAILED, reason.text)
                 return
             # It keeps its tools meanwhile: a call waits until it is back.
             self._become(Phase.FAILED, reason.text)
-            if await self._closes_within(min(patience.base_s * 2 ** (failures - 1), patience.rest_s)):
+            if await self._closes_within(backoff.delay(failures)):
                 return
             self._become(Phase.CONNECTING)
 
@@ -230,9 +224,8 @@ class Server:
         """Send a request to the server. If who asks is canceled, so is the request: the server is told at once, and
         nobody waits until it has heard."""
         connection = await self._ready(advice)
-        call = asyncio.get_running_loop().create_task(request(connection), name=f"mcp call to {self.name}")
-        self._calls.add(call)
-        call.add_done_callback(self._forget)
+        # Not logged: the caller may have left, and then nobody needs to know that the call failed.
+        call = self._calls.spawn(request(connection), name=f"mcp call to {self.name}", awaited=True)
         try:
             return await asyncio.shield(call)
         except asyncio.CancelledError:
@@ -274,12 +267,6 @@ class Server:
             )
         assert self._target is not None, "there was a connection"
         return f"The MCP server {self.name} failed: {complaint_of(error, self._target)}"
-
-    def _forget(self, call: "asyncio.Task[Any]") -> None:
-        self._calls.discard(call)
-        if not call.cancelled():
-            # Whoever asked may have left; a failure that nobody hears is no news.
-            call.exception()
 
     def _take(self, catalog: Catalog) -> None:
         if self.state.phase is not Phase.READY or catalog != self.catalog:

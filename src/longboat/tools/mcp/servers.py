@@ -13,11 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from longboat.backoff import Backoff
 from longboat.errors import BadInput, ConfigInvalid, McpServerNotFound, NoLoginPending
+from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.mcp.logins import Logins, query_of
 from longboat.tools.mcp.resource import ResourceTool
-from longboat.tools.mcp.server import OnChange, Patience, Server, Workplace
+from longboat.tools.mcp.server import RECONNECT, OnChange, Server, Workplace
 from longboat.tools.mcp.settings import read
 from longboat.tools.mcp.state import McpPrompt, McpResource, Phase, ServerState
 from longboat.tools.mcp.tool import McpTool, tool_names
@@ -45,7 +47,7 @@ class McpServers:
         logins: Logins | None = None,
         on_change: OnChange = lambda _: None,
         wait_s: float = WAIT_S,
-        patience: Patience | None = None,
+        backoff: Backoff = RECONNECT,
     ) -> None:
         workplace = Workplace(
             directory=directory,
@@ -54,13 +56,14 @@ class McpServers:
             mark=f"mcp-{secrets.token_hex(8)}",
             logins=logins,
             on_change=on_change,
-            patience=patience or Patience(),
+            backoff=backoff,
         )
         self._wait_s = wait_s
         self._servers: dict[str, Server] = {}
         self._others: dict[str, ServerState] = {}
         """Servers that are switched off, or cannot be understood."""
         self._deadline: float | None = None
+        self._closing = Tasks()
         for name, value in section.items():
             self._add(name, value, workplace)
 
@@ -141,7 +144,7 @@ class McpServers:
 
     async def aclose(self) -> None:
         """Close them all, and end every process they started. Limited in time; continues if the caller is canceled."""
-        closing = [asyncio.ensure_future(server.aclose()) for server in self._servers.values()]
+        closing = [self._closing.spawn(each.aclose(), name=f"close {name}") for name, each in self._servers.items()]
         if closing:
             await asyncio.wait(closing)
 

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
@@ -21,6 +21,8 @@ from longboat.tools.sandbox.denied_files import NONE_DENIED, DeniedFiles, find_d
 from longboat.tools.sandbox.sandbox import Boxed, SandboxPolicy, wrap_command
 from longboat.tools.sandbox.wall import ReadOnlyWall, Wall, find_wall, walled_environ
 from longboat.tools.schema import spec_of
+from longboat.tools.services import ToolServices
+from longboat.wire.tools import Draw, Effect, ToolTraits
 
 WAIT_S = 60.0
 FIRST_LOOK_S = 0.5
@@ -66,12 +68,23 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class BashTool:
+    spec = spec_of(
+        "bash",
+        Input,
+        ToolTraits(effect=Effect.RUNS, command="command", heading=("command",), draw=Draw.COMMAND),
+        brief="Run a shell command.",
+        cues=r"run|execute|command|shell",
+    )
+
     def __init__(self, jobs: Jobs, *, sandbox: SandboxPolicy | None = None, wait_s: float = WAIT_S) -> None:
-        self.spec = spec_of("bash", Input)
         self._jobs = jobs
         self._sandbox = sandbox
         self._wait_s = wait_s
         self._wall: ReadOnlyWall | None = None
+
+    @classmethod
+    def build(cls, services: ToolServices) -> Self:
+        return cls(services.jobs, sandbox=services.sandbox)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("bash", call.arguments, Input)

@@ -1,6 +1,6 @@
 """`job_kill`: end a background job and everything it started."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
@@ -11,6 +11,8 @@ from longboat.tools.process.job_output import status
 from longboat.tools.process.jobs import AGENT, Jobs
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.tools.services import ToolServices
+from longboat.wire.tools import ToolTraits
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -18,9 +20,14 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class JobKillTool:
+    spec = spec_of("job_kill", Input, ToolTraits(heading=("job_id",), quick=True))
+
     def __init__(self, jobs: Jobs) -> None:
-        self.spec = spec_of("job_kill", Input)
         self._jobs = jobs
+
+    @classmethod
+    def build(cls, services: ToolServices) -> Self:
+        return cls(services.jobs)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("job_kill", call.arguments, Input)

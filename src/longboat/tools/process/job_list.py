@@ -1,5 +1,7 @@
 """job_list: the background jobs of this workspace."""
 
+from typing import Self
+
 import msgspec
 
 from longboat.tools.context import ToolContext, parse
@@ -8,6 +10,8 @@ from longboat.tools.process.job_output import status
 from longboat.tools.process.jobs import Jobs
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.tools.services import ToolServices
+from longboat.wire.tools import Effect, ToolTraits
 
 _COMMAND = 200
 
@@ -17,9 +21,14 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class JobListTool:
+    spec = spec_of("job_list", Input, ToolTraits(effect=Effect.READS, quick=True))
+
     def __init__(self, jobs: Jobs) -> None:
-        self.spec = spec_of("job_list", Input)
         self._jobs = jobs
+
+    @classmethod
+    def build(cls, services: ToolServices) -> Self:
+        return cls(services.jobs)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         parse("job_list", call.arguments, Input)

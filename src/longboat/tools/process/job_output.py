@@ -1,6 +1,6 @@
 """`job_output`: read the new output of a background job."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
@@ -10,6 +10,8 @@ from longboat.tools.process.job import Job, JobState, ending
 from longboat.tools.process.jobs import Jobs
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.tools.services import ToolServices
+from longboat.wire.tools import Effect, ToolTraits
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -18,9 +20,14 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class JobOutputTool:
+    spec = spec_of("job_output", Input, ToolTraits(effect=Effect.READS, heading=("job_id",)))
+
     def __init__(self, jobs: Jobs) -> None:
-        self.spec = spec_of("job_output", Input)
         self._jobs = jobs
+
+    @classmethod
+    def build(cls, services: ToolServices) -> Self:
+        return cls(services.jobs)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("job_output", call.arguments, Input)

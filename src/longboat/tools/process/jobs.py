@@ -10,10 +10,10 @@ import os
 import secrets
 import shutil
 import subprocess
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.process import process_tree
 from longboat.tools.process.job import Job, JobState, Launch, Process
@@ -54,7 +54,7 @@ class Jobs:
         self._all: dict[str, Job] = {}
         self._background: dict[str, Job] = {}
         self._files = files or OutputFiles(scratch.parent, limit=SCRATCH_LIMIT, workspace_limit=SCRATCH_LIMIT)
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = Tasks()
         self._supervisor = Supervisor()
         self._closing = False
 
@@ -67,13 +67,13 @@ class Jobs:
         leaves it here with `adopt`."""
         if self._closing:
             raise ToolError("The workspace is closing, so no command can be started.")
-        starting = self._spawn(self._launch(launch, show))
+        starting = self._tasks.spawn(self._launch(launch, show), name="launch", awaited=True)
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
             # A process that is being started cannot be called back: wait for it, then end it. Somebody who is canceled
             # once more meanwhile does not wait, but it goes on.
-            await asyncio.shield(self._spawn(self._end_started(starting)))
+            await asyncio.shield(self._tasks.spawn(self._end_started(starting), name="end what was launched"))
             raise
 
     async def _end_started(self, starting: "asyncio.Task[Job]") -> None:
@@ -107,7 +107,7 @@ class Jobs:
     async def end(self, job: Job, *, by: str | None = None) -> None:
         """End it and everything it started. Continues even if the caller is canceled."""
         if job.state is JobState.RUNNING:
-            await asyncio.shield(self._spawn(job.end(by=by)))
+            await asyncio.shield(self._tasks.spawn(job.end(by=by), name=f"end {job.job_id}", awaited=True))
 
     async def kill(self, job: Job, *, by: str | None) -> bool:
         """End it and wait. False if it could not be ended because it hangs in the kernel."""
@@ -136,13 +136,13 @@ class Jobs:
         except (OSError, ValueError) as error:
             raise ToolError(f"The command could not be started: {error}.") from None
         self._all[job_id] = job
-        self._spawn(self._see_through(job, process, launch.timeout_s))
+        self._tasks.spawn(self._see_through(job, process, launch.timeout_s), name=job_id)
         if self._closing:
             await job.end()
         return job
 
     async def _see_through(self, job: Job, process: Process, timeout_s: float | None) -> None:
-        watching = self._spawn(job.watch(process, on_end=self._ended))
+        watching = self._tasks.spawn(job.watch(process, on_end=self._ended), name=f"watch {job.job_id}")
         await asyncio.wait({watching}, timeout=timeout_s)
         if not watching.done():
             await job.end(JobState.TIMED_OUT)
@@ -157,13 +157,12 @@ class Jobs:
 
     async def _finish_tasks(self) -> None:
         # A command that is just being started ends itself (see _launch). What hangs in the kernel is left to it.
-        while self._tasks and (await asyncio.wait(self._tasks, timeout=_CLOSE_S))[0]:
+        while (pending := self._tasks.pending) and (await asyncio.wait(pending, timeout=_CLOSE_S))[0]:
             pass
-        for task in tuple(self._tasks):
-            task.cancel()
+        self._tasks.cancel()
 
     def _lost(self, job: Job) -> None:
-        self._spawn(job.end_lost())
+        self._tasks.spawn(job.end_lost(), name=f"end {job.job_id}")
 
     def _ended(self, job: Job) -> None:
         del self._all[job.job_id]
@@ -176,12 +175,6 @@ class Jobs:
 
     def _new_file(self, job_id: str) -> OutputFile:
         return self._files.open(self.scratch, f"{job_id}.txt")
-
-    def _spawn(self, coroutine: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 def _remove_below(directory: Path) -> None:

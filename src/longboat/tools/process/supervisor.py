@@ -50,7 +50,8 @@ RESTORED = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD]
 """Signals that Python ignores, or we do, and that a command does not expect to be ignored."""
 FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS}
 AGAIN_S, AGAIN_MAX_S = 0.01, 1.0
-"""Between two attempts to kill the remaining processes: some take a while, some belong to another user and stay."""
+"""Between two attempts to kill the remaining processes: some take a while, some belong to another user and stay. Not a
+`Backoff`: this program imports only the standard library."""
 TAKEN, OVER = b"t", b"o"
 Plan = tuple[list[str], str, dict[str, str], str, int]
 """What to run, where, in which environment, its sieve, and how large a file it may write; 0 is any size."""

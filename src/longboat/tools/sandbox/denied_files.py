@@ -26,10 +26,10 @@ NONE_DENIED = DeniedFiles()
 
 
 def find_denied(rules: Sequence[Rule], workspace: Path) -> DeniedFiles:
-    """What `rules`, which deny, keep from `view` and from `edit`."""
+    """What `rules`, which deny, keep from being read and from being changed."""
     root = str(workspace)
-    unreadable = {path for rule in rules if rule.concerns("view") for path in _Search(root).matches(rule)}
-    unwritable = {path for rule in rules if rule.concerns("edit") for path in _Search(root).matches(rule)}
+    unreadable = {path for rule in rules if rule.governs_reading for path in _Search(root).matches(rule)}
+    unwritable = {path for rule in rules if rule.governs_changes for path in _Search(root).matches(rule)}
     return DeniedFiles(unreadable=tuple(sorted(unreadable)), unwritable=tuple(sorted(unwritable)))
 
 

@@ -17,6 +17,7 @@ from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.tools.search.globs import Globs, compiled, split
 from longboat.tools.search.ripgrep import Output, ask, visible
+from longboat.wire.tools import Draw, Effect, Lists, SubAgents, ToolTraits
 
 MAX_SHOWN = 200
 MAX_FILES = 500_000
@@ -30,7 +31,19 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class GlobTool:
-    spec = spec_of("glob", Input)
+    spec = spec_of(
+        "glob",
+        Input,
+        ToolTraits(
+            effect=Effect.READS,
+            path="path",
+            heading=("pattern", "path"),
+            lists=Lists.NAMES,
+            sub_agents=SubAgents.ALL,
+            quick=True,
+            draw=Draw.QUIET,
+        ),
+    )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("glob", call.arguments, Input)

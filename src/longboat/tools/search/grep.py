@@ -18,6 +18,7 @@ from longboat.tools.schema import spec_of
 from longboat.tools.search import matches
 from longboat.tools.search.globs import Globs, compiled
 from longboat.tools.search.ripgrep import MAX_FILESIZE, Output, ask, visible
+from longboat.wire.tools import Draw, Effect, Lists, SubAgents, ToolTraits
 
 MAX_MATCHES = 5_000
 """Matching lines, or files, that are gathered."""
@@ -42,7 +43,21 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class GrepTool:
-    spec = spec_of("grep", Input)
+    spec = spec_of(
+        "grep",
+        Input,
+        ToolTraits(
+            effect=Effect.READS,
+            path="path",
+            heading=("pattern", "path"),
+            lists=Lists.CONTENTS,
+            sub_agents=SubAgents.ALL,
+            quick=True,
+            draw=Draw.QUIET,
+        ),
+        brief="Search the files for a pattern.",
+        cues=r"grep|search|find|where is",
+    )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("grep", call.arguments, Input)

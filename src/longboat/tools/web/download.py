@@ -1,7 +1,7 @@
 """download: a file from the web into the workspace (A3, A4)."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
@@ -12,7 +12,9 @@ from longboat.tools.files.file_io import MAX_BYTES, Change, apply, read_if_there
 from longboat.tools.files.paths import resolve
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.tools.services import ToolServices
 from longboat.tools.web.http import Web
+from longboat.wire.tools import Effect, ToolTraits
 
 TIMEOUT_S = 300.0
 
@@ -23,9 +25,16 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class DownloadTool:
+    spec = spec_of(
+        "download", Input, ToolTraits(effect=Effect.CHANGES, url="url", path="path", heading=("url", "path"))
+    )
+
     def __init__(self, web: Web) -> None:
-        self.spec = spec_of("download", Input)
         self._web = web
+
+    @classmethod
+    def build(cls, services: ToolServices) -> Self:
+        return cls(services.web)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("download", call.arguments, Input)

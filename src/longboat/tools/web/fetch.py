@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import msgspec
 from msgspec import Meta
@@ -11,7 +11,9 @@ from longboat.permissions.verdict import Need
 from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.tools.services import ToolServices
 from longboat.tools.web.http import Page, Web
+from longboat.wire.tools import SubAgents, ToolTraits
 
 MAX_BYTES = 5 * 1024 * 1024
 PART = 30_000
@@ -29,9 +31,14 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class FetchTool:
+    spec = spec_of("fetch", Input, ToolTraits(url="url", heading=("url",), sub_agents=SubAgents.ALL))
+
     def __init__(self, web: Web) -> None:
-        self.spec = spec_of("fetch", Input)
         self._web = web
+
+    @classmethod
+    def build(cls, services: ToolServices) -> Self:
+        return cls(services.web)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("fetch", call.arguments, Input)

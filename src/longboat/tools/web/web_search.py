@@ -5,7 +5,7 @@ The user chose the provider, so the address restrictions for web pages do not ap
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 from msgspec import Meta
@@ -14,6 +14,8 @@ from longboat.permissions.verdict import Need
 from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
+from longboat.tools.services import ToolServices
+from longboat.wire.tools import SubAgents, ToolTraits
 
 TIMEOUT_S = 20.0
 _EXCERPT = 500
@@ -52,9 +54,14 @@ class _Answer(_Results, frozen=True, kw_only=True):
 
 
 class WebSearchTool:
+    spec = spec_of("web_search", Input, ToolTraits(heading=("query",), sub_agents=SubAgents.ALL))
+
     def __init__(self, provider: SearchProvider) -> None:
-        self.spec = spec_of("web_search", Input)
         self._provider = provider
+
+    @classmethod
+    def build(cls, services: ToolServices) -> Self | None:
+        return None if services.search is None else cls(services.search)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("web_search", call.arguments, Input)

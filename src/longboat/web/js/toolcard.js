@@ -4,13 +4,11 @@ import { Diff } from './diff.js';
 import { h, icon, replace } from './dom.js';
 import { between, plain, plural, seconds } from './format.js';
 import { rendered } from './rendering.js';
-import { asText, parsed, splitDiff, summary } from './toolinput.js';
+import { asText, drawnAs, parsed, splitDiff, summary } from './toolinput.js';
 
 const MOST_LINES = 24;
 const MOST_SHOWN = 100_000;
 const PICTURES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
-const EDITS = new Set(['edit', 'multiedit', 'write', 'rename']);
-const CODE = new Set(['view']);
 
 export class ToolCard {
   constructor(story) {
@@ -77,7 +75,7 @@ export class ToolCard {
   /** Opens automatically: running calls, file changes, failures, and commands that a person ran. */
   opens(status) {
     if (status === 'running' || !this.message.model) return true;
-    return EDITS.has(this.part.name) || (status === 'failed' && !this.story.compact);
+    return drawnAs(this.part) === 'diff' || (status === 'failed' && !this.story.compact);
   }
 
   toggled() {
@@ -104,16 +102,18 @@ export class ToolCard {
   }
 
   input() {
-    const { name, input } = this.part;
+    const { input, traits } = this.part;
     const values = parsed(input);
-    if (name === 'bash' && typeof values.command === 'string') {
+    const drawn = drawnAs(this.part);
+    const command = drawn === 'command' ? values[traits.command] : null;
+    if (typeof command === 'string') {
       return h(
         'pre',
         { class: 'command', tabindex: '0', role: 'group', 'aria-label': 'Command' },
-        plain(values.command),
+        plain(command),
       );
     }
-    if (EDITS.has(name) || CODE.has(name) || name === 'agent') return null;
+    if (['diff', 'file', 'sub_agent'].includes(drawn)) return null; // the heading or the outcome says it all
     const rest = Object.entries(values).filter(([, value]) => value !== null && value !== '');
     if (!rest.length) return input ? h('pre', { class: 'plain' }, plain(input)) : null;
     const shown = (value) => plain(asText(value));
@@ -125,7 +125,7 @@ export class ToolCard {
   }
 
   child() {
-    return this.part.name === 'agent' ? (this.story.subAgent?.(this.part.id) ?? null) : null;
+    return drawnAs(this.part) === 'sub_agent' ? (this.story.subAgent?.(this.part.id) ?? null) : null;
   }
 
   outcome() {
@@ -137,16 +137,16 @@ export class ToolCard {
 
   text(result) {
     if (!result.content) return result.finished || this.status() === 'asked' ? null : this.box('');
-    const change = !result.is_error && EDITS.has(this.part.name) ? splitDiff(result.content) : null;
+    const change = !result.is_error && drawnAs(this.part) === 'diff' ? splitDiff(result.content) : null;
     if (change) {
-      const path = parsed(this.part.input).path ?? '';
+      const path = parsed(this.part.input)[this.part.traits.path] ?? '';
       return [
         change.before && h('p', { class: 'quiet' }, plain(change.before)),
         new Diff(change.diff, asText(path)).element,
         change.after && this.box(change.after),
       ];
     }
-    if (this.part.name === 'agent' && result.finished && !result.is_error) return markdown(result.content);
+    if (drawnAs(this.part) === 'sub_agent' && result.finished && !result.is_error) return markdown(result.content);
     return this.box(result.content, result.is_error);
   }
 

@@ -11,23 +11,35 @@ export function parsed(input) {
   }
 }
 
+/** How the tool wants its calls to be drawn; a call without traits is drawn like any. */
+export function drawnAs(part) {
+  return part.traits?.draw ?? 'call';
+}
+
+// For tools that do not say which arguments tell most.
 const KEYS = ['command', 'path', 'pattern', 'query', 'url', 'question', 'text', 'prompt', 'job_id', 'symbol', 'name'];
 
 /** The most telling argument. */
 export function summary(part) {
   const input = parsed(part.input);
   const named = (key) => (typeof input[key] === 'string' ? input[key] : '');
-  if (part.name === 'grep' || part.name === 'glob') {
-    const place = named('path');
-    return plain(oneLine(named('pattern') + (place && place !== '.' ? ` in ${place}` : ''), 160));
-  }
-  if (part.name === 'todos' && Array.isArray(input.items)) {
+  if (drawnAs(part) === 'plan' && Array.isArray(input.items)) {
     const done = input.items.filter((item) => item?.state === 'completed').length;
     return `${done} of ${input.items.length} done`;
   }
+  const told = heading(part.traits ?? {}, named);
+  if (told) return plain(oneLine(told, 160));
   const key = KEYS.find(named);
   if (key) return plain(oneLine(named(key), 160));
   return Object.keys(input).length ? plain(oneLine(asText(input), 160)) : '';
+}
+
+/** What the tool says tells most: a file, or what is looked for and where. */
+function heading({ heading: keys = [], path = '', lists = 'nothing' }, named) {
+  const place = keys.includes(path) ? named(path) : '';
+  const lead = named(keys.find((key) => key !== path && named(key)));
+  if (lists === 'nothing' || !lead) return place || lead;
+  return place && place !== '.' ? `${lead} in ${place}` : lead;
 }
 
 /** Any value as text. Some are nested too deeply for JSON. */

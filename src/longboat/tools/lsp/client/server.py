@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from longboat.backoff import Backoff
 from longboat.tools.context import ToolError
 from longboat.tools.lsp.client.diagnostics_store import DiagnosticsStore, Source
 from longboat.tools.lsp.client.documents import Document, Documents
@@ -35,7 +36,8 @@ from longboat.tools.lsp.client.snapshot import Kind, Snapshot
 
 T = TypeVar("T")
 Params = Mapping[str, Any]
-_TRIES = 3
+_RESTART = Backoff(base_s=1.0, attempts=4)
+_ASK_AGAIN = Backoff(base_s=0.1, factor=1.0, attempts=3)
 _STRIKES = 3
 """Questions without an answer, in a row, that end a server."""
 _MISSES = 2
@@ -66,9 +68,10 @@ class Patience:
     second_look_s: float = 1.0
     """After so much silence it is asked again."""
     shutdown_s: float = 1.0
-    restarts: int = 3
-    backoff_s: float = 1.0
-    """Before the first restart; twice as long before each other."""
+    restart: Backoff = _RESTART
+    """Restarts of a server that crashed."""
+    ask_again: Backoff = _ASK_AGAIN
+    """Repeats of a request that the server was not ready for."""
     stable_s: float = 60.0
     """A server that ran for so long has not crashed at its start."""
     forgive_s: float = 300.0
@@ -148,12 +151,14 @@ class Server:
 
     async def ask(self, method: str, params: Params, decoder: msgspec.json.Decoder[T]) -> T:
         """The server's answer; a ToolError if it gives none. A cancel goes through to the server."""
-        for tries_left in reversed(range(_TRIES)):
+        failures, backoff = 0, self._patience.ask_again
+        while True:
             try:
                 said = await self._peer.request(method, params, decoder, timeout_s=self._patience.answer_s)
             except Refused as refused:
-                if refused.code in NOT_NOW and tries_left:
-                    await asyncio.sleep(self._patience.settle_s)
+                failures += 1
+                if refused.code in NOT_NOW and not backoff.gives_up(failures):
+                    await asyncio.sleep(backoff.delay(failures))
                     continue
                 raise Refusal(f"{self.name} refused: {str(refused).strip()[:500] or refused.code}.") from None
             except NoAnswer as error:
@@ -165,7 +170,6 @@ class Server:
                 raise ToolError(f"{self.name} exited before it answered ({error}). Try again.") from None
             self._strikes = 0
             return said
-        raise AssertionError("the last try returns or raises")
 
     async def ask_any(
         self, method: str, questions: Sequence[Params], decoder: msgspec.json.Decoder[T], *, thorough: bool = False

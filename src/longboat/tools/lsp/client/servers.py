@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.files.paths import display_path
 from longboat.tools.lsp.client import check
@@ -57,7 +58,7 @@ class LanguageServers:
         self._recipes = server_specs(read(section), environ)
         self._slots: dict[tuple[str, Path], ServerSlot] = {}
         self._mark = f"lsp-{secrets.token_hex(8)}"
-        self._warming: set[asyncio.Task[None]] = set()
+        self._warming = Tasks()
         self._closing = False
 
     @property
@@ -68,9 +69,7 @@ class LanguageServers:
     def warm(self, path: Path) -> None:
         """Start what the file will need, without waiting: for a file that was just read and may soon be edited."""
         if self._takes(path) and not self._closing:
-            task = asyncio.get_running_loop().create_task(self._warm(path))
-            self._warming.add(task)
-            task.add_done_callback(self._warming.discard)
+            self._warming.spawn(self._warm(path), name=f"warm up for {path.name}")
 
     async def diagnostics_after(self, path: Path, text: str) -> str:
         """What the servers say of a file that was just changed to `text`, and of files that broke by it: a few lines
@@ -126,8 +125,7 @@ class LanguageServers:
     async def aclose(self) -> None:
         """End all servers of this workspace, and what they started."""
         self._closing = True
-        for task in self._warming:
-            task.cancel()
+        await self._warming.aclose()
         await asyncio.gather(*(slot.aclose() for slot in self._slots.values()))
 
     def shown(self, path: Path) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.lsp.client.json_rpc import BadAnswer, NoAnswer, Refused, ServerGone
 from longboat.tools.lsp.client.server import Patience, Server
@@ -59,7 +60,7 @@ class ServerSlot:
         self._on_change = on_change
         self._server: Server | None = None
         self._starting: asyncio.Task[Server | None] | None = None
-        self._ending: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._closing = False
         self._crashes = 0
         self._since = 0.0
@@ -80,7 +81,7 @@ class ServerSlot:
         if self._starting is None:
             if self.status.state is ServerState.FAILED and not self._is_forgiven():
                 raise self._unusable()
-            self._starting = asyncio.get_running_loop().create_task(self._start())
+            self._starting = self._tasks.spawn(self._start(), name=f"start {self.spec.name}", awaited=True)
         starting = self._starting
         await asyncio.wait({starting})
         if starting.cancelled():
@@ -97,8 +98,8 @@ class ServerSlot:
             await asyncio.wait({self._starting})
         if self._server is not None:
             await self._server.aclose()
-        if self._ending:
-            await asyncio.wait(self._ending)
+        if ending := self._tasks.pending:
+            await asyncio.wait(ending)
         if self.status.state is not ServerState.IDLE:
             self._change(ServerState.STOPPED)
 
@@ -143,7 +144,7 @@ class ServerSlot:
 
     async def _pause(self) -> None:
         if self.status.state is ServerState.CRASHED:
-            due = self._since + self._patience.backoff_s * 2 ** (self._crashes - 1)
+            due = self._since + self._patience.restart.delay(self._crashes)
             await asyncio.sleep(max(0.0, due - _now()))
 
     def _lost(self, server: Server, reason: str) -> None:
@@ -154,13 +155,11 @@ class ServerSlot:
             self._crashes = 0
         self._crashed(reason)
         # What it started may have outlived it.
-        ending = asyncio.get_running_loop().create_task(server.aclose())
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
+        self._tasks.spawn(server.aclose(), name=f"end {self.spec.name}")
 
     def _crashed(self, reason: str) -> None:
         self._crashes += 1
-        given_up = self._crashes > self._patience.restarts
+        given_up = self._patience.restart.gives_up(self._crashes)
         self._change(ServerState.FAILED if given_up else ServerState.CRASHED, reason)
 
     def _is_forgiven(self) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 
 from longboat.permissions.verdict import Need
@@ -19,6 +20,14 @@ LineNumber = Annotated[
     Annotated[int, Meta(ge=1)] | None,
     Meta(description="The line it is on, from 1. Default: its first occurrence."),
 ]
+
+
+class SymbolInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of the tools that look up one symbol."""
+
+    path: FileName
+    symbol: SymbolName
+    line: LineNumber = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""Tasks with an owner: none is lost, and none outlives the `async with` it belongs to."""
+"""Tasks with an owner: none is lost, and none outlives the `async with` it belongs to.
+
+Only this module creates tasks. Every package but `core` and `permissions` may use it; it imports none.
+"""
 
 import asyncio
 import logging
@@ -18,15 +21,29 @@ class Tasks:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str) -> "asyncio.Task[T]":
+    def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str, awaited: bool = False) -> "asyncio.Task[T]":
+        """Start a task. `awaited`: the caller awaits it and handles its failure, so a failure is not logged."""
         task = asyncio.get_running_loop().create_task(coroutine, name=name)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._forget if awaited else self._log)
         return task
 
-    def _done(self, task: "asyncio.Task[Any]") -> None:
+    @property
+    def pending(self) -> frozenset["asyncio.Task[Any]"]:
+        """The tasks that have not ended yet."""
+        return frozenset(self._tasks)
+
+    def cancel(self) -> None:
+        """Cancel the remaining tasks without waiting for them."""
+        for task in self._tasks:
+            task.cancel()
+
+    def _forget(self, task: "asyncio.Task[Any]") -> BaseException | None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        return None if task.cancelled() else task.exception()
+
+    def _log(self, task: "asyncio.Task[Any]") -> None:
+        if (error := self._forget(task)) is not None:
             logger.error("task %s failed", task.get_name(), exc_info=error)
 
     async def __aenter__(self) -> Self:
@@ -41,8 +58,7 @@ class Tasks:
         """Cancel what is left and wait for it, but not for ever: a task may be deaf."""
         end = asyncio.get_running_loop().time() + CLOSE_S
         while self._tasks and (left := end - asyncio.get_running_loop().time()) > 0:
-            for task in self._tasks:
-                task.cancel()
+            self.cancel()
             await asyncio.wait(self._tasks, timeout=left)
         for task in self._tasks:
             logger.error("task %s does not end", task.get_name())
@@ -50,7 +66,7 @@ class Tasks:
 
 async def run_together(coroutines: Sequence[Coroutine[Any, Any, None]]) -> None:
     """Do these at once. The first failure, or a cancel, ends them all; none is left behind."""
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    tasks = [asyncio.get_running_loop().create_task(coroutine) for coroutine in coroutines]
     try:
         await asyncio.gather(*tasks)
     finally:
