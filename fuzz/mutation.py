@@ -14,7 +14,7 @@ from fuzz.vocabulary import PAYLOADS, TOKENS
 
 MAX_POOL = 400
 MAX_LENGTH = 400
-_CORPORA = Path(__file__).parents[1] / "tests" / "unit"
+_CORPORA = Path(__file__).parents[1] / "tests" / "support"
 
 
 @cache

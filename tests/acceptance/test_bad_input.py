@@ -1,6 +1,6 @@
 """Mistakes and intruders at a real server's doors: each is told by a status and a stable code, and harms nothing.
 
-What one request can get wrong is tested field by field in tests/integration/test_server_errors.py; here is one of each
+What one request can get wrong is tested field by field in tests/server/test_server_errors.py; here is one of each
 kind over both doors, and what only processes can show.
 """
 

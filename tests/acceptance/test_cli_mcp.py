@@ -18,7 +18,7 @@ from longboat.testing import Say
 
 pytestmark = pytest.mark.acceptance
 
-SERVERS = Path(__file__).parents[1] / "integration"
+SERVERS = Path(__file__).parents[1] / "support"
 
 
 def configure(home: Home, cwd: Path, mcp: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from secrecy import ENVIRON, SECRETS, hear, hear_files, mcp, provider
 
 pytestmark = pytest.mark.acceptance
 
-MCP_SERVER = Path(__file__).parents[1] / "integration" / "mcp_server.py"
+MCP_SERVER = Path(__file__).parents[1] / "support" / "mcp_server.py"
 W = "/v1/workspaces/{workspace_id}"
 S = f"{W}/sessions/{{session_id}}"
 A = f"{W}/agent/sessions/{{session_id}}"

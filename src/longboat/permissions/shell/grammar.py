@@ -1,8 +1,8 @@
 """The grammar of a bash command line: what is run and what is set.
 
 Owns lists, pipelines, groups and control structures, flattened to what a permission needs. It reads a strict part of
-bash and refuses the rest with `NotUnderstood`; `tests/unit/test_shell.py` compares it with real bash. Must not know
-what any command does.
+bash and refuses the rest with `NotUnderstood`;
+`tests/permissions/test_shell.py` compares it with real bash. Must not know what any command does.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The harmless options of the commands that only read, with the number of values that each takes.
 
 Owns these tables. An option is listed only if it cannot write, run anything, follow links out of the workspace, or read
-a file that no word names; for every other option a person is asked. `tests/unit/test_option_tables.py` compares the
-tables with the help of the installed programs.
+a file that no word names; for every other option a person is asked. `tests/permissions/test_option_tables.py`
+compares the tables with the help of the installed programs.
 """
 
 from longboat.permissions.shell.options import Options, declare

@@ -25,7 +25,7 @@ from longboat.tools.process.jobs import Jobs
 pytestmark = pytest.mark.skipif(not process_tree._HAS_PROC, reason="only Linux has guards")
 
 BOUND_S = 20
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "support"
 NOBODY = 65534
 CLOSE, KILL = b"c", b"k"
 WAITING_LINES = 10

@@ -1,4 +1,4 @@
-"""What several files of integration tests use."""
+"""What several tests of the runtime use."""
 
 import pytest
 

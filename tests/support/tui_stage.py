@@ -15,7 +15,7 @@ from longboat.wire.events import Change
 from longboat.wire.listings import DiffPage, FileDiff, ModelInfo, ModelPage
 from longboat.wire.models import Delivery, Run, RunState, Session, Usage
 
-PICTURES = Path(__file__).parent / "pictures"
+PICTURES = Path(__file__).parents[1] / "tui" / "pictures"
 SIZES = ((60, 20), (80, 24), (120, 40))
 WHEN = "2026-11-15T12:00:00.000000Z"
 
