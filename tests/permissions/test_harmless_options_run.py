@@ -74,13 +74,11 @@ class Bench:
             check=False,
         )
 
-    def traces(self) -> tuple[bool, dict[str, bytes]]:
-        """Whether a stand-in ran, and what is on the disk."""
-        files = {
-            os.path.join(at, name): Path(at, name).read_bytes()
-            for at, _, names in os.walk(self.directory)
-            for name in names
-        }
+    def traces(self) -> tuple[bool, dict[str, tuple[int, bytes]]]:
+        """Whether a stand-in ran, and what is on the disk. The time of the last write too: `sort -o 1 1` may write what
+        is there already."""
+        paths = [Path(at, name) for at, _, names in os.walk(self.directory) for name in names]
+        files = {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in paths}
         return self.mark.exists(), files
 
 
