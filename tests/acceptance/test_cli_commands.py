@@ -165,9 +165,11 @@ def test_doctor_tells_a_provider_that_nobody_answers_for(home: Home, cwd: Path) 
 
 def test_config_shows_what_holds_without_secrets(home: Home, cwd: Path) -> None:
     provider = {"type": "openai", "api_key": "sk-very-secret", "headers": {"x-key": "also-secret", "x": "$OPENAI_X"}}
-    (cwd / "longboat.json").write_text(json.dumps({"providers": {"p": provider}}))
+    search = {"kind": "brave", "key": "search-secret"}
+    (cwd / "longboat.json").write_text(json.dumps({"providers": {"p": provider}, "web": {"search": search}}))
     home.longboat("trust", "--yes", cwd=cwd)
     shown = home.longboat("config", cwd=cwd).out
+    assert json.loads(shown)["web"]["search"]["key"] == "(hidden)"
     assert "secret" not in shown
     assert json.loads(shown)["providers"]["p"]["headers"] == {"x-key": "(hidden)", "x": "$OPENAI_X"}
     assert json.loads(shown)["providers"]["mine"]["base_url"] == f"{home.endpoint.url}/v1"

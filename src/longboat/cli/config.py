@@ -42,7 +42,7 @@ def without_secrets(config: dict[str, Any]) -> dict[str, Any]:
     return {key: _hide(value) if key in _SECRET else _walk(value) for key, value in config.items()}
 
 
-_SECRET = {"api_key", "headers", "env", "environment", "token"}
+_SECRET = {"api_key", "key", "headers", "env", "environment", "token"}
 
 
 def _walk(value: Any) -> Any:

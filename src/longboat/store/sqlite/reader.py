@@ -7,7 +7,7 @@ from longboat.store.protocol import Row
 
 
 class SqliteReader:
-    """See `longboat.store.protocol.Reader`."""
+    """Named queries on one connection, for the length of one transaction."""
 
     def __init__(self, connection: sqlite3.Connection, queries: dict[str, str]) -> None:
         self._connection = connection
