@@ -165,7 +165,7 @@ def test_doctor_tells_a_provider_that_nobody_answers_for(home: Home, cwd: Path) 
 
 def test_config_shows_what_holds_without_secrets(home: Home, cwd: Path) -> None:
     provider = {"type": "openai", "api_key": "sk-very-secret", "headers": {"x-key": "also-secret", "x": "$OPENAI_X"}}
-    search = {"kind": "brave", "key": "search-secret"}
+    search = {"kind": "brave", "endpoint": "https://search.example", "key": "search-secret"}
     (cwd / "longboat.json").write_text(json.dumps({"providers": {"p": provider}, "web": {"search": search}}))
     home.longboat("trust", "--yes", cwd=cwd)
     shown = home.longboat("config", cwd=cwd).out
