@@ -8,7 +8,7 @@ from textual import events
 from tui_deck import Deck, Harbour, aboard, harbour
 
 from longboat.client import Client
-from longboat.testing import CallTool, Say, ScriptedModel
+from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel
 from longboat.tui.dialogs.frame import GRACE_S
 from longboat.tui.dialogs.permission import PermissionDialog
 from longboat.tui.dialogs.question import QuestionDialog
@@ -95,6 +95,24 @@ async def test_what_is_put_off_comes_back_with_a_key(tmp_path: Path) -> None:
         await deck.until(lambda: len(deck.app.screen_stack) == 1)
         assert "needed (ctrl+g)" in deck.screen
         await deck.pilot.press("ctrl+g")
+        await asked(deck)
+        await deck.pilot.press("o")
+        await deck.until(lambda: deck.idle and written(port))
+
+
+@pytest.mark.parametrize("command", ["rename", "export"])
+async def test_an_ask_that_comes_behind_a_dialog_is_shown_after_it(tmp_path: Path, command: str) -> None:
+    gate = Gate()
+    model = ScriptedModel([[Say("one moment"), Pause(gate), WRITE], [Say("done")]])
+    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
+        await deck.say("write it")
+        await gate.reached()
+        deck.app.command_actions.do(command)
+        await deck.until(lambda: deck.app.screen.is_modal)
+        gate.open()
+        await deck.until(lambda: deck.app.query_one(StatusBar).state.asks == 1)
+        assert not isinstance(deck.app.screen, PermissionDialog)
+        await deck.pilot.press("escape")
         await asked(deck)
         await deck.pilot.press("o")
         await deck.until(lambda: deck.idle and written(port))

@@ -67,10 +67,10 @@ async def open_app(
     with hold_data_dir(settings.data_dir):
         async with (
             _unless(stop, open_sqlite(settings.data_dir / STORE_NAME)) as store,
-            ModelPool(settings.data_dir, source=models) as desk,
+            ModelPool(settings.data_dir, source=models) as pool,
             Tasks() as tasks,
         ):
-            app = App(settings, store, desk, tasks, tuple(tools), stop_requested=stop)
+            app = App(settings, store, pool, tasks, tuple(tools), stop_requested=stop)
             try:
                 await app.recover(hurry)
                 tasks.spawn(app.prune(), name="prune")
@@ -214,7 +214,7 @@ class App:
         known = await self._store.reads.workspace(workspace_id)
         if known is None:
             raise WorkspaceNotFound(workspace_id)
-        workspace = (await asyncio.to_thread(self._outfitters))(
+        workspace = (await asyncio.to_thread(self._load_workspace_class))(
             known,
             settings=self.settings,
             store=self._store,
@@ -230,7 +230,7 @@ class App:
             workspace.sessions.refuse()
         return workspace
 
-    def _outfitters(self) -> "Callable[..., Workspace]":
+    def _load_workspace_class(self) -> "Callable[..., Workspace]":
         """What makes workspaces. It takes long to import, so a server answers before it has done that."""
         from longboat.runtime.workspace.workspace import Workspace
         from longboat.tools.mcp.logins import Logins

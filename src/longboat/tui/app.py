@@ -1,6 +1,6 @@
 """The app: its widgets, key bindings and workers.
 
-`hearing` handles events, `deeds` runs commands, `asking` shows permission requests and questions.
+`event_handling` handles events, `command_actions` runs commands, `ask_dialogs` shows permission requests and questions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -94,7 +94,7 @@ class LongboatApp(App[None]):
         self.sender = Sender(self.connection, session=self._session, on_change=lambda _: self.show_tail())
         self.hearing = EventHandling(self)
         self.asking = AskDialogs(self)
-        self.deeds = CommandActions(self)
+        self.command_actions = CommandActions(self)
         self.interrupting = Stopping(self)
         self._runs_due = False
         self.leaving = app_exit.AppExit(self)
@@ -224,7 +224,7 @@ class LongboatApp(App[None]):
         text = event.text
         if (name := command_in(text)) in BY_NAME:
             self.composer.give_back(event.attachments)  # they belong to the next prompt
-            self.deeds.do(name, text[1:].partition(" ")[2].strip())
+            self.command_actions.do(name, text[1:].partition(" ")[2].strip())
             return
         if name and name not in {command.name for command in self.project_commands}:
             self.notify(f"Unknown command /{name}. To send it as a prompt, put a space before it.", markup=False)
@@ -328,7 +328,7 @@ class LongboatApp(App[None]):
             self.push_screen(on_canvas(Palette(id="--command-palette")))
 
     def action_command(self, name: str) -> None:
-        self.deeds.do(name)
+        self.command_actions.do(name)
 
     def action_queue(self) -> None:
         self.composer.input.action_queue()

@@ -109,6 +109,7 @@ class CommandActions:
         self._app.push_screen(dialog, lambda written: self._renamed(session_id, written))
 
     def _renamed(self, session_id: str, written: Written | None) -> None:
+        self._app.asking.refresh()
         if written is not None:
             self._work(self._client.rename_session(self._workspace_id, session_id, written.text))
 
@@ -142,6 +143,7 @@ class CommandActions:
         self._app.push_screen(dialog, lambda choice: self._exported(session_id, choice))
 
     def _exported(self, session_id: str, choice: ExportChoice | None) -> None:
+        self._app.asking.refresh()
         if choice is not None:
             self._work(self._write(session_id, choice.path, choice.format))
 

@@ -1,4 +1,4 @@
-"""The built-in commands that `/` and the palette offer. `deeds` implements them; this module must not know how."""
+"""The built-in commands that `/` and the palette offer. `CommandActions` implements them; must not know how."""
 
 import re
 from collections.abc import AsyncIterator

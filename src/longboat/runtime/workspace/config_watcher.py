@@ -36,7 +36,7 @@ class ConfigWatcher:
         models.listen(directory, self._changed)
 
     @contextmanager
-    def attended(self) -> Iterator[None]:
+    def watching(self) -> Iterator[None]:
         """Somebody is attached: look at the files, now and from time to time."""
         self._attending += 1
         if self._looking is None:

@@ -28,7 +28,7 @@ class Presence:
     ) -> None:
         self.hub = Hub(store, workspace_id, heartbeat_s=settings.heartbeat_s)
         self._clients = AttachedClients(store, workspace_id)
-        self._lookout = config_watcher
+        self._config_watcher = config_watcher
         self.claims = Claims(
             hold_s=settings.create_hold_s,
             grace_s=settings.detach_grace_s,
@@ -46,7 +46,7 @@ class Presence:
             if new:
                 await self._clients.came(client_id)
             async with aclosing(self.hub.stream(after, session_id)) as chunks:
-                with self._lookout.attended():
+                with self._config_watcher.watching():
                     yield chunks
         finally:
             self.claims.detach(client_id, stream)
