@@ -105,7 +105,7 @@ def test_a_busy_server_without_the_variable_stays_and_the_person_is_told(home: H
     home.endpoint.wait_for_gate("unkeyed")
     before = home.discovery().pid
     assert home.longboat("runs", cwd=cwd, FLEET_NOT="x").err == "", "$$ is a dollar sign, not a reference"
-    assert "started without FLEET_KEY: `longboat stop`" in home.longboat("runs", cwd=cwd, **KEY).err
+    assert "started without FLEET_KEY. To use it: `longboat stop`" in home.longboat("runs", cwd=cwd, **KEY).err
     assert home.discovery().pid == before
     home.endpoint.open_gate("unkeyed")
     assert finished(working).out == "working done\n"
@@ -141,7 +141,7 @@ def test_a_configured_provider_that_is_passed_over_is_told_of(home: Home, cwd: P
     assert (done.code, done.out) == (0, "echo: hi\n")
     assert "broken (longboat.json) is not ready; using spare/m." in done.err
     shown = home.longboat("models", cwd=cwd).out
-    assert f"broken (longboat.json) is skipped: {'Give' if lack == 'base_url' else 'List'}" in shown
+    assert f"broken (longboat.json) is skipped: {'Set' if lack == 'base_url' else 'List'}" in shown
     assert f"providers.broken.{lack} in longboat.json" in shown
     assert f"providers.broken.{lack} in longboat.json" in home.longboat("doctor", cwd=cwd).out
     assert "broken" not in home.longboat("run", "-m", "spare/m", "hi", cwd=cwd).err

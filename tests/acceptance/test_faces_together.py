@@ -56,7 +56,7 @@ async def test_f6_a_terminal_a_page_and_a_command_show_one_session_at_the_same_t
     async with AsyncExitStack() as faces:
         anna = await faces.enter_async_context(open_tab(chromium, site, session))
         tom = await faces.enter_async_context(open_terminal(site, "-s", session.session_id, cwd=directory, user="tom"))
-        await tom.sees("Type a prompt", "with anna")
+        await tom.sees("Type a prompt", "also connected: anna")
         await tom.say("[[together]] go")
         # Text streams to all of them, long before the run ends.
         await words.reached()

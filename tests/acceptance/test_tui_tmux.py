@@ -165,7 +165,7 @@ def test_a_signal_leaves_the_terminal_in_order_and_says_what_goes_on(
         shown.until("half of it")
         (app,) = [each for each in psutil.process_iter() if is_app(each, cwd)]
         app.send_signal(number)
-        shown.until("goes on")
+        shown.until("will continue without you")
         assert (shown.told("alternate_on"), shown.told("mouse_any_flag"), shown.told("cursor_flag")) == ("0", "0", "1")
     home.endpoint.open_gate(gate)
 
