@@ -39,7 +39,7 @@ $(BASE): pyproject.toml
 	@touch $@
 
 run: $(BASE) ## Start Longboat in the background and stream a first answer
-	@if $(BIN)/longboat models | grep -q 'Prompts go to local/'; then \
+	@if $(BIN)/longboat models --format json | grep -q '"large": "local/'; then \
 	  echo "==> No API key and no longboat.json: the local model answers"; $(BIN)/longboat models pull; fi
 	@echo "==> longboat run \"$$FIRST_PROMPT\""
 	@$(BIN)/longboat run "$$FIRST_PROMPT"

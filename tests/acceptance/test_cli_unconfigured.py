@@ -4,6 +4,7 @@ The runtime of the local model is one that ends at once: what is asked of it fai
 """
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,14 @@ def test_a6_models_and_doctor_say_it(home: Home, cwd: Path) -> None:
     assert shown["advice"].startswith(SAID)
     explained = " ".join(home.longboat("models", "--help", cwd=cwd).out.split())
     assert "To add a provider, set its key as shown in the table" in explained
+
+
+def test_a6_make_run_finds_out_that_the_local_model_answers(home: Home, cwd: Path) -> None:
+    """It then fetches the model, with its progress, before the first prompt."""
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    (wanted,) = re.findall(r"longboat models --format json \| grep -q '([^']+)'", makefile)
+    configure(home)
+    assert wanted in home.longboat("models", "--format", "json", cwd=cwd).out
 
 
 def test_a6_where_providers_are_there_but_none_is_ready_that_is_said_instead(home: Home, cwd: Path) -> None:
