@@ -167,6 +167,6 @@ async def test_f3_older_messages_that_did_not_come_are_asked_for_again_without_a
             await (route.abort() if asked <= 2 else route.continue_())
 
         await tab.page.route(re.compile(r"/messages\?before=[^&]"), lose_two)
-        await tab.page.locator(".scroller").evaluate("box => box.scrollTo(0, 0)")
-        await tab.page.locator(".scroller").evaluate("box => box.scrollTo(0, 0)")
+        while not asked:  # rows that are still growing may take the first scroll back to the end
+            await tab.page.locator(".scroller").evaluate("box => box.scrollTo(0, 0)")
         await tab.sees("Prompt 90")
