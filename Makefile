@@ -44,14 +44,14 @@ run: $(BASE) ## Start Longboat in the background and stream a first answer
 	@echo "==> longboat run \"$$FIRST_PROMPT\""
 	@$(BIN)/longboat run "$$FIRST_PROMPT"
 	@echo
-	@echo "The server stays in the background. Put its command on your path and go on:"
+	@echo "The server stays in the background. Put its command on your path:"
 	@echo
 	@echo "  . $(BIN)/activate"
 	@echo "  longboat                the terminal app, in any directory"
 	@echo "  longboat web            the same sessions in a browser"
-	@echo '  longboat run -c "…"     go on in this session, from any terminal'
-	@echo "  longboat runs           what is active, queued and over"
-	@echo "  longboat models         which model answers, and how to get a better one"
+	@echo '  longboat run -c "…"     continue this session, from any terminal'
+	@echo "  longboat runs           active, queued and finished runs"
+	@echo "  longboat models         which model answers, and how to change it"
 	@echo "  longboat stop           end the server"
 
 # Many tests wait for processes and for the disk: two at a time keep a core busy.

@@ -127,7 +127,7 @@ async def record(scene: Scene) -> None:
         await asyncio.sleep(1.5)
         ask = next(line for line in ben.text.splitlines() if " asked " in line).split()[0]
         await ben.type(f"longboat permissions answer {ask} once")
-        await anna.shows("go on with")
+        await anna.shows("continue with")
         await asyncio.sleep(1)
     (PICTURES / "run.svg").write_text(film((anna, ben), recorder.frames()), encoding="utf-8")
 

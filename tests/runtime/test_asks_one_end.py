@@ -82,9 +82,9 @@ async def ends(boat: Boat, ask: Permission | Question) -> list[AskState]:
     for row in await log_of(boat.workspace):
         reader.take(row["frames"])
     notes = [*reader.of("permission_notification"), *reader.of("question_notification")]
-    desk: Any = boat.workspace.asks._permissions if isinstance(ask, Permission) else boat.workspace.asks._questions
-    row = await desk.find(ask.id)
-    assert await desk.pending() == ()
+    table: Any = boat.workspace.asks._permissions if isinstance(ask, Permission) else boat.workspace.asks._questions
+    row = await table.find(ask.id)
+    assert await table.pending() == ()
     return [*(note.state for note in notes if note.id == ask.id), row.state]
 
 

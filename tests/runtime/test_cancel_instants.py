@@ -122,8 +122,8 @@ async def test_a_cancel_at_any_instant_ends_the_run_once_and_leaves_a_whole_tran
         await check_ends(boat)
 
 
-class HeldDesk:
-    """A desk that hands out its model only when the gate opens."""
+class HeldModels:
+    """Hands out its model only when the gate opens."""
 
     def __init__(self, model: Model, gate: Gate, config: Config) -> None:
         self._model, self._gate, self._config = model, gate, config
@@ -141,7 +141,7 @@ async def test_a_cancel_before_the_model_is_found(tmp_path: Path) -> None:
     gate = Gate()
     model = ScriptedModel([[Say("next")]])
     async with launch(tmp_path, model) as boat:
-        boat.workspace.services.models = HeldDesk(model, gate, Config(titles=False))  # type: ignore[assignment]
+        boat.workspace.services.models = HeldModels(model, gate, Config(titles=False))  # type: ignore[assignment]
         await boat.submit("go", "r1")
         await gate.reached()
         await boat.workspace.cancel_session(boat.session_id)

@@ -64,7 +64,7 @@ def _own_id(_: click.Context, __: click.Parameter, given: str | None) -> str | N
 )
 @events_option
 @click.option("--yolo", is_flag=True, help="Allow everything no rule denies, without asking.")
-@click.option("--wait-for-answers", is_flag=True, help="Without a terminal, wait until somebody answers elsewhere.")
+@click.option("--wait-for-answers", is_flag=True, help="Without a terminal, wait for an answer from another client.")
 @click.option("--detach", is_flag=True, help="Print the run's id and exit without waiting.")
 @click.option(
     "--run-id",

@@ -47,7 +47,7 @@ class UndoHistory:
         found = await self._store.reads.newest_turn(session_id)
         if found is None:
             raise NothingToUndo("There is no turn to undo in this session.")
-        turn = _turnabout(found, back=True)
+        turn = await asyncio.to_thread(_turnabout, found, back=True)
         await self._put(turn)
         write = undo_messages(session_id, found.first_seq, count=len(turn.messages))
         return await self._record(session_id, turn, write, Change.DELETED)
@@ -57,7 +57,7 @@ class UndoHistory:
         found = await self._store.reads.undone_turn(session_id)
         if found is None:
             raise NothingToUndo("There is no turn to redo in this session.")
-        turn = _turnabout(found, back=False)
+        turn = await asyncio.to_thread(_turnabout, found, back=False)
         await self._put(turn)
         write = redo_messages(session_id, found.first_seq, count=len(turn.messages))
         return await self._record(session_id, turn, write, Change.CREATED)

@@ -1,4 +1,4 @@
-"""The desk that hands out models: an edit of longboat.json brings new ones, and the old ones leave nothing behind."""
+"""The pool of models: an edit of longboat.json brings new ones, and the old ones leave nothing behind."""
 
 import asyncio
 import json
@@ -78,7 +78,7 @@ async def provider() -> AsyncIterator[Provider]:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, provider: Provider) -> AsyncIterator[ModelPool]:
+async def pool(tmp_path: Path, provider: Provider) -> AsyncIterator[ModelPool]:
     section = {"type": "openai-compatible", "base_url": provider.url, "models": [{"id": "m"}]}
     user = user_config_file(os.environ, Path.home())
     user.parent.mkdir(parents=True)
@@ -102,11 +102,11 @@ async def ask(model: Model) -> list[object]:
 WHOLE = [TextDelta("a"), Finished(StopReason.END_TURN)]
 
 
-async def test_edits_leave_no_connection_behind(tmp_path: Path, provider: Provider, desk: ModelPool) -> None:
+async def test_edits_leave_no_connection_behind(tmp_path: Path, provider: Provider, pool: ModelPool) -> None:
     for edit in range(10):
         project = write(tmp_path / "project", edit)
-        model = await desk.model(project, None, "large")
-        assert model is await desk.model(project, None, "small"), "one model, one set of connections"
+        model = await pool.model(project, None, "large")
+        assert model is await pool.model(project, None, "small"), "one model, one set of connections"
         assert await ask(model) == WHOLE
         assert await ask(model) == WHOLE
         await provider.wait_open(1)
@@ -114,17 +114,17 @@ async def test_edits_leave_no_connection_behind(tmp_path: Path, provider: Provid
 
 
 async def test_an_edit_leaves_an_open_stream_alone_and_closes_it_after_its_end(
-    tmp_path: Path, provider: Provider, desk: ModelPool
+    tmp_path: Path, provider: Provider, pool: ModelPool
 ) -> None:
     project = write(tmp_path / "project", 1)
-    old = await desk.model(project, None, "large")
+    old = await pool.model(project, None, "large")
     provider.go_on.clear()
     async with old.stream(ModelRequest(system="", messages=())) as events:
         assert await anext(events) == TextDelta("a")
         other = asyncio.create_task(ask(old))
         await provider.wait_open(2)
         write(project, 2)
-        assert await desk.model(project, None, "large") is not old
+        assert await pool.model(project, None, "large") is not old
         provider.go_on.set()
         assert await other == WHOLE
         assert provider.open == 2, "the other stream is still open"
@@ -133,13 +133,13 @@ async def test_an_edit_leaves_an_open_stream_alone_and_closes_it_after_its_end(
 
 
 async def test_a_turn_that_began_before_an_edit_goes_on_with_its_model(
-    tmp_path: Path, provider: Provider, desk: ModelPool
+    tmp_path: Path, provider: Provider, pool: ModelPool
 ) -> None:
     project = write(tmp_path / "project", 1)
-    old = await desk.model(project, None, "large")
+    old = await pool.model(project, None, "large")
     assert await ask(old) == WHOLE
     write(project, 2)
-    await desk.model(project, None, "large")
+    await pool.model(project, None, "large")
     await provider.wait_open(0)
     for _ in range(2):
         assert await ask(old) == WHOLE
@@ -147,53 +147,53 @@ async def test_a_turn_that_began_before_an_edit_goes_on_with_its_model(
 
 
 async def test_a_stream_that_is_left_early_closes_an_old_model_too(
-    tmp_path: Path, provider: Provider, desk: ModelPool
+    tmp_path: Path, provider: Provider, pool: ModelPool
 ) -> None:
     project = write(tmp_path / "project", 1)
-    old = await desk.model(project, None, "large")
+    old = await pool.model(project, None, "large")
     assert await ask(old) == WHOLE
     provider.go_on.clear()
     async with old.stream(ModelRequest(system="", messages=())) as events:
         assert await anext(events) == TextDelta("a")
         write(project, 2)
-        await desk.model(project, None, "large")
+        await pool.model(project, None, "large")
     provider.go_on.set()
     await provider.wait_open(0)
 
 
 async def test_an_edit_in_one_project_does_not_touch_another_of_the_same_configuration(
-    tmp_path: Path, provider: Provider, desk: ModelPool
+    tmp_path: Path, provider: Provider, pool: ModelPool
 ) -> None:
     one, two = (write(tmp_path / name, 1) for name in ("one", "two"))
-    shared = await desk.model(one, None, "large")
-    assert await desk.model(two, None, "large") is shared
+    shared = await pool.model(one, None, "large")
+    assert await pool.model(two, None, "large") is shared
     assert await ask(shared) == WHOLE
     write(one, 2)
-    await desk.model(one, None, "large")
+    await pool.model(one, None, "large")
     assert await ask(shared) == WHOLE
     assert provider.opened == 1
     write(two, 2)
-    await desk.model(two, None, "large")
+    await pool.model(two, None, "large")
     await provider.wait_open(0)
 
 
 async def test_a_configuration_that_names_no_model_retires_the_old_ones_too(
-    tmp_path: Path, provider: Provider, desk: ModelPool
+    tmp_path: Path, provider: Provider, pool: ModelPool
 ) -> None:
     project = write(tmp_path / "project", 1)
-    assert await ask(await desk.model(project, None, "large")) == WHOLE
+    assert await ask(await pool.model(project, None, "large")) == WHOLE
     (project / "longboat.json").write_text('{"models": {"large": "nobody/none"}}')
     with pytest.raises(ModelError, match="There is no provider"):
-        await desk.model(project, None, "large")
+        await pool.model(project, None, "large")
     await provider.wait_open(0)
 
 
-async def test_a_wrong_configuration_is_told_again_and_again_without_growing(tmp_path: Path, desk: ModelPool) -> None:
+async def test_a_wrong_configuration_is_told_again_and_again_without_growing(tmp_path: Path, pool: ModelPool) -> None:
     (tmp_path / "longboat.json").write_text("{")
 
     def frames() -> int:
         with pytest.raises(ConfigInvalid) as caught:
-            desk.config(tmp_path)
+            pool.config(tmp_path)
         return len(list(caught.traceback))
 
     frames()
