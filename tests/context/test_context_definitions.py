@@ -5,10 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from longboat.context.agents import Agent
-from longboat.context.commands import Command, expand
-from longboat.context.library import Library
-from longboat.context.skills import Skill
+from longboat.context.library import Agent, Command, Library, Skill, expand
 
 
 class Project:

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from longboat.context.agents import Agent
 from longboat.context.instructions import Instruction
-from longboat.context.library import Library
+from longboat.context.library import Agent, Library, Skill
 from longboat.context.prompt import MAX_LIST, ProjectFacts, build_prompt, build_small_prompt, read_project_facts
-from longboat.context.skills import Skill
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
 AROUND = ProjectFacts(directory=Path("/w"), date="2026-11-15", platform="Linux x86_64", git="branch main")

@@ -10,12 +10,12 @@ import pytest
 from longboat.config.settings import Config
 from longboat.errors import ModelError
 from longboat.models import local, registry
+from longboat.models.adapters import RetirableModel
 from longboat.models.local import LocalModel
 from longboat.models.openai_chat import OpenAIChatModel
 from longboat.models.protocol import Abilities, Finished, Model, ModelRequest
 from longboat.models.pydantic_adapter import PydanticModel
 from longboat.models.registry import KNOWN, Registry
-from longboat.models.retirable import RetirableModel
 from longboat.testing.endpoint import ScriptedEndpoint
 
 MINE = {"type": "openai-compatible", "base_url": "http://127.0.0.1:8911/v1", "api_key": "x", "models": [{"id": "m"}]}

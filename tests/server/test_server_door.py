@@ -10,7 +10,7 @@ import pytest
 from raw_http import HEALTH, HOST, TOKEN_SHOWN, WORKSPACES, answer_of, connected, rest_of
 from server_harness import Served, serve_in
 
-from longboat.server import connection, connection_limits
+from longboat.server import connection
 from longboat.wire.sse import Decoder, Frame
 
 
@@ -161,7 +161,7 @@ async def test_what_surrounds_a_body_is_bounded_too(served: Served, endless: byt
 
 
 def limited_to(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_limits, "MAX_CONNECTIONS", number)
+    monkeypatch.setattr(connection, "MAX_CONNECTIONS", number)
 
 
 async def test_there_are_only_so_many_tcp_connections_and_the_owner_still_comes_in(
@@ -252,17 +252,17 @@ def test_as_many_descriptors_are_taken_as_there_may_be_within_reason(monkeypatch
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
-        monkeypatch.setattr(connection_limits, "MAX_DESCRIPTORS", 300)
-        assert connection_limits.raise_descriptor_limit() == 300
-        monkeypatch.setattr(connection_limits, "MAX_DESCRIPTORS", 280)
-        assert connection_limits.raise_descriptor_limit() == 300, "it is never lowered"
+        monkeypatch.setattr(connection, "MAX_DESCRIPTORS", 300)
+        assert connection.raise_descriptor_limit() == 300
+        monkeypatch.setattr(connection, "MAX_DESCRIPTORS", 280)
+        assert connection.raise_descriptor_limit() == 300, "it is never lowered"
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (300, before[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 async def test_connections_leave_half_of_few_descriptors_to_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_limits, "raise_descriptor_limit", lambda: 100)
-    assert connection_limits.open_connection_limits().limit == 50
-    monkeypatch.setattr(connection_limits, "raise_descriptor_limit", lambda: 1_000_000)
-    assert connection_limits.open_connection_limits().limit == connection_limits.MAX_CONNECTIONS
+    monkeypatch.setattr(connection, "raise_descriptor_limit", lambda: 100)
+    assert connection.open_connection_limits().limit == 50
+    monkeypatch.setattr(connection, "raise_descriptor_limit", lambda: 1_000_000)
+    assert connection.open_connection_limits().limit == connection.MAX_CONNECTIONS

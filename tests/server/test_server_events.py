@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from server_harness import refusal, serve_in
 
-from longboat.server.events import EventStream
+from longboat.server.routes.workspaces import EventStream
 from longboat.wire.sse import Decoder, Frame
 
 

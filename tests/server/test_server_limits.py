@@ -8,7 +8,7 @@ import pytest
 from raw_http import HEALTH, HOST, TOKEN_SHOWN, WORKSPACES, answer_of, connected, rest_of
 from server_harness import Served, serve_in
 
-from longboat.server import connection, connection_limits
+from longboat.server import connection
 
 POST = b"POST /v1/workspaces HTTP/1.1\r\n" + HOST + TOKEN_SHOWN
 LOGIN = b"POST /login HTTP/1.1\r\n" + HOST
@@ -138,7 +138,7 @@ async def test_a_login_form_is_read_whole(served: Served) -> None:
 
 
 async def test_the_stranger_that_holds_the_most_goes_first(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_limits, "MAX_STRANGER_BYTES", 50_000)
+    monkeypatch.setattr(connection, "MAX_STRANGER_BYTES", 50_000)
     async with (
         connected(served) as (patient, small),
         connected(served) as (greedy, large),

@@ -14,7 +14,7 @@ from longboat.errors import StoreUnavailable
 from longboat.store.changes import insert_run, update_run
 from longboat.store.datadir import STORE_NAME
 from longboat.store.protocol import UniqueViolated, Write, WriteMissed
-from longboat.store.sqlite.reader import SqliteReader
+from longboat.store.sqlite.queries import SqliteReader
 from longboat.wire.models import Outcome, RunState
 
 

@@ -14,7 +14,7 @@ from boat import launch
 
 from longboat.errors import DataDirGone
 from longboat.store.datadir import STORE_NAME
-from longboat.store.sqlite.reader import SqliteReader
+from longboat.store.sqlite.queries import SqliteReader
 from longboat.testing import Gate, Pause, Say, ScriptedModel
 
 

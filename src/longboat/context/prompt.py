@@ -12,10 +12,9 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from longboat.context.agents import Agent
 from longboat.context.file_cache import display_path
 from longboat.context.instructions import Instruction
-from longboat.context.skills import Skill
+from longboat.context.library import Agent, Skill
 
 MAX_LIST = 16_000
 """Characters of the list of skills, and of that of sub-agents."""

@@ -13,11 +13,19 @@ from urllib.parse import urlsplit, urlunsplit
 from longboat.config.settings import Config, ProviderSection
 from longboat.errors import ConfigInvalid, ModelError
 from longboat.models import catalogue, local, refreshed_catalogue, running_servers
-from longboat.models.adapters import Access, Choice, abilities_of, build, defaults_of, window_of
+from longboat.models.adapters import (
+    Access,
+    Choice,
+    Closable,
+    RetirableModel,
+    abilities_of,
+    build,
+    defaults_of,
+    window_of,
+)
 from longboat.models.fallback import advice_on
 from longboat.models.protocol import Model
 from longboat.models.providers import CLOUDS, KNOWN, LOCAL_TYPE, cloud_address, cloud_wants, keys_of, named_section
-from longboat.models.retirable import Closable, RetirableModel
 from longboat.wire.listings import ModelInfo
 
 __all__ = ["KNOWN", "Overview", "ProviderInfo", "Registry"]

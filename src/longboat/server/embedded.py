@@ -11,8 +11,7 @@ from typing import Any
 import uvicorn
 
 from longboat.server.auth import Gate
-from longboat.server.connection import Connection
-from longboat.server.connection_limits import open_connection_limits
+from longboat.server.connection import Connection, open_connection_limits
 from longboat.tasks import Tasks
 
 _FINISH_S = 0.5

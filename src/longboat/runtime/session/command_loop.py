@@ -3,10 +3,13 @@
 Owns the mailbox and the running turn. Must not know which commands people may give, nor HTTP, SQL or providers.
 """
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,20 +37,75 @@ from longboat.core.effects import (
 )
 from longboat.core.lifecycle import decide
 from longboat.core.state import SessionState
-from longboat.errors import CancelNotDurable, StoreUnavailable
+from longboat.errors import CancelNotDurable, ServerLeaving, StoreUnavailable
 from longboat.runtime.protocols import WorkspaceServices
-from longboat.runtime.session.live_session import Cover, LiveSession
-from longboat.runtime.session.mailbox import Mailbox
+from longboat.runtime.session.live_session import NOTHING, Cover, LiveSession
 from longboat.runtime.session.titles import write_title
 from longboat.runtime.session.unit_builder import NO_TURN, Ending, UnitBuilder, record_effects
-from longboat.runtime.session.usage import NOTHING
 from longboat.runtime.store_retry import retry_later, retry_store
 from longboat.runtime.turn.outcome import Stop
 from longboat.runtime.turn.turn import Turn
 from longboat.store.changes import retitle_session
 from longboat.store.records import RunRecord
+from longboat.tasks import Tasks
 from longboat.wire.events import Change
 from longboat.wire.models import Outcome, RunState, Session, Usage
+
+T = TypeVar("T")
+
+
+class Mailbox:
+    def __init__(self, tasks: Tasks, *, name: str, on_idle: Callable[[], None]) -> None:
+        self._tasks = tasks
+        self._name = name
+        self._on_idle = on_idle
+        self._waiting: deque[tuple[Callable[[], Awaitable[Any]], asyncio.Future[Any]]] = deque()
+        self.working = False
+
+    def __len__(self) -> int:
+        """How much waits, behind what is being worked off."""
+        return len(self._waiting)
+
+    async def do(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do this after all that was asked before. Shielded: a caller that vanishes leaves the work whole."""
+        return await asyncio.shield(self.post(work))
+
+    def post(self, work: Callable[[], Awaitable[T]]) -> "asyncio.Future[T]":
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._waiting.append((work, future))
+        if not self.working:
+            self.working = True
+            self._tasks.spawn(self._work_off(), name=self._name)
+        return future
+
+    async def _work_off(self) -> None:
+        try:
+            while self._waiting:
+                work, future = self._waiting.popleft()
+                try:
+                    result = await work()
+                except asyncio.CancelledError:
+                    _turn_away(future)
+                    raise
+                except Exception as error:
+                    if not future.done():
+                        future.set_exception(error)
+                else:
+                    if not future.done():
+                        future.set_result(result)
+        finally:
+            self.working = False
+            while self._waiting:
+                _turn_away(self._waiting.popleft()[1])
+            self._on_idle()
+
+
+def _turn_away(future: "asyncio.Future[Any]") -> None:
+    """The workspace ends with the server: nobody is to wait for what will not come."""
+    if not future.done():
+        future.set_exception(ServerLeaving())
+
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from longboat.core.state import RunView
 from longboat.runtime.clock import now
 from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.turn.asks import Asks
-from longboat.runtime.turn.notices import blank_message
+from longboat.runtime.turn.outbox import blank_message
 from longboat.runtime.turn.outcome import LOST, Stop, describe_finish, outcome_of_stop
 from longboat.store.changes import delete_message, put_message
 from longboat.store.protocol import Entry, Write

@@ -4,16 +4,56 @@ Owns what others may look at. Changed by `CommandLoop` alone, after each commit.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from longboat.core.state import SessionState, is_covered, place_of
 from longboat.errors import SessionNotFound
-from longboat.runtime.session.usage import NOTHING, ModelUsage, UsageTally
+from longboat.store.changes import add_model_usage, add_tool_use
+from longboat.store.protocol import Write
 from longboat.store.records import RunRecord, SessionRecord
 from longboat.wire.models import Message, Run, Session, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUsage:
+    """One model request."""
+
+    run_id: str
+    model: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageTally:
+    spendings: tuple[ModelUsage, ...] = ()
+    calls: tuple[tuple[str, bool], ...] = ()
+    """Each call that got a result: its tool, and whether it failed."""
+    context: int | None = None
+    """Tokens in the model's window, if a request of the turn told."""
+
+    @property
+    def usage(self) -> Usage:
+        return sum((spending.usage for spending in self.spendings), Usage())
+
+    def __add__(self, other: "UsageTally") -> "UsageTally":
+        context = self.context if other.context is None else other.context
+        return UsageTally(spendings=self.spendings + other.spendings, calls=self.calls + other.calls, context=context)
+
+    def writes(self, session: Session, at: str) -> Iterator[Write]:
+        day = at[:10]
+        for each in self.spendings:
+            yield add_model_usage(session, day, each.run_id, each.model, each.usage)
+        calls = Counter(tool for tool, _ in self.calls)
+        errors = Counter(tool for tool, failed in self.calls if failed)
+        for tool, count in calls.items():
+            yield add_tool_use(session, day, tool, calls=count, errors=errors[tool])
+
+
+NOTHING = UsageTally()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from longboat.context.commands import Command, expand
+from longboat.context.library import Command, expand
 from longboat.core.turn import has_words
 from longboat.errors import BadInput, EmptyPrompt, SessionMissing
 from longboat.runtime.clock import now

@@ -26,7 +26,7 @@ from longboat.core.effects import (
 )
 from longboat.core.state import SessionState
 from longboat.runtime.clock import now
-from longboat.runtime.session.usage import UsageTally
+from longboat.runtime.session.live_session import UsageTally
 from longboat.store.changes import (
     add_session_usage,
     cover_queue,

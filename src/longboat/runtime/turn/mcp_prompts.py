@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from longboat.context.commands import words_in
+from longboat.context.library import words_in
 from longboat.core.history import text_of
 from longboat.core.stream import encodable
 from longboat.errors import ModelError

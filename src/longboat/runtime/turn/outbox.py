@@ -6,18 +6,20 @@ store fails, units are retried and `room()` slows the model down. Must not know 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from longboat.core.stream import reshape
+from longboat.core.stream import encodable, reshape
 from longboat.errors import StoreUnavailable
+from longboat.runtime.clock import now
 from longboat.runtime.store_retry import retry_later
 from longboat.store.changes import put_message
 from longboat.store.protocol import Entry, Store, Unit, Write
 from longboat.wire.events import Change, encode_body
-from longboat.wire.models import Message, MessageDelta
+from longboat.wire.ids import new_id
+from longboat.wire.models import AgentEvent, AgentEventType, Message, MessageDelta, Role, Run
 
 ROOM_CHARACTERS = 256 * 1024
 ENVELOPE = 200
@@ -296,3 +298,33 @@ def _weight(items: Sequence[_Item]) -> int:
     """
     _, newest = _newest_whole(items)
     return sum(item.size for item in items if item is not newest)
+
+
+def blank_message(run: Run, role: Role, seq: int) -> Message:
+    """A message of the run without anything in it."""
+    return Message(
+        id=new_id(), session_id=run.session_id, run_id=run.run_id, seq=seq, role=role, parts=(), created_at=now()
+    )
+
+
+class Notices:
+    def __init__(self, run: Run, outbox: Outbox, next_seq: Callable[[], int]) -> None:
+        self._run = run
+        self._outbox = outbox
+        self._next_seq = next_seq
+
+    def blank(self, role: Role) -> Message:
+        return blank_message(self._run, role, self._next_seq())
+
+    def notice(self, kind: AgentEventType, message: str = "", detail: str = "") -> None:
+        event = AgentEvent(
+            type=kind,
+            session_id=self._run.session_id,
+            run_id=self._run.run_id,
+            message=encodable(message),
+            detail=encodable(detail),
+        )
+        self._outbox.tell(event)
+
+    def problem(self, text: str) -> None:
+        self.notice(AgentEventType.NOTICE, text)

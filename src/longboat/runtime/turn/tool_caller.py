@@ -12,8 +12,7 @@ import msgspec
 from longboat.context.hooks import HookEvent, Verdict
 from longboat.core.stream import encodable
 from longboat.runtime.protocols import WorkspaceServices
-from longboat.runtime.turn.hooks import ask_hooks
-from longboat.runtime.turn.setup import TurnSetup
+from longboat.runtime.turn.setup import TurnSetup, ask_hooks
 from longboat.runtime.turn.tool_context import CallContext
 from longboat.store.records import RunRecord
 from longboat.tools.context import ToolError

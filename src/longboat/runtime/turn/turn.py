@@ -20,12 +20,10 @@ from longboat.models.protocol import Finished, Model, ModelRequest, StopReason
 from longboat.runtime.clock import now
 from longboat.runtime.protocols import TurnOwner, WorkspaceServices
 from longboat.runtime.session.unit_builder import Ending
-from longboat.runtime.turn.hooks import announce
 from longboat.runtime.turn.mcp_prompts import fill_in_prompt
-from longboat.runtime.turn.notices import Notices
-from longboat.runtime.turn.outbox import Outbox
+from longboat.runtime.turn.outbox import Notices, Outbox
 from longboat.runtime.turn.outcome import FAILED, LOST, Stop, describe_finish, judge_turn, log_failure
-from longboat.runtime.turn.setup import TurnSetup
+from longboat.runtime.turn.setup import TurnSetup, announce
 from longboat.runtime.turn.step import Step
 from longboat.runtime.turn.tool_calls import ToolCalls
 from longboat.store.changes import delete_message, put_message, set_summary

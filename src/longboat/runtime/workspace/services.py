@@ -13,7 +13,7 @@ import msgspec
 
 from longboat.config.rules import remember
 from longboat.config.settings import Config, Settings
-from longboat.context.commands import Command
+from longboat.context.library import Command
 from longboat.errors import ConfigInvalid, ModelError
 from longboat.models.protocol import Model, ModelRole
 from longboat.permissions.verdict import RuleInvalid, Rules

@@ -17,12 +17,9 @@ from longboat.config.keys import PROVIDER_KEYS
 from longboat.config.load import user_config_file
 from longboat.config.references import names_in
 from longboat.config.settings import Config
-from longboat.context.agents import Agent
-from longboat.context.commands import Command
 from longboat.context.hooks import read_hooks
-from longboat.context.library import Context, Library
+from longboat.context.library import Agent, Command, Context, Library, Skill
 from longboat.context.prompt import build_prompt, build_small_prompt, instruction_block, read_project_facts
-from longboat.context.skills import Skill
 from longboat.errors import BadInput, JobNotFound
 from longboat.models.protocol import Model
 from longboat.runtime.turn.mcp_prompts import PromptCall, command_info, fetch_prompt

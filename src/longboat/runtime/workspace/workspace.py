@@ -38,7 +38,7 @@ from longboat.runtime.session.submit import (
     with_command_text,
 )
 from longboat.runtime.store_retry import RESTORE_S, retry_store
-from longboat.runtime.turn.hooks import tell_finished
+from longboat.runtime.turn.setup import tell_finished
 from longboat.runtime.workspace.models import ModelPool
 from longboat.runtime.workspace.presence import Presence
 from longboat.runtime.workspace.services import Services

@@ -5,8 +5,16 @@ from typing import Annotated, Literal, cast
 from litestar import Response, get, post
 from litestar.params import FromPath, QueryParameter
 
-from longboat.server.bodies import read_body, read_document
-from longboat.server.routes.request import HttpRequest, W, accepted, app_of, takes, workspace_of
+from longboat.server.routes.request import (
+    HttpRequest,
+    W,
+    accepted,
+    app_of,
+    read_body,
+    read_document,
+    takes,
+    workspace_of,
+)
 from longboat.server.routes.sessions import ONE
 from longboat.wire.archive import SessionExport
 from longboat.wire.models import Accepted, Session

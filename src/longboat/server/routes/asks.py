@@ -3,8 +3,7 @@
 from litestar import get, post
 from litestar.params import FromPath
 
-from longboat.server.bodies import read_body
-from longboat.server.routes.request import HttpRequest, W, takes, workspace_of
+from longboat.server.routes.request import HttpRequest, W, read_body, takes, workspace_of
 from longboat.wire.asks import Permission, PermissionPage, Question, QuestionPage
 from longboat.wire.requests import AnswerPermission, AnswerQuestion, McpLogin
 from longboat.wire.workshop import LspPage, McpEvent, McpPage, SkillPage

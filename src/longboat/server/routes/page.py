@@ -8,9 +8,8 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 
 from longboat.errors import BadInput, BodyTooLarge, LongboatError, NotFound, Unauthorized
 from longboat.server.auth import Policy, address_of, check_form_size
-from longboat.server.bodies import read_body, read_bytes
 from longboat.server.errors import refusal
-from longboat.server.routes.request import HttpRequest, takes
+from longboat.server.routes.request import HttpRequest, read_body, read_bytes, takes
 from longboat.server.routes.service import own_page
 from longboat.server.wrong_tokens import WrongTokens
 from longboat.wire.requests import Render

@@ -5,8 +5,17 @@ from typing import Annotated
 from litestar import Response, get, post
 from litestar.params import FromPath, QueryParameter
 
-from longboat.server.bodies import read_body
-from longboat.server.routes.request import ClientId, HttpRequest, S, W, accepted, name_of, takes, workspace_of
+from longboat.server.routes.request import (
+    ClientId,
+    HttpRequest,
+    S,
+    W,
+    accepted,
+    name_of,
+    read_body,
+    takes,
+    workspace_of,
+)
 from longboat.wire.listings import ModelPage
 from longboat.wire.models import Accepted, AgentInfo, Canceled, RunPage, SessionStatus
 from longboat.wire.requests import Submit

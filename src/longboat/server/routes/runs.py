@@ -5,8 +5,17 @@ from typing import Annotated
 from litestar import get, patch, post
 from litestar.params import FromPath, FromQuery, QueryParameter
 
-from longboat.server.bodies import read_body
-from longboat.server.routes.request import After, ClientId, HttpRequest, Limit, W, name_of, takes, workspace_of
+from longboat.server.routes.request import (
+    After,
+    ClientId,
+    HttpRequest,
+    Limit,
+    W,
+    name_of,
+    read_body,
+    takes,
+    workspace_of,
+)
 from longboat.wire.models import Run, RunPage, RunState
 from longboat.wire.requests import EditRun
 

@@ -4,8 +4,7 @@ from litestar import Response, get, post
 
 import longboat
 from longboat.errors import ServerBusy
-from longboat.server.bodies import read_body
-from longboat.server.routes.request import HttpRequest, app_of, takes
+from longboat.server.routes.request import HttpRequest, app_of, read_body, takes
 from longboat.wire.models import PROTOCOL, Health, Version, WebDoor
 from longboat.wire.requests import Control
 

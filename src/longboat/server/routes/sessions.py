@@ -5,8 +5,7 @@ from typing import Annotated
 from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath, QueryParameter
 
-from longboat.server.bodies import read_body
-from longboat.server.routes.request import After, HttpRequest, Limit, W, accepted, takes, workspace_of
+from longboat.server.routes.request import After, HttpRequest, Limit, W, accepted, read_body, takes, workspace_of
 from longboat.wire.models import Accepted, MessagePage, Session, SessionPage
 from longboat.wire.requests import CreateSession, RunShell, UpdateSession
 from longboat.wire.workshop import Todos, Undone

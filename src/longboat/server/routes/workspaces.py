@@ -1,16 +1,78 @@
-"""Workspaces, the clients that keep them open, and their event streams."""
+"""Workspaces, the clients that keep them open, and their event streams.
+
+A stream does no work per frame: a chunk contains the frames that were ready, or a slice of a large one, and is sent at
+once.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 
 from litestar import Response, delete, get, post
 from litestar.params import FromPath, FromQuery
-from litestar.types import ASGIApp
+from litestar.types import ASGIApp, Receive, Scope, Send
 
 from longboat.runtime.workspace.client_environment import check_environ
-from longboat.server.bodies import read_body
-from longboat.server.events import EventStream
-from longboat.server.routes.request import ClientId, HttpRequest, W, app_of, client_id_of, needs, takes, workspace_of
+from longboat.server.routes.request import (
+    ClientId,
+    HttpRequest,
+    W,
+    app_of,
+    client_id_of,
+    needs,
+    read_body,
+    takes,
+    workspace_of,
+)
+from longboat.tasks import Tasks
 from longboat.wire.ids import check_own_id
 from longboat.wire.models import Workspace, WorkspacePage
 from longboat.wire.requests import CreateWorkspace
+
+_HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+    (b"x-content-type-options", b"nosniff"),
+]
+
+
+class EventStream:
+    """An ASGI application for one connection. If the source cannot be opened, it answers with the error."""
+
+    def __init__(self, source: AbstractAsyncContextManager[AsyncIterator[bytes]]) -> None:
+        self._source = source
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._source as chunks, Tasks() as tasks:
+            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            sending = tasks.spawn(_send_all(chunks, send), name="send events", awaited=True)
+            leaving = tasks.spawn(_wait_disconnected(receive), name="wait for the client to leave")
+            try:
+                await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                # The source must not be left while it is still being read.
+                await _end(leaving, sending)
+        if not sending.cancelled():
+            sending.result()
+
+
+async def _send_all(chunks: AsyncIterator[bytes], send: Send) -> None:
+    async for chunk in chunks:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        del chunk  # a stream may be silent for days
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _wait_disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _end(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
 
 
 @get("/v1/workspaces")

@@ -18,8 +18,7 @@ from longboat.errors import DataDirError
 from longboat.store.datadir import STORE_NAME
 from longboat.store.protocol import Problem, Report
 from longboat.store.sqlite.migrations import migrations
-from longboat.store.sqlite.queries import load_queries
-from longboat.store.sqlite.reader import SqliteReader
+from longboat.store.sqlite.queries import SqliteReader, load_queries
 
 MAX_PROBLEMS = 100
 POLL_S = 0.05

@@ -24,7 +24,7 @@ from longboat.store.rows import (
     session_from_row,
     todo_items,
 )
-from longboat.store.sqlite.reader import SqliteReader
+from longboat.store.sqlite.queries import SqliteReader
 from longboat.wire.asks import Permission, Question
 from longboat.wire.events import Change, decode_event
 from longboat.wire.models import Run, RunState

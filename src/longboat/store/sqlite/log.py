@@ -8,7 +8,7 @@ from longboat.errors import StoreDamaged
 from longboat.store.reads import Ask
 from longboat.store.records import LogPage
 from longboat.store.rows import ask_from_row, client_from_row, decode_readable, is_intact, listed_session, run_from_row
-from longboat.store.sqlite.reader import SqliteReader
+from longboat.store.sqlite.queries import SqliteReader
 from longboat.store.sqlite.transcripts import open_messages
 from longboat.wire.asks import Permission, Question
 from longboat.wire.ids import Cursor

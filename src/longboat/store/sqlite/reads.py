@@ -38,7 +38,7 @@ from longboat.store.rows import (
     workspace_from_row,
 )
 from longboat.store.sqlite.log import PENDING, read_log_page, read_pending, read_snapshot
-from longboat.store.sqlite.reader import SqliteReader
+from longboat.store.sqlite.queries import SqliteReader
 from longboat.store.sqlite.statistics import read_session_usage, read_stats
 from longboat.store.sqlite.transcripts import (
     ALL,

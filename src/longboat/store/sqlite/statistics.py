@@ -3,7 +3,7 @@
 from collections import Counter
 
 from longboat.store.protocol import Row
-from longboat.store.sqlite.reader import SqliteReader
+from longboat.store.sqlite.queries import SqliteReader
 from longboat.wire.figures import (
     DayFigures,
     Latency,

@@ -22,7 +22,7 @@ from longboat.store.rows import (
     session_from_row,
     todo_items,
 )
-from longboat.store.sqlite.reader import SqliteReader
+from longboat.store.sqlite.queries import SqliteReader
 from longboat.wire.models import Message, Role, RunState
 
 ALL = 2**31
