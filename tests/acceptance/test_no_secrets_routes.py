@@ -36,6 +36,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     *(("GET", f"{W}{path}", {}) for path in ("/questions", "/mcp", "/lsp", "/skills", "/jobs", "/stats")),
     ("GET", f"{W}/diff", {"params": {"run_id": "worked"}}),
     ("GET", f"{W}/files", {}),
+    ("GET", f"{W}/welcome", {}),
     ("GET", f"{W}/search", {"params": {"q": "LB_TEST"}}),
     *(("GET", f"{S}{path}", {}) for path in ("", "/messages", "/todos", "/usage", "/export")),
     *(("GET", f"{A}{path}", {}) for path in ("", "/prompts/queued")),
@@ -66,7 +67,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
 FINE = {
     *("/v1/health", "/v1/version", "/v1/metrics", "/v1/openapi.json", "/v1/docs", "/v1/stats", "/v1/workspaces"),
     *(W, f"{W}/sessions", f"{W}/agent", f"{W}/models", f"{W}/runs", f"{W}/permissions", f"{W}/questions", f"{W}/mcp"),
-    *(f"{W}/lsp", f"{W}/skills", f"{W}/jobs", f"{W}/stats", f"{W}/files", f"{W}/search", f"{W}/diff", S),
+    *(f"{W}/lsp", f"{W}/skills", f"{W}/jobs", f"{W}/stats", f"{W}/files", f"{W}/search", f"{W}/diff", f"{W}/welcome", S),
     *(f"{S}/messages", f"{S}/todos", f"{S}/export", A, f"{A}/prompts/queued", f"{W}/runs/{{run_id}}"),
     *(f"{W}/jobs/{{job_id}}", f"{W}/events"),
 }

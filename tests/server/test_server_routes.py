@@ -42,7 +42,7 @@ ROUTES = {
     f"POST {_W}/sessions/import",
     *(f"POST {_W}/sessions/{{session_id}}/{what}" for what in ("fork", "summarize")),
     f"GET {_W}/sessions/{{session_id}}/export",
-    *(f"GET {_W}/{what}" for what in ("files", "search", "diff", "stats")),
+    *(f"GET {_W}/{what}" for what in ("files", "search", "diff", "stats", "welcome")),
     "GET /v1/stats",
     f"GET {_W}/permissions",
     f"POST {_W}/permissions/{{permission_id}}",

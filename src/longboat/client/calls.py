@@ -383,6 +383,11 @@ def diff(workspace_id: str, *, session_id: str | None = None, run_id: str | None
     return Call(method="GET", path=_in(workspace_id, "diff"), answer=listings.DiffPage, params=params)
 
 
+def welcome(workspace_id: str) -> Call[listings.Welcome]:
+    """The git branch of a workspace, and three prompts to try that fit its directory."""
+    return Call(method="GET", path=_in(workspace_id, "welcome"), answer=listings.Welcome)
+
+
 def session_usage(workspace_id: str, session_id: str) -> Call[figures.SessionUsage]:
     """What the newest runs of a session used, oldest first."""
     return Call(method="GET", path=_in(workspace_id, "sessions", session_id, "usage"), answer=figures.SessionUsage)
