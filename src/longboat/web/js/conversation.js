@@ -47,6 +47,7 @@ export class Conversation {
       actions: this.commands(),
     });
     this.welcome = new Welcome({
+      workspace,
       put: (text) => this.composer.begin(text),
       look: () => this.loadModels(),
     });
@@ -119,6 +120,7 @@ export class Conversation {
     if (!session_id) {
       this.place = this.outbox.place();
       this.scroller.replaceChildren(this.welcome.element, this.outgoing.element);
+      this.welcome.refresh();
       if (!this.models || this.models.problem || this.models.advice) this.loadModels();
       return;
     }
@@ -343,13 +345,15 @@ export class Conversation {
 
   actions() {
     const session = this.mirror.sessions.get(this.session_id);
-    if (!session) return [{ label: 'New session', run: () => this.go(null) }];
+    const connect = { label: 'Connect a provider', run: () => this.welcome.connect() };
+    if (!session) return [{ label: 'New session', run: () => this.go(null) }, connect];
     const todo = this.commands();
     return [
       { label: 'Undo the last turn', run: todo.undo },
       { label: 'Redo', run: todo.redo },
       { label: 'Summarize', run: todo.summarize },
       ...this.sessions.actions(session),
+      connect,
     ];
   }
 
@@ -360,6 +364,7 @@ export class Conversation {
       undo: () => this.undo(),
       redo: () => this.redo(),
       cancel: here(({ id }) => this.attempt(this.workspace.cancelAll(id))),
+      connect: () => this.welcome.connect(),
       copy: here(() => this.copy()),
       effort: (wish) => this.composer.prefer('effort', wish),
       export: here((session, wish) => this.sessions.save(session, wish === 'json' ? 'json' : 'markdown')),

@@ -3,6 +3,7 @@
 // Commands that the page handles itself.
 const OWN_COMMANDS = [
   ['cancel', 'Stop all runs in this session'],
+  ['connect', 'Connect a provider and choose the default model'],
   ['copy', 'Copy the last answer'],
   ['effort', 'Set the reasoning effort', 'low|medium|high'],
   ['export', 'Save this session as a file', 'markdown|json'],
