@@ -58,6 +58,7 @@ async def test_from_nothing_to_the_first_answer(chromium: Browser, size: tuple[i
         main = tab.page.locator("#main")
         await expect(main.locator(".problem")).to_contain_text("No model is configured")
         await expect(main.get_by_role("list", name="Example prompts")).to_be_hidden()
+        await tab.picture(f"setup-nothing-{size[0]}")
         await tab.button("Connect a provider").click()
         dialog = tab.page.get_by_role("dialog")
         await expect(dialog.get_by_role("button", name="Anthropic")).to_be_focused()
@@ -81,6 +82,7 @@ async def test_from_nothing_to_the_first_answer(chromium: Browser, size: tuple[i
         await expect(main).to_contain_text("Model: custom/talker")
         await expect(main.get_by_role("list", name="Example prompts")).to_be_visible()
         await expect(ben.page.locator("#main")).to_contain_text("Model: custom/talker")
+        await tab.picture(f"setup-done-{size[0]}")
         await tab.say("hello?")
         await tab.sees("Here I am.")
         assert [exchange.body["model"] for exchange in endpoint.requests] == ["talker"]

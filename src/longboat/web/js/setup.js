@@ -48,7 +48,7 @@ class Setup {
   // 1. Which provider
 
   async providers() {
-    const list = h('ul', { class: 'choices', 'aria-label': 'Providers' });
+    const list = h('ul', { class: 'setup-choices', 'aria-label': 'Providers' });
     const wrong = alert();
     this.step('Connect a provider', list, wrong, this.buttons({ back: null }));
     try {
@@ -132,7 +132,7 @@ class Setup {
     const wrong = alert();
     const named = !found.models.length;
     const filter = field('setup-model', named ? 'Name of the model' : 'Filter', { value: '', autocomplete: 'off' });
-    const list = h('fieldset', { class: 'choices models' });
+    const list = h('fieldset', { class: 'setup-choices models' });
     const use = h('button', { type: 'submit', class: 'primary' }, 'Use this model');
     const draw = () => {
       const words = filter.input.value.toLowerCase().split(/\s+/);

@@ -71,7 +71,7 @@ export class Welcome {
       'div',
       { class: 'problem', role: 'status' },
       h('strong', {}, `Using ${plain(page.large ?? '')}`),
-      h('p', {}, plain(page.advice)),
+      h('p', {}, withCode(page.advice)),
       this.buttons(),
     );
   }
@@ -81,7 +81,7 @@ export class Welcome {
       'div',
       { class: 'problem', role: 'status' },
       h('strong', {}, 'No model available'),
-      h('p', {}, plain(page.problem)),
+      h('p', {}, withCode(page.problem)),
       this.buttons(),
     );
   }
@@ -98,6 +98,13 @@ export class Welcome {
   async connect() {
     if (await openSetup()) this.look();
   }
+}
+
+/** Text whose `commands` are shown as code. */
+function withCode(text) {
+  return plain(text)
+    .split(/`([^`]+)`/)
+    .map((piece, index) => (index % 2 ? h('code', {}, piece) : piece));
 }
 
 function fact(name, value) {
