@@ -89,7 +89,7 @@ class Providers:
         info = registry.info(name)
         return Provider(
             id=name,
-            name=_title(name),
+            name=_label(name),
             connected=info.problem is None,
             source=_SOURCES[info.source] if info.problem is None else None,
             stored=self._credentials().has(name),
@@ -106,7 +106,7 @@ class Providers:
         running = looked_for and running_servers.look(servers) is not None
         return Provider(
             id=name,
-            name=LISTINGS[name].title,
+            name=LISTINGS[name].label,
             connected=running,
             source="running" if running else None,
             key="none",
@@ -130,7 +130,7 @@ class Providers:
             return ProviderCheck(ok=False, problem=problem)
         from longboat.models.provider_check import check
 
-        found = check(_title(provider), section, access)
+        found = check(_label(provider), section, access)
         if found.problem is not None:
             return ProviderCheck(ok=False, problem=found.problem)
         entries = tuple(_with_usual_window(provider, entry) for entry in found.models)
@@ -247,7 +247,7 @@ def _missing(provider: str, section: ProviderSection, access: Access) -> str | N
         return _NO_ADDRESS
     if access.key is None and access.base_url is None:
         page = LISTINGS[provider].key_page if provider in LISTINGS else None
-        return f"{_title(provider)} needs a key.{f' Create one at {page}.' if page else ''}"
+        return f"{_label(provider)} needs a key.{f' Create one at {page}.' if page else ''}"
     return None
 
 
@@ -309,5 +309,5 @@ def _with_usual_window(provider: str, entry: ModelEntry) -> ModelEntry:
     return ModelEntry(id=entry.id, context_window=running_servers.OLLAMA_WINDOW)
 
 
-def _title(provider: str) -> str:
-    return LISTINGS[provider].title if provider in LISTINGS else provider
+def _label(provider: str) -> str:
+    return LISTINGS[provider].label if provider in LISTINGS else provider
