@@ -15,7 +15,7 @@ MAX_LINES = 20
 
 
 class Input(SymbolInput, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of this module: the tool's description lies beside the module of its arguments."""
+    """Defined here because the description is looked for beside the module of the arguments."""
 
 
 class DefinitionTool(LanguageServerTool):
