@@ -248,14 +248,14 @@ async def test_the_rule_of_always_says_what_it_allows_and_where_it_is_written(ch
     async with open_tab(chromium, site, session) as anna:
         await anna.say("[[always]]")
         rules = anna.asks.locator(".rules").first
-        await expect(rules).to_contain_text("will allow: edit(src/a.py)")
+        await expect(rules).to_contain_text("will allow: write(src/a.py)")
         told = await rules.locator("code").last.inner_text()
         assert told.endswith(f"{directory.name}/longboat.json")
         await anna.asks.get_by_label("Allow more").check()
-        await expect(rules).to_contain_text("will allow: edit(src/**)")
+        await expect(rules).to_contain_text("will allow: write(src/**)")
         await anna.button("Always allow").click()
         await anna.sees("Written.")
-    assert "edit(src/**)" in (directory / "longboat.json").read_text()
+    assert "write(src/**)" in (directory / "longboat.json").read_text()
 
 
 async def test_a_slow_answer_is_sent_once(chromium: Browser, site: Site) -> None:

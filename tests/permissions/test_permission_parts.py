@@ -155,6 +155,15 @@ def test_what_the_title_says_is_not_said_twice(title: str, argument: str, detail
     assert permission(title=title, argument=argument, detail=detail).beyond_title == beyond
 
 
+def test_a_rule_for_the_text_of_the_command_does_not_repeat_it() -> None:
+    ask = permission(
+        title="", detail="", argument="eval $X\n", grant=("bash(= eval $X)", "bash(ls)"), wide=("bash(ls *)",)
+    )
+
+    assert ask.told_rules() == ("exactly this command", "bash(ls)")
+    assert ask.told_rules(wide=True) == ("bash(ls *)",)
+
+
 def test_parts_are_told_where_there_are_several_each_on_one_line() -> None:
     made, looks = command("make 'a\nb'", "needs approval"), command("ls")
     of_two = permission(title="", argument="", detail="", parts=(made, looks))

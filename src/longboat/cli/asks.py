@@ -81,7 +81,7 @@ def _permission(ask: Permission, *, whole: bool, parts: bool) -> Iterator[str]:
         yield from (f"      {_told(part)}" for part in ask.shown_parts)
         yield from [f"      … and {ask.more_parts} more"] if ask.more_parts else []
     if ask.grant:
-        yield f"    session, always: will allow {one_line(', '.join(ask.grant))}"
+        yield f"    session, always: will allow {one_line(', '.join(ask.told_rules()))}"
     if ask.wide:
         yield f"    wide form:       will allow {one_line(', '.join(ask.wide))}"
     if ask.rules_file:

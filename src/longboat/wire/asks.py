@@ -46,6 +46,9 @@ NEEDS_APPROVAL = "needs approval"
 """The reason of a part that no rule allows, if there is no other."""
 
 
+EXACTLY = "exactly this command"
+
+
 class CommandPartKind(StrEnum):
     COMMAND = "command"
     """One simple command: its words as bash reads them, without wrappers (`timeout 5 …`, `sh -c '…'`)."""
@@ -148,6 +151,11 @@ class Permission(Shape, frozen=True, kw_only=True):
     def notes(self) -> str:
         """What the detail of a command says beyond the command itself."""
         return self.detail[len(self.argument) :].strip() if self.detail.startswith(self.argument) else ""
+
+    def told_rules(self, *, wide: bool = False) -> tuple[str, ...]:
+        """The rules that session and always would add, for people: the text of the command is not repeated."""
+        exact = f"{self.tool}(= {self.argument.strip()})"
+        return tuple(EXACTLY if rule == exact else rule for rule in (self.wide if wide else self.grant))
 
     def pieces(self) -> tuple[tuple[str, Mark], ...]:
         """The argument in pieces, with a mark on those that need approval or are dangerous. Contains untrusted text."""

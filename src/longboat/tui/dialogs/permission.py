@@ -155,7 +155,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
 
     @property
     def _rules(self) -> tuple[str, ...]:
-        return self.permission.wide if self._wide else self.permission.grant
+        return self.permission.told_rules(wide=self._wide)
 
     def _draw(self) -> None:
         self.query_one("#rules", Static).update(self._told_rules())

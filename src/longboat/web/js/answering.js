@@ -187,13 +187,12 @@ export class Answering {
   take(text) {
     clearTimeout(this.alone);
     const ask = this.target;
-    if (!ask || this.isOther) return false;
-    this.send(ask, text);
+    if (this.isOther || !(ask || this.sending)) return false;
+    if (!this.sending) this.send(ask, text); // else the same Enter twice
     return true;
   }
 
   async send(ask, text) {
-    if (this.sending) return;
     this.sending = ask.id;
     const typed = this.composer.text.value;
     const answer = isPermission(ask) ? answerOf(ask, text) : textsOf(ask, text);

@@ -10,7 +10,7 @@ export function permissionCard(ask, send) {
   const wide = h('input', { type: 'checkbox', id: `wide-${ask.id}` });
   wide.checked = wide.disabled = isOnlyWide(ask);
   const rules = h('code');
-  const showRules = () => (rules.textContent = plain((wide.checked ? ask.wide : ask.grant).join('  ')));
+  const showRules = () => (rules.textContent = toldRules(ask, wide.checked ? ask.wide : ask.grant));
   wide.addEventListener('change', showRules);
   showRules();
   const buttons = answers(ask, {
@@ -40,6 +40,12 @@ export function permissionCard(ask, send) {
 export const hasGrant = (ask) => ask.grant.length + ask.wide.length > 0;
 /** Whether no rule can name exactly this call. */
 export const isOnlyWide = (ask) => !ask.grant.length && ask.wide.length > 0;
+
+/** The rules for people: the text of the command is not repeated. */
+function toldRules(ask, rules) {
+  const exact = `${ask.tool}(= ${ask.argument.trim()})`;
+  return plain(rules.map((rule) => (rule === exact ? 'exactly this command' : rule)).join('  '));
+}
 
 /** What “Allow for this session” and “Always allow” cover, and which file the latter changes. */
 function grant(ask, rules, wide) {
