@@ -269,7 +269,7 @@ async def test_f3_axe_finds_nothing_in_any_view_light_or_dark(
         await tab.page.evaluate("for (const box of document.querySelectorAll('details')) box.open = true")
         await expect(tab.transcript.locator(".prose table")).to_be_visible()
         await auditor.look("session")
-        await tab.button("Deny…").click()
+        await tab.button("Deny").click()
         await tab.prompt.press_sequentially("@su")
         await expect(tab.page.get_by_role("option", name="sums.py")).to_be_visible()
         await auditor.look("completion")

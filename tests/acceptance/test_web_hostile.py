@@ -24,7 +24,8 @@ INERT = """() => {
     'AUDIO', 'VIDEO', 'SOURCE', 'TRACK', 'PICTURE', 'MARQUEE', 'TEMPLATE', 'SLOT', 'MATH', 'FOREIGNOBJECT', 'USE',
     'ANIMATE', 'IMAGE', 'PORTAL', 'APPLET', 'XSS', 'ISINDEX', 'KEYGEN']);
   const plain = '.said, .thoughts, pre.output, .command, .queued-text, .session-title, .title, .tool-name, .tool-about,'
-    + ' .todos li span, .ask h2, .ask .choice span, .who, .workspace-name, .path, dd, .toast, .notice strong';
+    + ' .todos li span, .ask h2, .ask .choice span, .who, .workspace-name, .path, dd, .toast, .notice strong,'
+    + ' .ask mark, .ask .parts code, .ask .rules code, .answering .effect, .tool-said';
   for (const node of document.querySelectorAll('body *')) {
     const told = node.outerHTML.slice(0, 200);
     if (never.has(node.tagName.toUpperCase())) found.push(told);
@@ -38,7 +39,10 @@ INERT = """() => {
     if (node.matches('img') && !/^data:image\\/(?:png|jpeg|gif|webp);base64,/.test(node.src)) found.push(told);
     if (node.closest('.prose') && (node.id || node.getAttribute('name'))) found.push(`named: ${told}`);
     if (node.matches('form, dialog, button, textarea, select') && node.closest('.prose, .said')) found.push(told);
-    if (node.matches(plain) && node.firstElementChild && !node.closest('.prose')) found.push(`not text: ${told}`);
+    // A command may have marked parts; a mark has nothing but its class.
+    const inner = [...node.children].filter((child) => !(node.matches('.ask .command') && child.matches('mark')));
+    if (node.matches(plain) && inner.length && !node.closest('.prose')) found.push(`not text: ${told}`);
+    if (node.matches('mark') && node.attributes.length > 1) found.push(`mark: ${told}`);
   }
   return found;
 }"""

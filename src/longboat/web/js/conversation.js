@@ -2,6 +2,7 @@
 
 import { say, toast } from './a11y.js';
 import { Refused, Unreachable } from './api.js';
+import { Answering } from './answering.js';
 import { Asks } from './asks.js';
 import { Composer } from './composer.js';
 import { h, icon, perFrame } from './dom.js';
@@ -46,6 +47,7 @@ export class Conversation {
       ...suggestions(workspace),
       actions: this.commands(),
     });
+    this.answering = new Answering(this.asks, mirror, this.composer);
     this.welcome = new Welcome({
       put: (text) => this.composer.begin(text),
       look: () => this.loadModels(),
@@ -64,6 +66,7 @@ export class Conversation {
       this.working,
       this.asks.element,
       this.queue.element,
+      this.answering.element,
       this.composer.element,
     );
     this.element = h('div', { class: 'conversation' }, this.bar, this.holder, this.dock);
@@ -91,6 +94,7 @@ export class Conversation {
     this.composer.saveDraft();
     this.stops.forEach((stop) => stop());
     this.asks.close();
+    this.answering.close();
     this.heights.disconnect();
     this.queue.close();
     this.outgoing.close();
@@ -112,6 +116,7 @@ export class Conversation {
     this.nextRuns = undefined;
     if (this.composer.session_id !== session_id) this.composer.show(session_id);
     this.asks.show(session_id);
+    this.answering.typed();
     this.queue.show(session_id);
     this.outgoing.show(session_id);
     this.drawBar();
