@@ -25,7 +25,7 @@ INERT = """() => {
     'ANIMATE', 'IMAGE', 'PORTAL', 'APPLET', 'XSS', 'ISINDEX', 'KEYGEN']);
   const plain = '.said, .thoughts, pre.output, .command, .queued-text, .session-title, .title, .tool-name, .tool-about,'
     + ' .todos li span, .ask h2, .ask .choice span, .who, .workspace-name, .path, dd, .toast p, .notice strong,'
-    + ' .palette-label, .offered li, .answer';
+    + ' .palette-label, .offered li, .answer span';
   for (const node of document.querySelectorAll('body *')) {
     const told = node.outerHTML.slice(0, 200);
     if (never.has(node.tagName.toUpperCase())) found.push(told);

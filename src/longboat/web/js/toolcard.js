@@ -205,7 +205,7 @@ function picture(image) {
   });
 }
 
-const answerOf = (result) => h('p', { class: 'answer' }, h('strong', {}, 'Answer: '), plain(result.content));
+const answerOf = (result) => h('p', { class: 'answer' }, h('strong', {}, 'Answer: '), h('span', {}, plain(result.content)));
 
 /** What a sub-agent answered. Hidden while its transcript is open, which ends with it. */
 function markdown(text) {
