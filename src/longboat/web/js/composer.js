@@ -197,7 +197,8 @@ export class Composer {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       this.submit();
-    } else if (event.key === 'ArrowUp' && !this.text.value) this.fromHistory(event, 1);
+    } else if (event.altKey) return; // goes to other messages
+    else if (event.key === 'ArrowUp' && !this.text.value) this.fromHistory(event, 1);
     else if (this.recalled !== undefined && ['ArrowUp', 'ArrowDown'].includes(event.key))
       this.fromHistory(event, event.key === 'ArrowUp' ? 1 : -1);
   }
@@ -226,6 +227,11 @@ export class Composer {
 
   focus() {
     this.text.focus();
+  }
+
+  /** Focuses the prompt of a session that was just opened, but not on a phone: its keyboard would cover the page. */
+  arrive() {
+    if (!matchMedia('(pointer: coarse)').matches && !document.querySelector('dialog[open]')) this.text.focus();
   }
 
   /** Puts a text into the prompt and focuses it. */
