@@ -234,6 +234,10 @@ class Client:
     version = asked(calls.version)
     shutdown = asked(calls.shutdown)
     open_web = asked(calls.open_web)
+    providers = asked(calls.providers)
+    check_provider = asked(calls.check_provider)
+    connect_provider = asked(calls.connect_provider)
+    forget_provider = asked(calls.forget_provider)
 
     workspaces = asked(calls.workspaces)
     join = asked_by_name(methods.join)
@@ -283,6 +287,7 @@ class Client:
     files = asked(calls.files)
     search = asked(calls.search)
     diff = asked(calls.diff)
+    welcome = asked(calls.welcome)
     session_usage = asked(calls.session_usage)
     stats = asked(calls.stats)
 

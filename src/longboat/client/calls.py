@@ -16,6 +16,7 @@ from longboat.client.answers import error_from
 from longboat.errors import LongboatError
 from longboat.wire import archive, asks, figures, listings, models, requests, workshop
 from longboat.wire.ids import new_id
+from longboat.wire.providers import Provider, ProviderCheck, ProviderPage
 
 T = TypeVar("T")
 
@@ -98,6 +99,37 @@ def shutdown(*, if_idle: bool = False) -> Call[None]:
 def open_web() -> Call[models.WebDoor]:
     """Let the server listen on TCP for a browser on its machine, if it does not yet."""
     return Call(method="POST", path=_path("web"), answer=models.WebDoor)
+
+
+def providers() -> Call[ProviderPage]:
+    """The providers of models: whether each is connected, and what it needs."""
+    return Call(method="GET", path=_path("providers"), answer=ProviderPage)
+
+
+def check_provider(provider: str, *, api_key: str | None = None, base_url: str | None = None) -> Call[ProviderCheck]:
+    """Try a key or an address, by default those that the server has. Stores nothing."""
+    body = _encode(requests.CheckProvider(api_key=api_key, base_url=base_url))
+    path = _path("providers", provider, "check")
+    return Call(method="POST", path=path, answer=ProviderCheck, body=body, timeout_s=60)
+
+
+def connect_provider(
+    provider: str,
+    *,
+    api_key: str | None = None,
+    base_url: str | None = None,
+    model: str | None = None,
+    context_window: int | None = None,
+) -> Call[Provider]:
+    """Store a key and an address, and make a model the default. `model`: its name at the provider."""
+    request = requests.ConnectProvider(api_key=api_key, base_url=base_url, model=model, context_window=context_window)
+    path = _path("providers", provider)
+    return Call(method="PUT", path=path, answer=Provider, body=_encode(request), timeout_s=60)
+
+
+def forget_provider(provider: str) -> Call[Provider]:
+    """Forget the stored key."""
+    return Call(method="DELETE", path=_path("providers", provider), answer=Provider, timeout_s=60)
 
 
 def workspaces() -> Call[models.WorkspacePage]:
@@ -381,6 +413,11 @@ def diff(workspace_id: str, *, session_id: str | None = None, run_id: str | None
     given = {"session_id": session_id, "run_id": run_id}
     params = {name: value for name, value in given.items() if value is not None}
     return Call(method="GET", path=_in(workspace_id, "diff"), answer=listings.DiffPage, params=params)
+
+
+def welcome(workspace_id: str) -> Call[listings.Welcome]:
+    """The git branch of a workspace, and three prompts to try that fit its directory."""
+    return Call(method="GET", path=_in(workspace_id, "welcome"), answer=listings.Welcome)
 
 
 def session_usage(workspace_id: str, session_id: str) -> Call[figures.SessionUsage]:

@@ -230,6 +230,10 @@ class SyncClient:
     version = asked(calls.version)
     shutdown = asked(calls.shutdown)
     open_web = asked(calls.open_web)
+    providers = asked(calls.providers)
+    check_provider = asked(calls.check_provider)
+    connect_provider = asked(calls.connect_provider)
+    forget_provider = asked(calls.forget_provider)
 
     workspaces = asked(calls.workspaces)
     join = asked_by_name(methods.join)
@@ -279,6 +283,7 @@ class SyncClient:
     files = asked(calls.files)
     search = asked(calls.search)
     diff = asked(calls.diff)
+    welcome = asked(calls.welcome)
     session_usage = asked(calls.session_usage)
     stats = asked(calls.stats)
 

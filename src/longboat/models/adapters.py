@@ -14,6 +14,7 @@ from longboat.config.settings import ModelEntry, ProviderSection
 from longboat.models import catalogue, local, refreshed_catalogue
 from longboat.models.protocol import Abilities, Model, ModelEvent, ModelRequest
 from longboat.models.providers import KNOWN, LOCAL_TYPE
+from longboat.wire.listings import ModelPrice
 
 if TYPE_CHECKING:
     from longboat.models.pydantic_adapter import Wire
@@ -122,6 +123,11 @@ def window_of(choice: Choice, data_dir: Path) -> int | None:
     """The context window, None if nobody knows it."""
     entry = entry_of(choice)
     return entry.context_window or _facts(choice, choice.section.base_url, data_dir).context_window
+
+
+def price_of(choice: Choice) -> ModelPrice | None:
+    """What a million tokens cost, as far as the price list has it."""
+    return catalogue.price_of(choice.section.type, choice.model, base_url=choice.section.base_url)
 
 
 def build(choice: Choice, access: Access, data_dir: Path) -> Closable:

@@ -31,6 +31,7 @@ from longboat.tui.panels.todos import ClientsPanel, TodosPanel
 from longboat.tui.prompt_outbox import Kind, Outgoing, Progress, Sender
 from longboat.tui.prose import Prose
 from longboat.tui.saved_state import SavedState
+from longboat.tui.setup import Setup
 from longboat.tui.status import Header, Place, StatusBar, state_of
 from longboat.tui.stopping import Stopping
 from longboat.tui.tail import Notices, OutgoingView
@@ -97,6 +98,7 @@ class LongboatApp(App[None]):
         self.hearing = EventHandling(self)
         self.asking = AskDialogs(self)
         self.command_actions = CommandActions(self)
+        self.model_setup = Setup(self)
         self.interrupting = Stopping(self)
         self._runs_due = False
         self.leaving = app_exit.AppExit(self)

@@ -18,7 +18,7 @@ from longboat.tasks import Tasks
 from longboat.wire.workshop import ConfigChanged
 
 LOOK_S = 2.0
-"""Three calls of `stat` each time."""
+"""Four calls of `stat` each time."""
 
 
 class ConfigWatcher:

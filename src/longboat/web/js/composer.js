@@ -6,7 +6,7 @@ import { Attachments } from './attachments.js';
 import { Completion } from './completion.js';
 import { confirmed } from './dialog.js';
 import { h, icon, iconButton } from './dom.js';
-import { plain } from './format.js';
+import { plain, price } from './format.js';
 import { keep, recall } from './storage.js';
 
 const MOST_HISTORY = 50;
@@ -153,7 +153,7 @@ export class Composer {
     this.model.replaceChildren(
       h('option', { value: '' }, large),
       ...page.items.map((item) =>
-        h('option', { value: item.name, disabled: !item.ready, title: item.problem }, item.name),
+        h('option', { value: item.name, disabled: !item.ready, title: item.problem }, `${item.name}${price(item)}`),
       ),
     );
     this.pickModel();

@@ -50,6 +50,7 @@ export class Conversation {
     });
     this.answering = new Answering(this.asks, mirror, this.composer);
     this.welcome = new Welcome({
+      workspace,
       put: (text) => this.composer.begin(text),
       look: () => this.loadModels(),
     });
@@ -136,6 +137,7 @@ export class Conversation {
     if (!session_id) {
       this.place = this.outbox.place();
       this.scroller.replaceChildren(this.welcome.element, this.outgoing.element);
+      this.welcome.refresh();
       if (!this.models || this.models.problem || this.models.advice) this.loadModels();
       return;
     }
