@@ -114,7 +114,7 @@ class Client:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections. Runs go on without us (B2)."""
+        """Close the connections. Runs continue (B2)."""
         await self._http.aclose()
 
     # -- watching
@@ -130,7 +130,7 @@ class Client:
         *,
         give_up_after_s: float | None = None,
     ) -> AsyncGenerator[Event, None]:
-        """The workspace's events, for ever: a lost stream is taken up again exactly where it broke.
+        """The workspace's events, endlessly: a lost stream continues exactly where it broke.
 
         Starts with a `snapshot`, or right after the cursor `after`. `resync` says that the cursor is no longer in the
         log; a `snapshot` follows it.

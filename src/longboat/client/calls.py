@@ -1,4 +1,4 @@
-"""Every route as a value: how to ask and how to read the answer. Pure; whoever has a connection sends it.
+"""Every route as a value: how to send the request and read the answer. Pure; whoever has a connection sends it.
 
 Must not know httpx, sockets or event loops: the async client, the sync client and the command line share this.
 """
@@ -23,7 +23,7 @@ T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
 
 LONG_S, SLOW = 300.0, 100_000
-"""For what may be many megabytes, at so many bytes per second or more."""
+"""For answers of many megabytes: the slowest transfer to expect, in bytes per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +266,7 @@ def cancel_session(workspace_id: str, session_id: str, client_id: str | None = N
 
 
 def clear_queue(workspace_id: str, session_id: str, client_id: str | None = None) -> Call[models.Canceled]:
-    """Cancel what is queued; the active run goes on."""
+    """Cancel the queued runs; the active run continues."""
     path = _in(workspace_id, "agent", "sessions", session_id, "prompts", "clear")
     return Call(method="POST", path=path, answer=models.Canceled, params=_named(client_id), repeatable=False)
 
@@ -289,7 +289,7 @@ def permissions(workspace_id: str) -> Call[asks.PermissionPage]:
 def answer_permission(
     workspace_id: str, permission_id: str, request: requests.AnswerPermission
 ) -> Call[asks.Permission]:
-    """Not repeatable: the second answer is told who gave the first, even if that was us."""
+    """Not repeatable: a second answer gets 409 with who gave the first, even if that was us."""
     path = _in(workspace_id, "permissions", permission_id)
     return Call(method="POST", path=path, answer=asks.Permission, body=_encode(request), repeatable=False)
 

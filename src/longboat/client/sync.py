@@ -112,7 +112,7 @@ class SyncClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections. Runs go on without us (B2)."""
+        """Close the connections. Runs continue (B2)."""
         self._http.close()
 
     # -- watching
@@ -128,7 +128,7 @@ class SyncClient:
         *,
         give_up_after_s: float | None = None,
     ) -> Generator[Event, None, None]:
-        """The workspace's events, for ever: a lost stream is taken up again exactly where it broke.
+        """The workspace's events, endlessly: a lost stream continues exactly where it broke.
 
         Starts with a `snapshot`, or right after the cursor `after`. `resync` says that the cursor is no longer in the
         log; a `snapshot` follows it.

@@ -63,7 +63,7 @@ class Overview:
     hint: str | None = None
     """What could be set better."""
     advice: str | None = None
-    """What to tell whoever asks `large` without having chosen it: that nothing is configured, and how to do it."""
+    """For someone who got `large` without choosing it: that nothing is configured, and how to do it."""
 
 
 class Registry:

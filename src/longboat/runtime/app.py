@@ -61,7 +61,7 @@ async def open_app(
     stop: asyncio.Event | None = None,
     hurry: asyncio.Event | None = None,
 ) -> AsyncIterator["App"]:
-    """Hold the data directory, open the store, take up what was left; leave in order at the end.
+    """Lock the data directory, open the store, continue unfinished work; shut down in order at the end.
 
     `stop`: set by whoever wants the server to leave. Before it is open, that raises ServerLeaving. `hurry`: set by one
     who does not want to wait for the drain.
@@ -295,7 +295,7 @@ class App:
             await workspace.presence.release(client_id)
 
     def _close(self, workspace: "Workspace") -> None:
-        """Nobody holds it and nothing is left to do. In one go: whoever asks next gets a fresh one."""
+        """Nobody is attached and nothing is left to do. Without an await: the next request gets a new one."""
         if self.leaving:
             return
         workspace.close()
@@ -329,7 +329,7 @@ class App:
         recovery.result()
 
     async def _recover(self) -> None:
-        """After a crash or a restart: clients and commands are gone, work that was left goes on or is settled (B6)."""
+        """After a crash or a restart: clients and commands are gone; unfinished work continues or is ended (B6)."""
         await process_tree.sweep(scratches(self.settings.data_dir))
         gone = await self._store.reads.all_clients()
         unfinished = await self._store.reads.unfinished_workspaces()

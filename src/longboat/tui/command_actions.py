@@ -32,7 +32,7 @@ KEYS = HelpSection(
     title="Keys",
     rows=(
         ("enter", "Send; while the agent is working, steer it"),
-        ("ctrl+q alt+enter", "Queue: run after the current turn"),
+        ("ctrl+q alt+enter", "Queue: run after the current turn (alt+enter steers while a request waits)"),
         ("ctrl+j", "New line (shift+enter if your terminal supports it)"),
         ("ctrl+v", "Attach the image on the clipboard"),
         ("backspace", "In an empty prompt: remove the last attachment"),

@@ -88,7 +88,7 @@ class ModelPool:
                 self.config(directory)
 
     def listen(self, directory: Path, listener: Listener | None) -> None:
-        """Whom to tell when the configuration of a directory says something else than before; None to stop."""
+        """Call this when the configuration of a directory has changed; None to stop."""
         if listener is None:
             self._listeners.pop(directory, None)
         else:
@@ -151,7 +151,7 @@ class ModelPool:
         )
 
     def advice(self, directory: Path, model: Model) -> str | None:
-        """What to tell whoever gets this model without having named it."""
+        """A notice for someone who got this model without naming it."""
         return advice_on(self.config(directory), model.provider) if self._source is None else None
 
     def _turn_to(self, directory: Path, key: bytes) -> None:
