@@ -267,7 +267,7 @@ def _moved(registry: Registry, section: ProviderSection, base_url: str | None) -
 
 
 def _checked_url(given: str) -> str:
-    url = given.strip().rstrip("/")
+    url = given.rstrip("/")
     try:
         parts = urlsplit(url)
         plain = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
