@@ -118,6 +118,7 @@ class Providers:
     # Checking
 
     def _check(self, provider: str, request: CheckProvider) -> ProviderCheck:
+        _check_entered(request)
         _, registry = self._read()
         before = self._section(registry, provider)
         if before.type == LOCAL_TYPE:
@@ -147,8 +148,11 @@ class Providers:
     # Changing
 
     def _connect(self, provider: str, request: ConnectProvider) -> Provider:
+        _check_entered(request)
         config, registry = self._read()
         before = self._section(registry, provider)
+        if before.type == LOCAL_TYPE:  # it needs neither
+            request = msgspec.structs.replace(request, api_key=None, base_url=None)
         section = _moved(registry, before, request.base_url)
         if registry.address_of(section) is None and section.type in _WITHOUT_ADDRESS:
             raise BadInput(_NO_ADDRESS, code="bad_base_url")
@@ -264,6 +268,14 @@ def _moved(registry: Registry, section: ProviderSection, base_url: str | None) -
             code="key_set_elsewhere",
         )
     return msgspec.structs.replace(section, base_url=address.replace("$", "$$"))
+
+
+def _check_entered(request: CheckProvider | ConnectProvider) -> None:
+    """Refuse what cannot be a key or an address, whoever it is for."""
+    if request.api_key is not None:
+        _checked_key(request.api_key)
+    if request.base_url is not None:
+        _checked_url(request.base_url)
 
 
 def _checked_url(given: str) -> str:
