@@ -233,6 +233,41 @@ async def test_f3_markup_in_the_palette_and_the_search_is_text(chromium: Browser
             await check_inert(tab)
 
 
+async def test_f3_markup_in_the_set_up_and_on_a_new_session_is_text(chromium: Browser, site: Site) -> None:
+    """What providers, the repository and titles say: names, refusals, models, a branch."""
+    session = await site.session(site.project("hostile set-up"))
+    await imported(session, LINES[2], [])
+    providers = [
+        {"id": f"p{number}", "name": line, "connected": True, "source": line, "key": "optional", "url": "required"}
+        | {"base_url": line, "key_page": f"javascript:window.__pwned=1//{line}"}
+        for number, line in enumerate(LINES)
+    ]
+    models = [{"name": f"p1/{line}", "ready": True, "context_window": 1} for line in LINES[:50]]
+    told: list[dict[str, object]] = [{"ok": False, "problem": "\n".join(LINES)}, {"ok": True, "models": models}]
+    welcome = {"branch": LINES[3], "suggestions": [{"title": line, "prompt": line} for line in LINES]}
+    async with open_tab(chromium, site) as tab:
+        answers = iter(told)
+        await tab.page.route("**/welcome", lambda route: route.fulfill(json=welcome))
+        await tab.page.route("**/v1/providers", lambda route: route.fulfill(json={"items": providers, "model": None}))
+        await tab.page.route("**/check", lambda route: route.fulfill(json=next(answers)))
+        await tab.page.goto(f"{tab.origin}/#/{session.workspace.rpartition('/')[2]}")
+        main, dialog = tab.page.locator("#main"), tab.page.get_by_role("dialog")
+        await expect(main).to_contain_text(LINES[2])
+        await expect(main).to_contain_text(LINES[3])
+        await check_inert(tab)
+        await tab.say("/connect")
+        await dialog.get_by_role("list", name="Providers").get_by_role("button").nth(1).click()
+        await check_inert(tab)
+        await dialog.get_by_label("Base URL").fill("http://127.0.0.1:1/v1")
+        await tab.button("Test", within=dialog).click()
+        await expect(dialog.get_by_role("alert")).to_contain_text(LINES[0])
+        await check_inert(tab)
+        await tab.button("Test", within=dialog).click()
+        await expect(dialog).to_contain_text(LINES[0])
+        await expect(dialog.get_by_role("radio")).to_have_count(50)
+        await check_inert(tab)
+
+
 async def seen(tab: Tab, prompt: str, wanted: str) -> None:
     await tab.say(prompt)
     await tab.sees(wanted)
