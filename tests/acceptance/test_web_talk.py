@@ -335,9 +335,11 @@ async def test_f3_search_finds_what_is_not_loaded_and_opens_what_is_folded(
         count = anna.page.locator(".finder [role=status]")
         await expect(count).to_have_text("2 of 2")
         await expect(anna.transcript.get_by_text("a needle 3 at the end")).to_be_in_viewport()
+        await expect(anna.button("Jump to latest")).to_be_hidden()
         await field.press("Enter")
         await expect(count).to_have_text("1 of 2")
         await expect(anna.transcript.get_by_text("a needle 3 in the output")).to_be_in_viewport()
+        await expect(anna.button("Jump to latest")).to_be_visible()
         assert await anna.page.evaluate("CSS.highlights.get('found').size") == 1
         await field.press("Shift+Enter")
         await expect(anna.transcript.get_by_text("a needle 3 at the end")).to_be_in_viewport()
