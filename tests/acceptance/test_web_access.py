@@ -172,7 +172,7 @@ def add(a: int, b: int) -> int:
 """
 
 
-async def furnished(site: Site, name: str) -> SessionClient:
+async def session_with_everything(site: Site, name: str) -> SessionClient:
     """A session with everything a transcript can hold; its agent waits for a permission, and a prompt waits for it."""
     directory = site.project(name)
     (directory / "sums.py").write_text("def add(a, b):\n    return a - b\n")
@@ -196,7 +196,7 @@ async def test_f3_axe_finds_nothing_in_any_view_light_or_dark(
     chromium: Browser, site: Site, size: tuple[int, int]
 ) -> None:
     name = f"boat-{size[0]}"
-    session = await furnished(site, name)
+    session = await session_with_everything(site, name)
     async with open_tab(chromium, site, size=size, color_scheme="light") as tab:
         auditor = Auditor(tab=tab, found=[])
         await tab.go()
@@ -208,7 +208,7 @@ async def test_f3_axe_finds_nothing_in_any_view_light_or_dark(
         await tab.page.evaluate("for (const box of document.querySelectorAll('details')) box.open = true")
         await expect(tab.transcript.locator(".prose table")).to_be_visible()
         await auditor.look("session")
-        await tab.button("Deny…").click()
+        await tab.button("Deny").click()
         await tab.prompt.press_sequentially("@su")
         await expect(tab.page.get_by_role("option", name="sums.py")).to_be_visible()
         await auditor.look("completion")

@@ -25,6 +25,7 @@ INERT = """() => {
     'ANIMATE', 'IMAGE', 'PORTAL', 'APPLET', 'XSS', 'ISINDEX', 'KEYGEN']);
   const plain = '.said, .thoughts, pre.output, .command, .queued-text, .session-title, .title, .tool-name, .tool-about,'
     + ' .todos li span, .ask h2, .ask .choice span, .who, .workspace-name, .path, dd, .toast p, .notice strong,'
+    + ' .ask mark, .ask .parts code, .ask .rules code, .answering .effect, .tool-said,'
     + ' .palette-label, .offered li, .answer span';
   for (const node of document.querySelectorAll('body *')) {
     const told = node.outerHTML.slice(0, 200);
@@ -40,7 +41,10 @@ INERT = """() => {
     if (node.closest('.prose') && (node.id || node.getAttribute('name'))) found.push(`named: ${told}`);
     if (node.matches('form, dialog, button, textarea, select') && node.closest('.prose, .said')
       && !node.matches('.code-block > pre + button.copy-code[type=button]')) found.push(told);
-    if (node.matches(plain) && node.firstElementChild && !node.closest('.prose')) found.push(`not text: ${told}`);
+    // A command may have marked parts; a mark has nothing but its class.
+    const inner = [...node.children].filter((child) => !(node.matches('.ask .command') && child.matches('mark')));
+    if (node.matches(plain) && inner.length && !node.closest('.prose')) found.push(`not text: ${told}`);
+    if (node.matches('mark') && node.attributes.length > 1) found.push(`mark: ${told}`);
   }
   return found;
 }"""

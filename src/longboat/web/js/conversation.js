@@ -2,6 +2,7 @@
 
 import { say, toast } from './a11y.js';
 import { Refused, Unreachable } from './api.js';
+import { Answering } from './answering.js';
 import { Asks } from './asks.js';
 import { Composer } from './composer.js';
 import { h } from './dom.js';
@@ -47,7 +48,9 @@ export class Conversation {
       ...suggestions(workspace),
       actions: this.does.commands(),
     });
+    this.answering = new Answering(this.asks, mirror, this.composer);
     this.welcome = new Welcome({
+      workspace,
       put: (text) => this.composer.begin(text),
       look: () => this.loadModels(),
     });
@@ -72,6 +75,7 @@ export class Conversation {
       this.working.element,
       this.asks.element,
       this.queue.element,
+      this.answering.element,
       this.composer.element,
     );
     this.element = h('div', { class: 'conversation' }, this.bar, this.holder, this.dock);
@@ -99,6 +103,7 @@ export class Conversation {
     this.composer.saveDraft();
     this.stops.forEach((stop) => stop());
     this.asks.close();
+    this.answering.close();
     this.heights.disconnect();
     this.queue.close();
     this.working.close();
@@ -123,6 +128,7 @@ export class Conversation {
     this.nextRuns = undefined;
     if (this.composer.session_id !== session_id) this.composer.show(session_id);
     this.asks.show(session_id);
+    this.answering.typed();
     this.queue.show(session_id);
     this.outgoing.show(session_id);
     this.drawBar();
@@ -131,6 +137,7 @@ export class Conversation {
     if (!session_id) {
       this.place = this.outbox.place();
       this.scroller.replaceChildren(this.welcome.element, this.outgoing.element);
+      this.welcome.refresh();
       if (!this.models || this.models.problem || this.models.advice) this.loadModels();
       return;
     }

@@ -25,7 +25,8 @@ export class SessionActions {
   /** For the menu of the session. */
   list() {
     const { sessions, go, finder } = this.view;
-    if (!this.session) return [{ label: 'New session', run: () => go(null) }];
+    const connect = { label: 'Connect a provider', run: () => this.view.welcome.connect() };
+    if (!this.session) return [{ label: 'New session', run: () => go(null) }, connect];
     return [
       { label: 'Undo the last turn', run: () => this.undo() },
       { label: 'Redo', run: () => this.redo() },
@@ -34,6 +35,7 @@ export class SessionActions {
       { label: 'Expand all', run: () => this.expandAll(true) },
       { label: 'Collapse all', run: () => this.expandAll(false) },
       ...sessions.actions(this.session),
+      connect,
     ];
   }
 
@@ -46,8 +48,9 @@ export class SessionActions {
       undo: () => this.undo(),
       redo: () => this.redo(),
       cancel: here(({ id }) => this.attempt(workspace.cancelAll(id))),
-      copy: here(() => this.copyAnswer()),
       collapse: here(() => this.expandAll(false)),
+      connect: () => this.view.welcome.connect(),
+      copy: here(() => this.copyAnswer()),
       effort: (wish) => this.view.composer.prefer('effort', wish),
       expand: here(() => this.expandAll(true)),
       export: here((session, wish) => sessions.save(session, wish === 'json' ? 'json' : 'markdown')),

@@ -4,6 +4,7 @@
 const OWN_COMMANDS = [
   ['cancel', 'Stop all runs in this session'],
   ['collapse', 'Collapse all tool calls'],
+  ['connect', 'Connect a provider and choose the default model'],
   ['copy', 'Copy the last answer'],
   ['effort', 'Set the reasoning effort', 'low|medium|high'],
   ['expand', 'Expand all tool calls'],

@@ -2,7 +2,7 @@
 
 import { Diff } from './diff.js';
 import { h, icon, replace } from './dom.js';
-import { between, plain, plural, seconds } from './format.js';
+import { between, oneLine, plain, plural, seconds } from './format.js';
 import { rendered } from './rendering.js';
 import { planList } from './todos.js';
 import { asText, drawnAs, parsed, splitDiff, summary } from './toolinput.js';
@@ -59,7 +59,7 @@ export class ToolCard {
   /** Who allowed or denied it, or answered its question. */
   drawSaid() {
     const answers = this.result?.answers ?? [];
-    const words = answers.map((answer) => saidOf(answer, this.story.isMe(answer.answered_by)));
+    const words = answers.map((answer) => saidOf(answer, this.story.isMe(answer.answered_by), this.result.content));
     this.said.textContent = [...new Set(words)].join(', ');
     this.said.title = answers.map((answer) => plain(answer.answered_by ?? '')).join(', ');
     this.said.hidden = !words.length;
@@ -181,10 +181,10 @@ export class ToolCard {
   }
 }
 
-/** The same text as in the terminal app. `ann:tui-3f2a` is one of ann's clients. */
-function saidOf({ answer, answered_by }, mine) {
+/** Who answered what. `ann:tui-3f2a` is one of ann's clients. The result of a question is its answer. */
+function saidOf({ answer, answered_by }, mine, result) {
   const who = mine ? 'you' : plain((answered_by ?? 'someone').split(':', 1)[0] || answered_by);
-  if (!answer) return `answered by ${who}`;
+  if (!answer) return `answered by ${who}: “${oneLine(plain(result).replaceAll('\n', ', '), 120)}”`;
   return `${answer === 'deny' ? 'denied' : `allowed (${plain(answer)})`} by ${who}`;
 }
 
