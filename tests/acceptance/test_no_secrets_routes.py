@@ -31,6 +31,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/v1/render", {"json": {"items": [{"kind": "markdown", "text": "*hi*"}]}}),
     ("POST", "/v1/web", {}),
     ("GET", "/v1/stats", {}),
+    ("GET", "/v1/search", {"params": {"q": "worked"}}),
     ("GET", "/v1/workspaces", {}),
     *(("GET", f"{W}{path}", {}) for path in ("", "/sessions", "/agent", "/models", "/runs", "/permissions")),
     *(("GET", f"{W}{path}", {}) for path in ("/questions", "/mcp", "/lsp", "/skills", "/jobs", "/stats")),
@@ -68,7 +69,7 @@ FINE = {
     *(W, f"{W}/sessions", f"{W}/agent", f"{W}/models", f"{W}/runs", f"{W}/permissions", f"{W}/questions", f"{W}/mcp"),
     *(f"{W}/lsp", f"{W}/skills", f"{W}/jobs", f"{W}/stats", f"{W}/files", f"{W}/search", f"{W}/diff", S),
     *(f"{S}/messages", f"{S}/todos", f"{S}/export", A, f"{A}/prompts/queued", f"{W}/runs/{{run_id}}"),
-    *(f"{W}/jobs/{{job_id}}", f"{W}/events"),
+    *(f"{W}/jobs/{{job_id}}", f"{W}/events", "/v1/search"),
 }
 """A GET of these has something to show: a refusal would prove nothing."""
 

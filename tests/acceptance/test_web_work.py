@@ -113,7 +113,7 @@ async def test_f3_long_output_shows_its_end_and_the_list_of_sessions_begins_with
         box = anna.tools.locator("pre.output")
         await expect(box).to_contain_text("60")
         await box.evaluate(AT_END)
-        listed = anna.page.locator(".session-list > li")
+        listed = anna.page.locator(".session-list li")
         await expect(listed).to_have_count(2)
         await expect(listed.first).to_have_attribute("data-id", first.session_id)
 

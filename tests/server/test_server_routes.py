@@ -44,6 +44,7 @@ ROUTES = {
     f"GET {_W}/sessions/{{session_id}}/export",
     *(f"GET {_W}/{what}" for what in ("files", "search", "diff", "stats")),
     "GET /v1/stats",
+    "GET /v1/search",
     f"GET {_W}/permissions",
     f"POST {_W}/permissions/{{permission_id}}",
     f"GET {_W}/questions",

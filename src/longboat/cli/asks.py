@@ -15,6 +15,7 @@ from longboat.wire.asks import (
     Question,
     QuestionNotification,
 )
+from longboat.wire.ids import person
 
 Ask = Permission | Question
 Notification = PermissionNotification | QuestionNotification
@@ -183,7 +184,7 @@ def describe_end(told: Notification) -> str:
     """How a request was settled elsewhere."""
     if told.state is AskState.WITHDRAWN:
         return "Request withdrawn."
-    who = safe(told.answered_by or "Somebody")
+    who = safe(person(told.answered_by or "Somebody"))
     if isinstance(told, QuestionNotification):
         return f"{who} answered: {safe(', '.join(told.answer))}"
     return f"{who} answered: {told.answer}{f' ({safe(told.reason)})' if told.reason else ''}"

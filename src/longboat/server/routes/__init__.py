@@ -13,6 +13,7 @@ from longboat.server.routes import (
     page,
     prompts,
     runs,
+    search,
     service,
     sessions,
     stats,
@@ -41,6 +42,7 @@ _ROUTES: list[HTTPRouteHandler] = [
     *asks.HANDLERS,
     *jobs.HANDLERS,
     *browse.HANDLERS,
+    *search.HANDLERS,
     *stats.HANDLERS,
     *page.HANDLERS,
 ]

@@ -5,6 +5,7 @@ import { Refused } from './api.js';
 import { Diff } from './diff.js';
 import { h } from './dom.js';
 import { plain } from './format.js';
+import { person } from './people.js';
 import { splitDiff } from './toolinput.js';
 
 const ANSWER_SHOWN_MS = 5000;
@@ -78,7 +79,7 @@ export class Asks {
     const card = this.cards.get(answer.id);
     if (!card) return;
     const hadFocus = card.hadFocus || card.contains(document.activeElement);
-    const mine = answer.answered_by === this.workspace.client_id;
+    const mine = isSame(answer.answered_by, this.workspace.client_id);
     const told = answerText(answer, mine);
     if (mine || !card.isConnected) this.drop(answer.id);
     else {
@@ -96,10 +97,13 @@ export class Asks {
   }
 }
 
+/** Whether two windows are of one person. */
+const isSame = (one, other) => Boolean(one) && person(one) === person(other);
+
 function answerText(answer, mine) {
   const what = answer.kind === 'permissions' ? plain(answer.title ?? 'Permission') : plain(answer.text ?? 'Question');
   if (answer.state === 'withdrawn') return `Withdrawn because the run ended: ${what}`;
-  const who = mine ? 'you' : plain(answer.answered_by ?? 'someone');
+  const who = mine ? 'you' : plain(person(answer.answered_by ?? 'someone'));
   if (answer.kind === 'permissions') return `${what}: ${ANSWERS[answer.answer]} by ${who}.`;
   return `Answered by ${who}: “${plain(answer.answer.join(', '))}” (${what})`;
 }

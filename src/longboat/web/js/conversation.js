@@ -8,6 +8,7 @@ import { h, icon, perFrame } from './dom.js';
 import { cost, plain, tokens } from './format.js';
 import { menu } from './menu.js';
 import { Outgoing } from './outgoing.js';
+import { person } from './people.js';
 import { Queue } from './queue.js';
 import { SubAgents } from './subagents.js';
 import { suggestions } from './suggestions.js';
@@ -200,7 +201,7 @@ export class Conversation {
     return {
       history,
       compact,
-      isMe: (name) => name === this.workspace.client_id,
+      isMe: (name) => Boolean(name) && person(name) === person(this.workspace.client_id),
       author: (message) => (compact && message.role === 'user' ? 'Longboat' : this.author(message)),
       isOver: (message) => {
         const run = this.mirror.runs.get(message.run_id);
@@ -224,7 +225,8 @@ export class Conversation {
     }
     if (run?.parent_run_id) return 'Longboat';
     if (!run?.client_id) return 'Prompt';
-    return run.client_id === this.workspace.client_id ? 'You' : plain(run.client_id);
+    const who = person(run.client_id);
+    return who === person(this.workspace.client_id) ? 'You' : plain(who);
   }
 
   // Events
@@ -265,8 +267,8 @@ export class Conversation {
     this.working.hidden = !active;
     this.composer.setBusy(Boolean(active));
     if (!active) return;
-    const who =
-      active.client_id && active.client_id !== this.workspace.client_id ? ` for ${plain(active.client_id)}` : '';
+    const by = person(active.client_id ?? '');
+    const who = by && by !== person(this.workspace.client_id) ? ` for ${plain(by)}` : '';
     const asks = this.mirror.pendingAsks().some((ask) => this.mirror.concerns(ask, this.session_id));
     const doing = asks ? 'Waiting for an answer' : `Working${who}`;
     this.workingText.textContent = active.cancel_requested ? 'Stopping…' : `${doing}…`;
@@ -341,13 +343,14 @@ export class Conversation {
 
   // Actions
 
-  actions() {
+  async actions() {
     const session = this.mirror.sessions.get(this.session_id);
     if (!session) return [{ label: 'New session', run: () => this.go(null) }];
     const todo = this.commands();
+    const status = await this.workspace.status(session.id).catch(() => null);
     return [
       { label: 'Undo the last turn', run: todo.undo },
-      { label: 'Redo', run: todo.redo },
+      { label: 'Redo', run: todo.redo, disabled: status?.undone === 0 },
       { label: 'Summarize', run: todo.summarize },
       ...this.sessions.actions(session),
     ];

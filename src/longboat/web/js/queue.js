@@ -2,7 +2,8 @@
 
 import { toast } from './a11y.js';
 import { h, iconButton, perFrame } from './dom.js';
-import { oneLine, plural } from './format.js';
+import { oneLine, plain, plural } from './format.js';
+import { person } from './people.js';
 
 /** The most prompts to list. */
 const SHOWN = 100;
@@ -67,7 +68,7 @@ export class Queue {
       'li',
       { data: { run: run.run_id } },
       h('span', { class: 'queued-text', title: run.prompt }, oneLine(run.prompt, 300)),
-      h('span', { class: 'quiet' }, [run.client_id, steers && 'steering'].filter(Boolean).join(' · ')),
+      h('span', { class: 'quiet' }, [run.client_id && plain(person(run.client_id)), steers && 'steering'].filter(Boolean).join(' · ')),
       h(
         'span',
         { class: 'item-buttons' },

@@ -3,6 +3,7 @@
 import { Diff } from './diff.js';
 import { h, icon, replace } from './dom.js';
 import { between, plain, plural, seconds } from './format.js';
+import { person } from './people.js';
 import { rendered } from './rendering.js';
 import { asText, drawnAs, parsed, splitDiff, summary } from './toolinput.js';
 
@@ -60,7 +61,7 @@ export class ToolCard {
     const answers = this.result?.answers ?? [];
     const words = answers.map((answer) => saidOf(answer, this.story.isMe(answer.answered_by)));
     this.said.textContent = [...new Set(words)].join(', ');
-    this.said.title = answers.map((answer) => plain(answer.answered_by ?? '')).join(', ');
+    this.said.title = answers.map((answer) => plain(person(answer.answered_by ?? ''))).join(', ');
     this.said.hidden = !words.length;
   }
 
@@ -159,7 +160,7 @@ export class ToolCard {
 
 /** The same text as in the terminal app. `ann:tui-3f2a` is one of ann's clients. */
 function saidOf({ answer, answered_by }, mine) {
-  const who = mine ? 'you' : plain((answered_by ?? 'someone').split(':', 1)[0] || answered_by);
+  const who = mine ? 'you' : plain(person(answered_by ?? 'someone'));
   if (!answer) return `answered by ${who}`;
   return `${answer === 'deny' ? 'denied' : `allowed (${plain(answer)})`} by ${who}`;
 }

@@ -3,7 +3,9 @@
 import { roving } from './a11y.js';
 import { server } from './api.js';
 import { h, icon, replace } from './dom.js';
-import { base, plain, when } from './format.js';
+import { base, plain, plural, when } from './format.js';
+import { people } from './people.js';
+import { recent, usedAt, waitMark } from './switcher.js';
 
 export class Workspaces {
   constructor(client_id, go, wrong = '') {
@@ -46,7 +48,7 @@ export class Workspaces {
       const { items } = await server.workspaces();
       replace(
         this.list,
-        items.map((workspace, index) =>
+        recent(items).map((workspace, index) =>
           h(
             'li',
             {},
@@ -54,15 +56,16 @@ export class Workspaces {
               'a',
               { href: `#/${workspace.id}`, tabindex: index ? '-1' : '0' },
               icon('folder'),
-              h('span', { class: 'workspace-name' }, plain(base(workspace.path))),
+              h('span', { class: 'workspace-name' }, plain(base(workspace.path)), waitMark(workspace)),
               h('span', { class: 'quiet path' }, plain(workspace.path)),
               h(
                 'span',
                 { class: 'quiet' },
                 [
                   workspace.busy && 'working',
-                  workspace.clients.length && `${workspace.clients.length} connected`,
-                  when(workspace.created_at),
+                  workspace.waiting && `${plural(workspace.waiting, 'answer')} needed`,
+                  workspace.clients.length && `${people(workspace.clients).length} connected`,
+                  `used ${when(usedAt(workspace))}`,
                 ]
                   .filter(Boolean)
                   .join(' · '),
