@@ -30,14 +30,14 @@ class Pane {
       onpointerdown: (event) => this.grabbed(event),
       ondblclick: () => this.resize(this.usual),
     });
-    frame.append(this.separator);
+    byId(id).append(this.separator);
     this.resize(Number(recall(`pane.${id}.width`, width)), false);
     this.fold(recall(`pane.${id}.folded`, false), false);
   }
 
   resize(width, isChosen = true) {
     this.width = Math.round(Math.min(this.most, Math.max(this.least, width || this.usual)));
-    this.frame.style.setProperty(`--${this.id}-width`, `${this.width}px`);
+    document.documentElement.style.setProperty(`--${this.id}-width`, `${this.width}px`);
     this.separator.setAttribute('aria-valuenow', String(this.width));
     if (isChosen) keep(`pane.${this.id}.width`, this.width);
   }

@@ -56,11 +56,12 @@ export class Workspaces {
               'a',
               { href: `#/${workspace.id}`, tabindex: index ? '-1' : '0' },
               icon('folder'),
-              h('span', { class: 'workspace-name' }, plain(base(workspace.path)), waitMark(workspace)),
+              h('span', { class: 'workspace-name' }, plain(base(workspace.path))),
               h('span', { class: 'quiet path' }, plain(workspace.path)),
               h(
                 'span',
                 { class: 'quiet' },
+                waitMark(workspace),
                 [
                   workspace.busy && 'working',
                   workspace.waiting && `${plural(workspace.waiting, 'answer')} needed`,
