@@ -6,6 +6,7 @@ import { base, exactly, plain, when } from './format.js';
 
 const LIMIT = 20;
 const FEWEST_LETTERS = 2;
+const WHO = { user: 'Prompt', assistant: 'Answer' };
 
 export class SearchResults {
   constructor(workspace) {
@@ -42,7 +43,8 @@ export class SearchResults {
     try {
       const page = await server.search(words, { limit: LIMIT, before: fresh ? null : this.next });
       if (words !== this.words) return; // a newer search is on its way
-      const found = page.items.filter((hit) => hit.message_id); // titles are in the list above
+      // Titles of this workspace are in the list above.
+      const found = page.items.filter((hit) => hit.message_id || hit.workspace_id !== this.workspace.id);
       this.hits = fresh ? found : [...this.hits, ...found];
       this.next = page.next;
       this.draw(page.complete);
@@ -66,7 +68,7 @@ export class SearchResults {
 
   item(hit) {
     const isElsewhere = hit.workspace_id !== this.workspace.id;
-    const address = [hit.workspace_id, hit.session_id, hit.message_id].map(encodeURIComponent).join('/');
+    const address = [hit.workspace_id, hit.session_id, hit.message_id].filter(Boolean).map(encodeURIComponent).join('/');
     return h(
       'li',
       {},
@@ -85,7 +87,7 @@ export class SearchResults {
             { class: 'quiet' },
             [isElsewhere && plain(base(hit.workspace_path)), hit.archived && 'archived'].filter(Boolean).join(' · '),
           ),
-        h('span', { class: 'snippet' }, `${hit.role === 'user' ? 'Prompt' : 'Answer'}: `, marked(hit.snippet)),
+        h('span', { class: 'snippet' }, `${WHO[hit.role] ?? 'Title'}: `, marked(hit.snippet)),
       ),
     );
   }
