@@ -268,7 +268,7 @@ async def test_f3_sessions_are_found_renamed_forked_exported_and_deleted(chromiu
         assert saved.suggested_filename == "Oars.md"
         assert "count the oars" in (await saved.path()).read_text()
         await menu(anna, "Fork")
-        sessions = anna.page.get_by_role("navigation", name="Sessions").get_by_role("listitem")
+        sessions = anna.page.locator(".session-list").get_by_role("listitem")
         await expect(sessions).to_have_count(2)
         await anna.sees("count the oars")
         await anna.page.get_by_role("searchbox").fill("no such title")
