@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from cli_home import Home
-
 from terminal_attacks import PAYLOADS
 
 pytestmark = pytest.mark.acceptance

@@ -57,6 +57,9 @@ export const server = {
       `${workspace_id ? `/v1/workspaces/${encodeURIComponent(workspace_id)}` : '/v1'}/stats${query({ days })}`,
     ),
   search: (q, values) => call('GET', `/v1/search${query({ q, ...values })}`),
+  providers: () => call('GET', '/v1/providers'),
+  checkProvider: (id, entered) => call('POST', `/v1/providers/${encodeURIComponent(id)}/check`, entered),
+  connectProvider: (id, wanted) => call('PUT', `/v1/providers/${encodeURIComponent(id)}`, wanted),
   render: (items) => call('POST', '/v1/render', { items }),
 };
 
@@ -190,6 +193,10 @@ export class Workspace {
 
   models() {
     return call('GET', `${this.root}/models`);
+  }
+
+  welcome() {
+    return call('GET', `${this.root}/welcome`);
   }
 
   skills() {

@@ -3,13 +3,16 @@
 import { Drawer } from './a11y.js';
 import { Refused, server } from './api.js';
 import { Connection } from './connection.js';
+import { startCopying } from './copying.js';
 import { Desk } from './desk.js';
 import { byId, replace } from './dom.js';
 import { askName, ownName } from './identity.js';
+import { startKeyboard } from './keyboard.js';
 import { startNotifications } from './notify.js';
 import { startPanes } from './panes.js';
 import { windowOf } from './people.js';
 import { Switcher } from './switcher.js';
+import { PageActions } from './pageactions.js';
 import { startTheme } from './theme.js';
 import { Workspaces } from './workspaces.js';
 
@@ -114,6 +117,9 @@ async function start() {
   startNotifications();
   startPanes();
   switcher = new Switcher((id) => go(id));
+  startCopying();
+  const actions = new PageActions(() => desk);
+  startKeyboard((action, target) => actions.run(action, target));
   drawers.nav = new Drawer(byId('nav'), byId('toggle-nav'));
   drawers.aside = new Drawer(byId('aside'), byId('toggle-aside'));
   for (const [one, other] of [

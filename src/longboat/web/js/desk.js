@@ -20,6 +20,7 @@ import { Usage } from './usage.js';
 export class Desk {
   constructor(workspace_id, client_id, { connection, go }) {
     this.workspace = new Workspace(workspace_id, client_id);
+    this.go = go;
     this.mirror = new Mirror(this.workspace);
     this.sessions = new Sessions(this.workspace, this.mirror, go);
     this.outbox = new Outbox(this.workspace);
@@ -61,6 +62,7 @@ export class Desk {
   /** `message_id`: the message to jump to. */
   show(session_id, message_id = null) {
     if (!this.shown || session_id !== this.session_id) this.turnTo(session_id);
+    else if (!message_id) this.conversation.composer.arrive();
     if (message_id) this.jump(message_id);
   }
 

@@ -3,10 +3,11 @@
 import { roving } from './a11y.js';
 import { h, icon } from './dom.js';
 
-export function menu(label, actions, { glyph = 'dots' } = {}) {
+/** `isTabStop` is false for a menu in a list: keys of the list open it. */
+export function menu(label, actions, { glyph = 'dots', isTabStop = true } = {}) {
   const button = h(
     'button',
-    { type: 'button', class: 'icon-button', 'aria-label': label, title: label },
+    { type: 'button', class: 'icon-button', 'aria-label': label, title: label, tabindex: isTabStop ? null : '-1' },
     icon(glyph),
   );
   return openable(button, actions);

@@ -173,7 +173,7 @@ export class Sessions {
           session.pinned ? when(session.updated_at) : hour(session.updated_at), // the heading has the day
         ),
       ),
-      menu(`Actions for ${plain(session.title) || 'this session'}`, () => this.actions(session)),
+      menu(`Actions for ${plain(session.title) || 'this session'}`, () => this.actions(session), { isTabStop: false }),
     );
   }
 
