@@ -4,6 +4,7 @@ The page's own policy would stop most of it too: that it was not needed is count
 """
 
 import json
+import re
 from shlex import quote
 
 from browser import MARKS, NARROW, Tab, call, open_tab
@@ -122,7 +123,21 @@ async def test_f3_a_transcript_full_of_markup_is_text(chromium: Browser, site: S
             seen |= shown
             if PAYLOADS[0] not in seen:
                 await older(tab, shown)
+        await search_for_markup(tab)
     assert {clean(payload) for payload in PAYLOADS} <= {clean(said) for said in seen}
+
+
+async def search_for_markup(tab: Tab) -> None:
+    """What was said, found again: in titles, snippets and marks."""
+    hits = tab.page.locator(".hits li")
+    for words in ("window", "img onerror", '"window pwned"', "svg"):
+        await tab.page.get_by_role("searchbox", name="Search sessions").fill(words)
+        await expect(hits.locator("mark").first).to_have_text(re.compile(words.strip('"').replace(" ", ".*|"), re.I))
+        more = tab.page.locator(".results").get_by_role("button", name="Show more")
+        while await more.is_visible():
+            async with tab.page.expect_response("**/v1/search?*"):
+                await more.click()
+        await check_inert(tab)
 
 
 def clean(said: str) -> str:

@@ -44,6 +44,7 @@ ROUTES = {
     f"GET {_W}/sessions/{{session_id}}/export",
     *(f"GET {_W}/{what}" for what in ("files", "search", "diff", "stats", "welcome")),
     "GET /v1/stats",
+    "GET /v1/search",
     "GET /v1/providers",
     "POST /v1/providers/{provider}/check",
     "PUT /v1/providers/{provider}",

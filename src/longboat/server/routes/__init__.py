@@ -14,6 +14,7 @@ from longboat.server.routes import (
     prompts,
     providers,
     runs,
+    search,
     service,
     sessions,
     stats,
@@ -43,6 +44,7 @@ _ROUTES: list[HTTPRouteHandler] = [
     *asks.HANDLERS,
     *jobs.HANDLERS,
     *browse.HANDLERS,
+    *search.HANDLERS,
     *stats.HANDLERS,
     *page.HANDLERS,
 ]
