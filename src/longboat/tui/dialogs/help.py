@@ -62,6 +62,10 @@ DIALOG_HELP = (
             ("del", "Delete, after a confirmation"),
         ),
     ),
+    HelpSection(
+        title="Inbox",
+        rows=(("enter", "Answer; of a run, open its session"), ("o", "Open the session"), ("m", "Mark all as seen")),
+    ),
     HelpSection(title="Models", rows=(("enter", "Select"), ("ctrl+t", "Next effort"))),
     HelpSection(title="Export", rows=(("enter", "Save"), ("ctrl+t", "Markdown or JSON"))),
     HelpSection(

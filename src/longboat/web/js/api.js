@@ -56,6 +56,12 @@ export const server = {
       'GET',
       `${workspace_id ? `/v1/workspaces/${encodeURIComponent(workspace_id)}` : '/v1'}/stats${query({ days })}`,
     ),
+  inbox: (client_id, before) => call('GET', `/v1/inbox${query({ client_id, before })}`),
+  inboxEventsPath: (client_id) => `/v1/inbox/events${query({ client_id })}`,
+  seen: (body) => call('POST', '/v1/inbox/seen', body),
+  push: () => call('GET', '/v1/push'),
+  subscribe: (body) => call('POST', '/v1/push/subscriptions', body),
+  unsubscribe: (endpoint) => call('DELETE', `/v1/push/subscriptions${query({ endpoint })}`),
   render: (items) => call('POST', '/v1/render', { items }),
 };
 

@@ -7,7 +7,6 @@ import { Conversation } from './conversation.js';
 import { byId, h, replace } from './dom.js';
 import { Jobs } from './jobs.js';
 import { Mirror } from './mirror.js';
-import { listenFor } from './notify.js';
 import { Outbox } from './outbox.js';
 import { Sessions } from './sessions.js';
 import { Stream } from './stream.js';
@@ -44,7 +43,6 @@ export class Desk {
       jobs,
       section('Connected', this.panels.clients.element),
     );
-    this.stopNotifying = listenFor(this.mirror);
     this.stream = new Stream(this.workspace.eventsPath, {
       take: (type, data) => this.mirror.take(type, data),
       tell: (state, detail) => {
@@ -69,7 +67,6 @@ export class Desk {
     this.stream.stop();
     this.mirror.close();
     this.outbox.close();
-    this.stopNotifying();
     this.conversation.close();
     this.sessions.close();
     for (const panel of Object.values(this.panels)) panel.close();
