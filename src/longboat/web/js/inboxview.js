@@ -30,6 +30,7 @@ export class InboxView {
       this.list,
       this.more,
     );
+    this.list.addEventListener('focusin', (event) => (this.at = event.target.closest('.inbox-item')));
     this.stop = inbox.on('changed', () => this.draw());
     this.draw();
   }
@@ -76,7 +77,9 @@ export class InboxView {
 
   /** Somebody answered it, or it is too old. The focus stays in the list. */
   drop(id, entry) {
-    const hadFocus = entry.element.contains(document.activeElement);
+    // A card whose answer is on its way is inert and has lost the focus.
+    const isLost = document.activeElement === document.body && this.at === entry.element;
+    const hadFocus = isLost || entry.element.contains(document.activeElement);
     const next = entry.element.nextElementSibling ?? entry.element.previousElementSibling;
     entry.close();
     entry.element.remove();
@@ -143,6 +146,7 @@ function newEntry(item, client_id) {
   const workspace = new Workspace(item.workspace_id, client_id);
   const asks = new Asks(workspace, pendingOnly(item));
   asks.show(item.session_id);
+  asks.element.removeAttribute('aria-label'); // many landmarks of one name lead nowhere: the card has its own
   return { body: asks.element, close: () => asks.close() };
 }
 
