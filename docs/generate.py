@@ -26,7 +26,7 @@ from longboat import errors
 from longboat.core import lifecycle
 from longboat.core.state import TRANSITIONS, Happening
 from longboat.server.errors import STATUS
-from longboat.wire import archive, asks, events, figures, listings, models, requests, tools, workshop
+from longboat.wire import archive, asks, events, figures, inbox, listings, models, requests, tools, workshop
 from longboat.wire.ids import Cursor
 from longboat.wire.models import RunState
 
@@ -176,7 +176,7 @@ def error_rows(*, answered: bool) -> list[list[str]]:
 
 def protocol() -> str:
     parts = typing.get_args(models.Part)
-    pages = (models, tools, asks, workshop, listings, archive, figures)
+    pages = (models, tools, asks, inbox, workshop, listings, archive, figures)
     shapes = [shape for module in pages for shape in members(module, msgspec.Struct) if shape not in parts]
     return page(
         "# Protocol",

@@ -74,9 +74,7 @@ class InboxDialog(Dialog[AnswerItem | OpenItem | SeeAll]):
     def body(self) -> list[Widget]:
         return [
             Listing(id="inbox", markup=False),
-            keys_line(
-                ("enter", "answer, or open"), ("o", "open the session"), ("m", "mark all as seen"), ("esc", "close")
-            ),
+            keys_line(("enter", "answer or open"), ("o", "open session"), ("m", "mark all seen"), ("esc", "close")),
         ]
 
     def on_mount(self) -> None:

@@ -131,8 +131,8 @@ function heading(item, see) {
       title,
     ),
     h('span', { class: 'quiet', title: plain(item.workspace_path) }, plain(base(item.workspace_path))),
-    h('time', { class: 'quiet', datetime: item.at, title: exactly(item.at) }, when(item.at)),
     !item.seen && h('span', { class: 'new' }, 'New'),
+    h('time', { class: 'quiet', datetime: item.at, title: exactly(item.at) }, when(item.at)),
   );
 }
 
@@ -140,7 +140,7 @@ function heading(item, see) {
 function newEntry(item, client_id) {
   if (item.kind !== 'permission' && item.kind !== 'question') {
     const error = item.error && h('p', { class: 'wrong' }, oneLine(plain(item.error), 300));
-    const text = item.text && h('p', { class: 'quiet' }, oneLine(plain(item.text), 300));
+    const text = item.text !== item.session_title && h('p', { class: 'quiet' }, oneLine(plain(item.text), 300));
     return { body: h('div', { class: 'inbox-body' }, error, text), close: () => {} };
   }
   const workspace = new Workspace(item.workspace_id, client_id);
