@@ -8,13 +8,15 @@ from longboat.wire.asks import PermissionAnswer
 from longboat.wire.inbox import InboxKind
 
 
-@click.group(invoke_without_command=True, short_help="List and answer permission requests.")
+@click.group(invoke_without_command=True, short_help="Answer or list permission requests.")
 @everywhere_option
 @format_option
 @cwd_option
 @click.pass_context
 def permissions(ctx: click.Context, everywhere: bool, style: str, cwd: str) -> None:
-    """List the tool calls that need approval, or answer one. The first answer wins, whoever gives it.
+    """Answer the tool calls that need approval, one by one. The first answer wins, whoever gives it.
+
+    In a pipe or a script this lists them, as `longboat permissions list` does.
 
     \b
     longboat permissions
@@ -25,7 +27,7 @@ def permissions(ctx: click.Context, everywhere: bool, style: str, cwd: str) -> N
     """
     hand_down(ctx)
     if ctx.invoked_subcommand is None:
-        _list(everywhere, style, cwd)
+        _list(everywhere, style, cwd, answer=True)
 
 
 @permissions.command("list")
@@ -84,13 +86,14 @@ def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, 
         click.echo(f"  now allowed: {one_line(rule)}")
 
 
-def _list(everywhere: bool, style: str, cwd: str) -> None:
-    print_asks(InboxKind.PERMISSION, style, None if everywhere else cwd, none="No pending permission requests.")
+def _list(everywhere: bool, style: str, cwd: str, *, answer: bool = False) -> None:
+    where = None if everywhere else cwd
+    print_asks(InboxKind.PERMISSION, style, where, none="No pending permission requests.", answer=answer)
 
 
-def print_asks(kind: InboxKind, style: str, cwd: str | None, *, none: str) -> None:
+def print_asks(kind: InboxKind, style: str, cwd: str | None, *, none: str, answer: bool = False) -> None:
     """List the pending permission requests or questions of the workspace, or of all workspaces if `cwd` is None. `none`
-    is the text if there are none."""
+    is the text if there are none. `answer`: if a person is at this terminal, ask for the answers instead."""
     from longboat.cli.asks import how_to_answer, render_ask
     from longboat.cli.background import ensure_server
     from longboat.cli.console import ago, json_line, one_line
@@ -101,6 +104,11 @@ def print_asks(kind: InboxKind, style: str, cwd: str | None, *, none: str) -> No
     if cwd is not None:
         workspace_id = connection.join(cwd).id
         items = [item for item in items if item.workspace_id == workspace_id]
+    if items and answer and style == "text" and _is_person_here():
+        from longboat.cli.answer_pending import answer_pending
+
+        answer_pending(connection, items, everywhere=cwd is None)
+        return
     for item in items:
         ask = item.permission or item.question
         assert ask is not None
@@ -114,3 +122,11 @@ def print_asks(kind: InboxKind, style: str, cwd: str | None, *, none: str) -> No
         click.echo(f"  {how_to_answer(ask)}")
     if not items and style == "text":
         click.echo(none)
+
+
+def _is_person_here() -> bool:
+    import sys
+
+    from longboat.cli.run_asks import can_ask
+
+    return can_ask() and sys.stdout.isatty()

@@ -8,13 +8,15 @@ from longboat.cli.permissions import print_asks
 from longboat.wire.inbox import InboxKind
 
 
-@click.group(invoke_without_command=True, short_help="List and answer the agent's questions.")
+@click.group(invoke_without_command=True, short_help="Answer or list the agent's questions.")
 @everywhere_option
 @format_option
 @cwd_option
 @click.pass_context
 def questions(ctx: click.Context, everywhere: bool, style: str, cwd: str) -> None:
-    """List the agent's pending questions, or answer one. The first answer wins, whoever gives it.
+    """Answer the agent's questions, one by one. The first answer wins, whoever gives it.
+
+    In a pipe or a script this lists them, as `longboat questions list` does.
 
     \b
     longboat questions
@@ -23,7 +25,7 @@ def questions(ctx: click.Context, everywhere: bool, style: str, cwd: str) -> Non
     """
     hand_down(ctx)
     if ctx.invoked_subcommand is None:
-        _list(everywhere, style, cwd)
+        _list(everywhere, style, cwd, answer=True)
 
 
 @questions.command("list")
@@ -53,7 +55,7 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
     longboat questions answer 0198c2f4-… 2
     longboat questions answer 0198c2f4-… red blue
     """
-    from longboat.cli.asks import is_slip, no_choice, texts_of
+    from longboat.cli.asks import is_slip, no_choice
     from longboat.cli.background import ensure_server
     from longboat.cli.console import safe
     from longboat.cli.ids import ask_meant
@@ -62,6 +64,7 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
     from longboat.cli.options import own_name
     from longboat.client import calls
     from longboat.wire.requests import AnswerQuestion
+    from longboat.wire.typed_answers import texts_in
 
     connection = ensure_server(cwd)
     waiting = pending_asks(connection, InboxKind.QUESTION)
@@ -73,11 +76,12 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
         for text in answer:
             if is_slip(question, text):
                 raise Failure(no_choice(question, text), "`longboat questions` lists the choices.")
-        words = tuple(word for text in answer for word in texts_of(question, text))
+        words = tuple(word for text in answer for word in texts_in(question, text))
     request = AnswerQuestion(answer=words, client_id=own_name())
     ask = connection.send(calls.answer_question(workspace_id, meant, request))
     click.echo(f"{ask.id} {safe(', '.join(ask.answer))}")
 
 
-def _list(everywhere: bool, style: str, cwd: str) -> None:
-    print_asks(InboxKind.QUESTION, style, None if everywhere else cwd, none="No pending questions.")
+def _list(everywhere: bool, style: str, cwd: str, *, answer: bool = False) -> None:
+    where = None if everywhere else cwd
+    print_asks(InboxKind.QUESTION, style, where, none="No pending questions.", answer=answer)

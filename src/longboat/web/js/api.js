@@ -62,6 +62,9 @@ export const server = {
   push: () => call('GET', '/v1/push'),
   subscribe: (body) => call('POST', '/v1/push/subscriptions', body),
   unsubscribe: (endpoint) => call('DELETE', `/v1/push/subscriptions${query({ endpoint })}`),
+  providers: () => call('GET', '/v1/providers'),
+  checkProvider: (id, entered) => call('POST', `/v1/providers/${encodeURIComponent(id)}/check`, entered),
+  connectProvider: (id, wanted) => call('PUT', `/v1/providers/${encodeURIComponent(id)}`, wanted),
   render: (items) => call('POST', '/v1/render', { items }),
 };
 
@@ -186,6 +189,10 @@ export class Workspace {
 
   models() {
     return call('GET', `${this.root}/models`);
+  }
+
+  welcome() {
+    return call('GET', `${this.root}/welcome`);
   }
 
   skills() {

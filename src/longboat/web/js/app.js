@@ -3,13 +3,16 @@
 import { Drawer } from './a11y.js';
 import { Refused, server } from './api.js';
 import { Connection } from './connection.js';
+import { startCopying } from './copying.js';
 import { Desk } from './desk.js';
 import { byId, replace } from './dom.js';
 import { base, plain } from './format.js';
 import { askName, ownName } from './identity.js';
 import { Inbox } from './inbox.js';
 import { InboxView, startBadge } from './inboxview.js';
+import { startKeyboard } from './keyboard.js';
 import { startBell, startNotifications } from './notify.js';
+import { PageActions } from './pageactions.js';
 import { startTheme } from './theme.js';
 import { setTitle, setTitleCount } from './title.js';
 import { Workspaces } from './workspaces.js';
@@ -157,6 +160,9 @@ async function start() {
   dispatchEvent(new Event('longboat-started'));
   startTheme();
   startBell();
+  startCopying();
+  const actions = new PageActions(() => desk);
+  startKeyboard((action, target) => actions.run(action, target));
   drawers.nav = new Drawer(byId('nav'), byId('toggle-nav'));
   drawers.aside = new Drawer(byId('aside'), byId('toggle-aside'));
   for (const [one, other] of [

@@ -13,6 +13,9 @@ export function cost(number) {
   return number < 0.01 ? `$${number.toPrecision(1)}` : `$${number.toFixed(2)}`;
 }
 
+/** What a million tokens of a model cost; empty if unknown. */
+export const price = (model) => (model.price ? `, $${model.price.input} in, $${model.price.output} out per M` : '');
+
 export function seconds(value) {
   if (value === null || value === undefined) return '–';
   if (value < 1) return `${Math.round(value * 1000)} ms`;
