@@ -65,6 +65,7 @@ async def test_f3_an_ask_in_another_workspace_is_counted_shown_and_answered_in_p
     here = await site.session(site.project("here"))
     async with open_tab(chromium, site, here) as anna, open_tab(chromium, site, here, name="ben") as ben:
         there = await asked_elsewhere(site, "there", [tool("bash", command="touch made")], [Say("Made.")])
+        await expect(badge(anna)).to_have_text("1")
         other = await asked_elsewhere(
             site, "other", [tool("question", text="Which?", choices=["a", "b"])], [Say("Ok.")]
         )

@@ -5,6 +5,7 @@ import { Workspace } from './api.js';
 import { Asks } from './asks.js';
 import { byId, h, icon, replace } from './dom.js';
 import { base, exactly, oneLine, plain, plural, when } from './format.js';
+import { Mirror } from './mirror.js';
 import { notifyButton } from './notify.js';
 
 const KINDS = { permission: 'Approval needed', question: 'Question', failed: 'Run failed', finished: 'Run finished' };
@@ -143,24 +144,15 @@ function newEntry(item, client_id) {
     const text = item.text !== item.session_title && h('p', { class: 'quiet' }, oneLine(plain(item.text), 300));
     return { body: h('div', { class: 'inbox-body' }, error, text), close: () => {} };
   }
+  // The state of a workspace that knows this one ask: its card works as it does in its session.
   const workspace = new Workspace(item.workspace_id, client_id);
-  const asks = new Asks(workspace, pendingOnly(item));
-  asks.show(item.session_id);
+  const mirror = new Mirror(workspace);
+  if (item.permission) mirror.permissions.set(item.permission.id, item.permission);
+  if (item.question) mirror.questions.set(item.question.id, item.question);
+  const asks = new Asks(workspace, mirror);
+  asks.show((item.permission ?? item.question).session_id);
   asks.element.removeAttribute('aria-label'); // many landmarks of one name lead nowhere: the card has its own
   return { body: asks.element, close: () => asks.close() };
-}
-
-/** As much of a workspace's state as the card of one ask needs. */
-function pendingOnly(item) {
-  const map = (ask) => new Map(ask ? [[ask.id, ask]] : []);
-  return {
-    permissions: map(item.permission),
-    questions: map(item.question),
-    sessions: new Map(),
-    runs: new Map(),
-    concerns: () => true,
-    on: () => () => {},
-  };
 }
 
 /** The link in the top bar, with the number of things that wait. */
