@@ -44,7 +44,8 @@ export class InboxView {
   draw() {
     const items = this.inbox.list();
     const { waiting, unseen } = this.inbox;
-    this.status.textContent = waiting || unseen ? `${waiting} waiting for an answer, ${unseen} new` : 'Nothing new.';
+    const none = this.inbox.newest === null ? '' : 'Nothing new.'; // not before it is known
+    this.status.textContent = waiting || unseen ? `${waiting} waiting for an answer, ${unseen} new` : none;
     this.seeAll.hidden = !items.some((item) => !item.seen);
     this.more.hidden = this.inbox.next === null;
     const ids = new Set(items.map((item) => item.id));
