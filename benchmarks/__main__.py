@@ -33,6 +33,7 @@ ROWS = (
     "texts",
     "terminal",
     "page",
+    "inbox",
 )
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->"

@@ -25,6 +25,7 @@ from longboat.tui.current_session import CurrentSession
 from longboat.tui.dialogs.frame import Dialog
 from longboat.tui.editor import NotEdited, edited
 from longboat.tui.event_handling import EventHandling
+from longboat.tui.inbox import InboxActions
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
@@ -97,6 +98,7 @@ class LongboatApp(App[None]):
         self.sender = Sender(self.connection, session=self._session, on_change=lambda _: self.show_tail())
         self.hearing = EventHandling(self)
         self.asking = AskDialogs(self)
+        self.inbox = InboxActions(self)
         self.command_actions = CommandActions(self)
         self.model_setup = Setup(self)
         self.interrupting = Stopping(self)
@@ -166,6 +168,7 @@ class LongboatApp(App[None]):
                 self._made[self.desk.draft] = page.items[0].id  # prompts typed meanwhile go to it
                 self.open_session(page.items[0].id)
         self.run_worker(self.sender.send_all(), name="sender")
+        self.run_worker(self.inbox.follow(), name="inbox", group="inbox", exclusive=True)
         await suggestions.look_around(self)
 
     def heard(self, event: Event) -> None:
@@ -190,6 +193,7 @@ class LongboatApp(App[None]):
         for show in (self.show_place, self.show_queue, self.show_tail, self.show_notices, self.show_state):
             show()
         self.asking.refresh()
+        self.inbox.refresh()
 
     def read_again(self) -> None:
         """Read the session again because something was missed, unless that is already under way."""

@@ -180,6 +180,9 @@ class CommandActions:
         if session_id := self._session_id():
             self._work(self._client.cancel_session(self._workspace_id, session_id))
 
+    def inbox(self, _: str) -> None:
+        self._app.inbox.open()
+
     # -- how the next prompts are answered
 
     def model(self, name: str) -> None:
