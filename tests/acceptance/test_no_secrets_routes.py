@@ -37,6 +37,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", "/v1/push", {}),
     ("POST", "/v1/push/subscriptions", {"json": {"client_id": "late", "endpoint": "x", "keys": {}}}),
     ("DELETE", "/v1/push/subscriptions", {"params": {"endpoint": "x"}}),
+    ("GET", "/v1/search", {"params": {"q": "worked"}}),
     ("PUT", "/v1/providers/{provider}", {"json": {"api_key": SECRETS["stored key"]}}),
     ("GET", "/v1/providers", {}),
     ("POST", "/v1/providers/{provider}/check", {"json": {"api_key": SECRETS["stored key"], "base_url": "ftp://x"}}),
@@ -90,7 +91,7 @@ FINE = {
         S,
     ),
     *(f"{S}/messages", f"{S}/todos", f"{S}/export", A, f"{A}/prompts/queued", f"{W}/runs/{{run_id}}"),
-    *(f"{W}/jobs/{{job_id}}", f"{W}/events"),
+    *(f"{W}/jobs/{{job_id}}", f"{W}/events", "/v1/search"),
 }
 """A GET of these has something to show: a refusal would prove nothing."""
 

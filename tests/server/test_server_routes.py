@@ -50,6 +50,7 @@ ROUTES = {
     "GET /v1/push",
     "POST /v1/push/subscriptions",
     "DELETE /v1/push/subscriptions",
+    "GET /v1/search",
     "GET /v1/providers",
     "POST /v1/providers/{provider}/check",
     "PUT /v1/providers/{provider}",

@@ -17,6 +17,7 @@ from longboat.wire.asks import (
     Question,
     QuestionNotification,
 )
+from longboat.wire.ids import person
 from longboat.wire.typed_answers import is_number_in, pieces_of
 
 Ask = Permission | Question
@@ -227,7 +228,7 @@ def describe_end(told: Notification) -> str:
     """How a request was settled elsewhere."""
     if told.state is AskState.WITHDRAWN:
         return "Request withdrawn."
-    who = safe(told.answered_by or "Somebody")
+    who = safe(person(told.answered_by or "Somebody"))
     if isinstance(told, QuestionNotification):
         return f"{who} answered: {safe(', '.join(told.answer))}"
     return f"{who} answered: {told.answer}{f' ({safe(told.reason)})' if told.reason else ''}"

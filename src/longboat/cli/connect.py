@@ -87,7 +87,7 @@ class _Setup:
     def __init__(self, connection: "Connection", provider: Provider, base_url: str | None) -> None:
         self._connection = connection
         self._provider = provider
-        self._base_url = base_url
+        self._base_url = None if base_url is None else base_url.strip()
 
     def run(self, key: str | None, model: str | None) -> None:
         from longboat.client import calls

@@ -258,6 +258,8 @@ class SyncClient:
     sessions = asked(calls.sessions)
     session = asked(calls.session)
     rename_session = asked(calls.rename_session)
+    mark_session = asked(calls.mark_session)
+    search_sessions = asked(calls.search_sessions)
     delete_session = asked(calls.delete_session)
     messages = asked(calls.messages)
     todos = asked(calls.todos)

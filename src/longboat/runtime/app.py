@@ -14,18 +14,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from longboat.config.settings import Settings
 from longboat.errors import BadInput, DataDirError, ServerLeaving, StoreDamaged, StoreUnavailable, WorkspaceNotFound
 from longboat.runtime.clock import now
 from longboat.runtime.inbox import Inbox
 from longboat.runtime.push import Push
 from longboat.runtime.store_retry import RESTORE_S, retry_store
+from longboat.runtime.workspace.ledger import cursor
 from longboat.runtime.workspace.location import scratches
 from longboat.runtime.workspace.models import ModelPool, ModelSource
 from longboat.store.changes import add_workspace, delete_client, prune_events
 from longboat.store.datadir import STORE_NAME, hold_data_dir
 from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
-from longboat.store.records import AttachedClient, WorkspaceRecord
+from longboat.store.records import AttachedClient, WorkspaceActivity, WorkspaceRecord
 from longboat.store.sqlite.store import open_sqlite
 from longboat.tasks import Tasks
 from longboat.tools.process import process_tree
@@ -37,6 +40,7 @@ from longboat.wire.ids import new_id
 from longboat.wire.models import Health, WorkspacePage
 from longboat.wire.providers import Provider
 from longboat.wire.requests import ConnectProvider
+from longboat.wire.search import SearchPage
 
 if TYPE_CHECKING:
     from longboat.runtime.providers import Providers
@@ -250,7 +254,13 @@ class App:
 
     async def workspaces(self) -> WorkspacePage:
         known = await self._store.reads.workspaces()
-        return WorkspacePage(items=tuple([await self._describe(each) for each in known]))
+        activity = await self._store.reads.workspace_activity()
+        items = [
+            msgspec.structs.replace(await self._describe(each), used_at=found.used_at, waiting=found.waiting)
+            for each in known
+            if (found := activity.get(each.workspace_id, WorkspaceActivity()))
+        ]
+        return WorkspacePage(items=tuple(items))
 
     async def _describe(self, known: WorkspaceRecord) -> wire.Workspace:
         workspace = self._open.get(known.workspace_id)
@@ -266,6 +276,12 @@ class App:
             await self.workspace(workspace_id)
         first = datetime.now(UTC) - timedelta(days=days - 1)  # today is one of them
         return await self._store.reads.stats(workspace_id, first.strftime("%Y-%m-%d"))
+
+    async def search(self, typed: str, *, workspace_id: str | None, before: str | None, limit: int) -> SearchPage:
+        """What was said in a workspace, or in all. Opens none."""
+        if workspace_id is not None and await self._store.reads.workspace(workspace_id) is None:
+            raise WorkspaceNotFound(workspace_id)
+        return await self._store.reads.search(typed, workspace_id=workspace_id, before=cursor(before), limit=limit)
 
     # Providers
 

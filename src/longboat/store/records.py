@@ -23,6 +23,14 @@ class WorkspaceRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceActivity:
+    used_at: str | None = None
+    """When one of its sessions was last worked on."""
+    waiting: int = 0
+    """How many permissions and questions need an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttachedClient:
     workspace_id: str
     client: ClientInfo

@@ -40,8 +40,8 @@ from longboat.tui.textual_fixes import on_canvas
 from longboat.tui.theming import Theming
 from longboat.tui.transcript import TranscriptView
 from longboat.wire.events import Event
-from longboat.wire.ids import new_id
-from longboat.wire.listings import ModelPage
+from longboat.wire.ids import describe_people, new_id, person
+from longboat.wire.listings import ModelPage, SessionOrder
 from longboat.wire.models import Delivery, Workspace
 from longboat.wire.requests import Approve, Effort
 from longboat.wire.workshop import CommandInfo
@@ -160,7 +160,9 @@ class LongboatApp(App[None]):
     async def _start(self, resume: bool) -> None:
         if resume:
             page = await self.connection.insist(
-                lambda: self.connection.client.sessions(self.connection.workspace_id, limit=1, top=True)
+                lambda: self.connection.client.sessions(
+                    self.connection.workspace_id, limit=1, top=True, order=SessionOrder.NEWEST
+                )
             )
             if page.items:
                 self._made[self.desk.draft] = page.items[0].id  # prompts typed meanwhile go to it
@@ -283,10 +285,11 @@ class LongboatApp(App[None]):
 
     def show_place(self) -> None:
         session, own = self.desk.session, self.connection.client.client_id
-        others = tuple(sorted(name for name in self.connection.mirror.clients if name != own))
+        clients = self.connection.mirror.clients
+        others = tuple(describe_people(each for each in clients if person(each) != person(own)))
         title = session.title if session is not None else ""
         self.query_one(Header).place = Place(title=title, path=self.connection.path, others=others)
-        self.query_one(ClientsPanel).show(list(self.connection.mirror.clients.values()), own)
+        self.query_one(ClientsPanel).show(list(clients.values()), own)
 
     def show_state(self) -> None:
         self.query_one(StatusBar).state = state_of(self)

@@ -34,7 +34,7 @@ class Place:
     title: str = ""
     path: str = ""
     others: tuple[str, ...] = ()
-    """The other connected clients."""
+    """The other people who are connected."""
 
 
 class Header(Widget):

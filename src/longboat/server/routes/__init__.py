@@ -15,6 +15,7 @@ from longboat.server.routes import (
     prompts,
     providers,
     runs,
+    search,
     service,
     sessions,
     stats,
@@ -45,6 +46,7 @@ _ROUTES: list[HTTPRouteHandler] = [
     *inbox.HANDLERS,
     *jobs.HANDLERS,
     *browse.HANDLERS,
+    *search.HANDLERS,
     *stats.HANDLERS,
     *page.HANDLERS,
 ]
