@@ -11,10 +11,10 @@ import { Inbox } from './inbox.js';
 import { InboxView, startBadge } from './inboxview.js';
 import { startKeyboard } from './keyboard.js';
 import { startBell, startNotifications } from './notify.js';
-import { PageActions } from './pageactions.js';
 import { startPanes } from './panes.js';
 import { windowOf } from './people.js';
 import { Switcher } from './switcher.js';
+import { PageActions } from './pageactions.js';
 import { startTheme } from './theme.js';
 import { setTitle, setTitleCount } from './title.js';
 import { Workspaces } from './workspaces.js';
@@ -22,9 +22,9 @@ import { Workspaces } from './workspaces.js';
 const connection = new Connection();
 const drawers = {};
 let desk = null;
-let switcher = null;
 let inbox = null;
 let inboxView = null;
+let switcher = null;
 let name = '';
 
 const NOT_HERE =
@@ -102,7 +102,7 @@ function lookAt() {
 /** Follows the inbox under the current name. */
 function openInbox() {
   inbox?.close();
-  inbox = new Inbox(name);
+  inbox = new Inbox(windowOf(name));
   startBadge(inbox);
   startNotifications(inbox);
   inbox.on('changed', () => {
