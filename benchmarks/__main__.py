@@ -34,6 +34,7 @@ ROWS = (
     "terminal",
     "page",
     "inbox",
+    "found",
 )
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->"
