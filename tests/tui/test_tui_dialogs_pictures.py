@@ -11,6 +11,7 @@ from textual.events import Paste
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
+from tui_inbox import some_items
 from tui_stage import (
     DIFF,
     SIZES,
@@ -35,6 +36,7 @@ from longboat.tui.dialogs.confirm import ConfirmDialog, TextDialog
 from longboat.tui.dialogs.diffs import DiffDialog
 from longboat.tui.dialogs.export import ExportDialog
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
+from longboat.tui.dialogs.inbox import InboxDialog
 from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.permission import PermissionDialog
 from longboat.tui.dialogs.question import QuestionDialog
@@ -100,6 +102,7 @@ DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
     "sessions": lambda: SessionList(
         few_sessions, rename=nothing, delete=nothing, current="ses_0200", clock=lambda: NOON
     ),
+    "inbox": lambda: InboxDialog(some_items(), clock=lambda: NOON),
     "models": lambda: ModelPicker(some_models(), current="openai/gpt-large", effort="low"),
     "setup-providers": lambda: ProviderPicker(some_providers()),
     "setup-key": lambda: KeyDialog(some_providers()[1], check_nothing),
@@ -213,6 +216,7 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
         "question": lambda: QuestionDialog(a_question(text=text, choices=rules)),
         "question-several": lambda: QuestionDialog(a_question(text=text, choices=rules, multiple=True)),
         "sessions": lambda: SessionList(search, rename=refuse, delete=refuse, clock=lambda: NOON),
+        "inbox": lambda: InboxDialog(some_items(text), clock=lambda: NOON),
         "models": lambda: ModelPicker(some_models(problem=text, name=text), current=text, effort=text),
         "setup-providers": lambda: ProviderPicker(some_providers(text)),
         "setup-key": lambda: KeyDialog(some_providers(text)[1], refuse),

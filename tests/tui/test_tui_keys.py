@@ -25,6 +25,7 @@ from longboat.tui.dialogs.confirm import ConfirmDialog, TextDialog
 from longboat.tui.dialogs.diffs import DiffDialog
 from longboat.tui.dialogs.export import ExportDialog
 from longboat.tui.dialogs.help import COLUMN, DIALOG_HELP, HelpScreen
+from longboat.tui.dialogs.inbox import InboxDialog
 from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.one_of import OneOf
 from longboat.tui.dialogs.permission import PermissionDialog
@@ -41,6 +42,7 @@ WHERE: dict[str, tuple[type[DOMNode], ...]] = {
     "Permissions": (PermissionDialog,),
     "Questions": (QuestionDialog, AnswerList),
     "Sessions": (SessionList,),
+    "Inbox": (InboxDialog,),
     "Models": (ModelPicker,),
     "Set-up": (KeyDialog, ProviderPicker, SetupList, SetupModelPicker),
     "Export": (ExportDialog, OneOf),

@@ -25,6 +25,7 @@ from longboat.tui.current_session import CurrentSession
 from longboat.tui.dialogs.frame import Dialog
 from longboat.tui.editor import NotEdited, edited
 from longboat.tui.event_handling import EventHandling
+from longboat.tui.inbox import InboxActions
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
@@ -39,8 +40,8 @@ from longboat.tui.textual_fixes import on_canvas
 from longboat.tui.theming import Theming
 from longboat.tui.transcript import TranscriptView
 from longboat.wire.events import Event
-from longboat.wire.ids import new_id
-from longboat.wire.listings import ModelPage
+from longboat.wire.ids import describe_people, new_id, person
+from longboat.wire.listings import ModelPage, SessionOrder
 from longboat.wire.models import Delivery, Workspace
 from longboat.wire.requests import Approve, Effort
 from longboat.wire.workshop import CommandInfo
@@ -97,6 +98,7 @@ class LongboatApp(App[None]):
         self.sender = Sender(self.connection, session=self._session, on_change=lambda _: self.show_tail())
         self.hearing = EventHandling(self)
         self.asking = AskDialogs(self)
+        self.inbox = InboxActions(self)
         self.command_actions = CommandActions(self)
         self.model_setup = Setup(self)
         self.interrupting = Stopping(self)
@@ -158,12 +160,15 @@ class LongboatApp(App[None]):
     async def _start(self, resume: bool) -> None:
         if resume:
             page = await self.connection.insist(
-                lambda: self.connection.client.sessions(self.connection.workspace_id, limit=1, top=True)
+                lambda: self.connection.client.sessions(
+                    self.connection.workspace_id, limit=1, top=True, order=SessionOrder.NEWEST
+                )
             )
             if page.items:
                 self._made[self.desk.draft] = page.items[0].id  # prompts typed meanwhile go to it
                 self.open_session(page.items[0].id)
         self.run_worker(self.sender.send_all(), name="sender")
+        self.run_worker(self.inbox.follow(), name="inbox", group="inbox", exclusive=True)
         await suggestions.look_around(self)
 
     def heard(self, event: Event) -> None:
@@ -188,6 +193,7 @@ class LongboatApp(App[None]):
         for show in (self.show_place, self.show_queue, self.show_tail, self.show_notices, self.show_state):
             show()
         self.asking.refresh()
+        self.inbox.refresh()
 
     def read_again(self) -> None:
         """Read the session again because something was missed, unless that is already under way."""
@@ -279,10 +285,11 @@ class LongboatApp(App[None]):
 
     def show_place(self) -> None:
         session, own = self.desk.session, self.connection.client.client_id
-        others = tuple(sorted(name for name in self.connection.mirror.clients if name != own))
+        clients = self.connection.mirror.clients
+        others = tuple(describe_people(each for each in clients if person(each) != person(own)))
         title = session.title if session is not None else ""
         self.query_one(Header).place = Place(title=title, path=self.connection.path, others=others)
-        self.query_one(ClientsPanel).show(list(self.connection.mirror.clients.values()), own)
+        self.query_one(ClientsPanel).show(list(clients.values()), own)
 
     def show_state(self) -> None:
         self.query_one(StatusBar).state = state_of(self)

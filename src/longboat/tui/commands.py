@@ -31,6 +31,7 @@ COMMANDS = (
     Command(name="export", told="Save this session to a file", argument="file"),
     Command(name="fork", told="Continue in a copy of this session"),
     Command(name="help", told="Show keys and commands", key="f1"),
+    Command(name="inbox", told="Show what waits in all workspaces"),
     Command(name="model", told="Choose the model", key="ctrl+l", argument="name"),
     Command(name="new", told="Start a new session", key="ctrl+n"),
     Command(name="quit", told="Quit; active runs continue", grave=True),

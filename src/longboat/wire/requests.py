@@ -38,7 +38,11 @@ class CreateSession(_Request, frozen=True, kw_only=True):
 
 
 class UpdateSession(_Request, frozen=True, kw_only=True):
-    title: Title
+    """What is left out stays as it is."""
+
+    title: Title | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
 
 
 class ForkSession(_Request, frozen=True, kw_only=True):

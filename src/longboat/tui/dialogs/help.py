@@ -63,6 +63,10 @@ DIALOG_HELP = (
         ),
     ),
     HelpSection(
+        title="Inbox",
+        rows=(("enter", "Answer; of a run, open its session"), ("o", "Open the session"), ("m", "Mark all as seen")),
+    ),
+    HelpSection(
         title="Models",
         rows=(("enter", "Select"), ("ctrl+t", "Next effort"), ("ctrl+n", "Connect a provider")),
     ),
