@@ -69,6 +69,8 @@ class State:
     """How many of those are questions."""
     elsewhere: int = 0
     """The number of other sessions with a pending request."""
+    failed: bool = False
+    """Whether the last run failed, so that it can be retried."""
     model: str = ""
     effort: str = ""
     all_approved: bool = False
@@ -113,7 +115,8 @@ class StatusBar(Widget):
         if state.since is None:
             others = "another session" if state.elsewhere == 1 else f"{state.elsewhere} other sessions"
             waits = f"  ? answer needed in {others} (ctrl+s)" if state.elsewhere else ""
-            return Content.assemble((f"Idle{queued}", "dim"), (waits, "$text-warning"))
+            idle = ("Failed  ctrl+r retry", "$text-error") if state.failed else (f"Idle{queued}", "dim")
+            return Content.assemble(idle, (waits, "$text-warning"))
         seconds = int(monotonic() - state.since)
         return Content.assemble(
             (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"), ("  esc interrupt", "dim")
@@ -155,6 +158,7 @@ def state_of(app: "LongboatApp") -> State:
         asks=len(app.asking.pending),
         questions=sum(isinstance(ask, Question) for ask in app.asking.pending),
         elsewhere=len(app.asking.sessions - {app.desk.session_id}),
+        failed=app.turns.last_failed,
         model=model,
         effort=app.effort or "",
         all_approved=app.approve is Approve.ALL,

@@ -62,6 +62,19 @@ DIALOG_HELP = (
             ("del", "Delete, after a confirmation"),
         ),
     ),
+    HelpSection(title="Palette", rows=(("↑ ↓", "Move"), ("enter", "Run the command, or choose the theme"))),
+    HelpSection(title="Search", rows=(("↑ ↓", "Move"), ("enter", "Show the message"))),
+    HelpSection(
+        title="Messages",
+        rows=(
+            ("↑ ↓", "Select another message"),
+            ("c", "Copy it"),
+            ("f", "Fork: continue in a copy of the session up to it"),
+            ("u", "Undo its turn and all later ones, after a confirmation"),
+            ("e", "Edit and resend a prompt, in a copy of the session before it"),
+            ("esc", "Close"),
+        ),
+    ),
     HelpSection(title="Models", rows=(("enter", "Select"), ("ctrl+t", "Next effort"))),
     HelpSection(title="Export", rows=(("enter", "Save"), ("ctrl+t", "Markdown or JSON"))),
     HelpSection(
