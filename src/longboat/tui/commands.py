@@ -42,7 +42,7 @@ COMMANDS = (
     Command(name="summarize", told="Summarize the conversation to free context", leader="c"),
     Command(name="theme", told="Choose the theme: dark, light, auto or another", leader="t", argument="name"),
     Command(name="undo", told="Undo the last turn", leader="u", grave=True),
-    Command(name="yolo", told="Turn automatic approval on or off for prompts from this terminal", grave=True),
+    Command(name="yolo", told="Approve everything automatically for prompts from this terminal, on or off", grave=True),
 )
 BY_NAME = {command.name: command for command in COMMANDS}
 

@@ -30,7 +30,7 @@ KEYS = (
     (LEADER, "more keys"),
     ("ctrl+s", "sessions"),
     ("ctrl+l", "model"),
-    ("tab", "this list"),
+    ("tab", "choose above"),
     ("f1", "help"),
 )
 _SESSION, _PROMPT = "session:", "prompt:"

@@ -62,7 +62,10 @@ DIALOG_HELP = (
             ("del", "Delete, after a confirmation"),
         ),
     ),
-    HelpSection(title="Palette", rows=(("↑ ↓", "Move"), ("enter", "Run the command, or choose the theme"))),
+    HelpSection(
+        title="Palette",
+        rows=(("↑ ↓", "Move"), ("enter", "Run the command, or choose the theme"), ("esc ctrl+p", "Close")),
+    ),
     HelpSection(title="Search", rows=(("↑ ↓", "Move"), ("enter", "Show the message"))),
     HelpSection(
         title="Messages",
