@@ -108,6 +108,22 @@ def test_a_block_that_is_longer_than_the_screen_is_printed_once(monkeypatch: pyt
     ]
 
 
+def test_text_of_any_length_is_drawn_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that are longer than what is parsed at a time, in one piece or many."""
+    code = "```\n" + "".join(f"line {number}\n" for number in range(4_000)) + "```\n"
+    text = "word " * 10_000 + "\n\n" + code + "\nafter\n"
+    for pieces in ([text], [text[at : at + 5_000] for at in range(0, len(text), 5_000)]):
+        screen = Screen(monkeypatch, 80, 40)
+        writer = Markdown(screen.out)
+        for piece in pieces:
+            writer.write(piece)
+        writer.close()
+        written = screen.out.getvalue()
+        assert written.count("line 3999") >= 1
+        assert written.rstrip().endswith("after")
+        assert "```" not in written
+
+
 def test_what_is_printed_in_between_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a notice on stderr does: it begins on a line of its own, and code goes on as code."""
     screen = Screen(monkeypatch, 40, 20)

@@ -6,7 +6,7 @@ finished block is never touched. Must not know where the text comes from. Rich i
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from longboat.cli.console import safe
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 MAX_PARSED = 20_000
-"""A longer block, in characters, is printed as it is: hostile text makes the parser slow."""
+"""Characters parsed at a time. A longer block is drawn in parts."""
 NARROWEST = 20
 
 
@@ -65,12 +65,24 @@ class Markdown:
 
     def write(self, text: str) -> None:
         self._text += safe(text)
-        while (end := _end_of_first(self._text)) is not None:  # the block is finished
-            finished, self._text = self._text[:end], self._text[end:]
-            self._draw(finished)
+        for block in self._finished():
+            self._draw(block)
             self._finish()
         if self._text.strip():
             self._draw(self._text)
+
+    def _finished(self) -> Iterator[str]:
+        """Take the blocks off the text that cannot grow any more."""
+        while True:
+            *blocks, rest = _blocks(self._text[:MAX_PARSED])
+            yield from blocks
+            behind = self._text[MAX_PARSED:]
+            if behind and not blocks:  # one block that is too long: its next part is drawn by itself
+                yield rest
+                rest = _open_fence(rest)
+            self._text = rest + behind
+            if not behind:
+                return
 
     def close(self) -> None:
         self._finish()
@@ -86,16 +98,20 @@ class Markdown:
         """Draw the open block. Lines that have not changed, and those that have left the screen, stay."""
         columns, rows = shutil.get_terminal_size()
         lines = self._rendered(text, max(NARROWEST, columns - 1))  # a full line would wrap in some terminals
-        if self._lines:
-            above = len(self._lines) - max(1, rows - 1)  # lines that cannot be reached any more
-            kept = min(max(_common(self._lines, lines), above), len(self._lines) - 1, len(lines) - 1)
-            up = len(self._lines) - 1 - kept
-            self._out.write((f"\x1b[{up}A" if up else "") + "\r\x1b[J")
+        if not self._lines:
+            self._out.write(("\n" if self._printed else "") + "\n".join(lines))
+        elif _continues(self._lines, lines):
+            last = len(self._lines) - 1
+            self._out.write("\n".join([lines[last][len(self._lines[last]) :], *lines[last + 1 :]]))
         else:
-            kept = 0
-            self._out.write("\n" if self._printed else "")
-        self._out.write("\n".join(lines[kept:]))
+            self._redraw(lines, rows)
         self._lines = lines
+
+    def _redraw(self, lines: list[str], rows: int) -> None:
+        above = len(self._lines) - max(1, rows - 1)  # lines that cannot be reached any more
+        kept = min(max(_common(self._lines, lines), above), len(self._lines) - 1, len(lines) - 1)
+        up = len(self._lines) - 1 - kept
+        self._out.write((f"\x1b[{up}A" if up else "") + "\r\x1b[J" + "\n".join(lines[kept:]))
 
     def _rendered(self, text: str, columns: int) -> list[str]:
         from rich.console import Console
@@ -105,11 +121,15 @@ class Markdown:
         if self._console is None:
             self._console = Console(file=self._out, force_terminal=True, highlight=False, soft_wrap=False)
         self._console.width = columns
-        if len(text) > MAX_PARSED:
-            return text.rstrip("\n").split("\n")
         with self._console.capture() as drawn:
             self._console.print(Formatted(text), end="")
         return [line.rstrip(" ") for line in drawn.get().strip("\n").split("\n")]
+
+
+def _continues(before: list[str], after: list[str]) -> bool:
+    """Whether text was only added at the end."""
+    last = len(before) - 1
+    return len(after) > last and after[:last] == before[:last] and after[last].startswith(before[last])
 
 
 def _common(before: list[str], after: list[str]) -> int:
@@ -128,13 +148,10 @@ def _open_fence(text: str) -> str:
     return f"{fences[-1]}\n" if len(fences) % 2 else ""
 
 
-def _end_of_first(text: str) -> int | None:
-    """Where the first block of Markdown ends; None while it may still grow."""
+def _blocks(text: str) -> list[str]:
+    """The text as blocks of Markdown; the last one may still grow."""
     from longboat.cli.rich_markdown import block_lines
 
-    if "\n" not in text or len(text) > MAX_PARSED:
-        return None
-    blocks = block_lines(text)
-    if len(blocks) < 2:
-        return None
-    return sum(len(line) for line in text.splitlines(keepends=True)[: blocks[1]])
+    starts = block_lines(text)[1:] if "\n" in text else []
+    lines = text.splitlines(keepends=True)
+    return ["".join(lines[start:end]) for start, end in zip([0, *starts], [*starts, len(lines)], strict=True)]
