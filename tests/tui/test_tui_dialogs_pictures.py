@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from rich.segment import Segment
 from terminal_attacks import GROUPS, PAYLOADS, acting
@@ -10,6 +11,7 @@ from textual.events import Paste
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
+from tui_inbox import some_items
 from tui_stage import (
     DIFF,
     SIZES,
@@ -35,11 +37,13 @@ from longboat.tui.dialogs.diffs import DiffDialog
 from longboat.tui.dialogs.export import ExportDialog
 from longboat.tui.dialogs.find import FindDialog
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
+from longboat.tui.dialogs.inbox import InboxDialog
 from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.palette import Entry, Palette
 from longboat.tui.dialogs.permission import PermissionDialog
 from longboat.tui.dialogs.question import QuestionDialog
 from longboat.tui.dialogs.sessions import SessionList
+from longboat.tui.dialogs.setup import KeyDialog, ProviderPicker, SetupModelPicker
 from longboat.tui.finding import Hit, find
 from longboat.tui.panels.details import ChangedFile, ChangesPanel, Figures, ModelPanel, ServersPanel
 from longboat.tui.panels.diff import DiffView
@@ -60,6 +64,7 @@ from longboat.wire.models import (
     ToolCallPart,
     ToolResultPart,
 )
+from longboat.wire.providers import Provider, ProviderCheck
 from longboat.wire.workshop import Job, JobState, LspEvent, McpEvent, TodoItem, TodoState
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -88,6 +93,23 @@ async def no_more() -> bool:
     return False
 
 
+def some_providers(text: str = "") -> tuple[Provider, ...]:
+    openai, anthropic, mine = (
+        Provider(id=name.lower(), name=f"{name}{text}", connected=True, key="required", url="none", problem=text)
+        for name in ("OpenAI", "Anthropic", "Mine")
+    )
+    url = f"http://127.0.0.1:8000/v1{text}"
+    return (
+        msgspec.structs.replace(openai, source="environment"),
+        msgspec.structs.replace(anthropic, connected=False, key_page=f"https://a.example/keys{text}"),
+        msgspec.structs.replace(mine, source="stored", key="optional", url="required", base_url=url),
+    )
+
+
+async def check_nothing(api_key: str | None, base_url: str | None) -> ProviderCheck:
+    raise NotImplementedError
+
+
 DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
     "permission": lambda: PermissionDialog(a_permission(), asked_by="ada", position=1, of=3),
     "permission-edit": lambda: PermissionDialog(an_edit()),
@@ -109,9 +131,14 @@ DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
     "sessions": lambda: SessionList(
         few_sessions, rename=nothing, delete=nothing, current="ses_0200", clock=lambda: NOON
     ),
+    "inbox": lambda: InboxDialog(some_items(), clock=lambda: NOON),
     "models": lambda: ModelPicker(some_models(), current="openai/gpt-large", effort="low"),
     "palette": lambda: Palette(ENTRIES),
     "find": lambda: FindDialog(lambda words: HITS, no_more, text="rudder"),
+    "setup-providers": lambda: ProviderPicker(some_providers()),
+    "setup-key": lambda: KeyDialog(some_providers()[1], check_nothing),
+    "setup-url": lambda: KeyDialog(some_providers()[2], check_nothing),
+    "setup-models": lambda: SetupModelPicker([model for model in some_models().items if model.ready]),
     "confirm": lambda: ConfirmDialog("Delete the session “Paint” and all its messages?", yes="Delete"),
     "text": lambda: TextDialog("Edit the waiting prompt:", text="Paint the boat\nin blue", lines=True),
     "line": lambda: TextDialog("Its new name:", text="Paint"),
@@ -270,9 +297,14 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
         "question": lambda: QuestionDialog(a_question(text=text, choices=rules)),
         "question-several": lambda: QuestionDialog(a_question(text=text, choices=rules, multiple=True)),
         "sessions": lambda: SessionList(search, rename=refuse, delete=refuse, clock=lambda: NOON),
+        "inbox": lambda: InboxDialog(some_items(text), clock=lambda: NOON),
         "models": lambda: ModelPicker(some_models(problem=text, name=text), current=text, effort=text),
         "palette": lambda: Palette([Entry(id="x", title=text, told=text), Entry(id="y", title="y", told=text)]),
         "find": lambda: FindDialog(lambda words: find(hostile_messages(text), "e"), no_more, text=text),
+        "setup-providers": lambda: ProviderPicker(some_providers(text)),
+        "setup-key": lambda: KeyDialog(some_providers(text)[1], refuse),
+        "setup-url": lambda: KeyDialog(some_providers(text)[2], refuse),
+        "setup-models": lambda: SetupModelPicker(some_models(problem=text, name=text).items),
         "confirm": lambda: ConfirmDialog(text),
         "text": lambda: TextDialog(text, text=text, lines=True),
         "line": lambda: TextDialog(text, text=text),

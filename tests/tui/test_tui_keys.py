@@ -26,12 +26,14 @@ from longboat.tui.dialogs.diffs import DiffDialog
 from longboat.tui.dialogs.export import ExportDialog
 from longboat.tui.dialogs.find import FindDialog
 from longboat.tui.dialogs.help import COLUMN, DIALOG_HELP, HelpScreen
+from longboat.tui.dialogs.inbox import InboxDialog
 from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.one_of import OneOf
 from longboat.tui.dialogs.palette import Palette
 from longboat.tui.dialogs.permission import PermissionDialog
 from longboat.tui.dialogs.question import AnswerList, QuestionDialog
 from longboat.tui.dialogs.sessions import SessionList
+from longboat.tui.dialogs.setup import KeyDialog, ProviderPicker, SetupList, SetupModelPicker
 from longboat.tui.message_actions import MessageBar
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.jobs import JobsPanel
@@ -46,7 +48,9 @@ WHERE: dict[str, tuple[type[DOMNode], ...]] = {
     "Palette": (Palette,),
     "Search": (FindDialog,),
     "Messages": (MessageBar,),
+    "Inbox": (InboxDialog,),
     "Models": (ModelPicker,),
+    "Set-up": (KeyDialog, ProviderPicker, SetupList, SetupModelPicker),
     "Export": (ExportDialog, OneOf),
     "Text fields": (TextDialog,),
     "Confirmations": (ConfirmDialog,),

@@ -21,16 +21,19 @@ COMMANDS: dict[str, str] = {
     "cancel": "Cancel a run, a session's runs, or all runs.",
     "attach": "Open the terminal app on another server.",
     "web": "Open the web page in a browser, logged in.",
-    "permissions": "List and answer permission requests.",
-    "questions": "List and answer the agent's questions.",
+    "inbox": "List what waits for you in all workspaces.",
+    "permissions": "Answer or list permission requests.",
+    "questions": "Answer or list the agent's questions.",
     "undo": "Undo the last turn: its file changes and its messages.",
     "redo": "Restore the turn that was undone last.",
-    "session": "List, show, rename, summarize, delete, fork, export and import sessions.",
+    "session": "List, show, rename, pin, archive, summarize, delete, fork, export and import sessions.",
+    "search": "Search what was said in all sessions.",
     "stats": "Show tokens, cost, runs, tool calls and durations.",
     "jobs": "List, show and stop background commands.",
     "skills": "List skills, commands and sub-agents.",
     "mcp": "List the MCP servers and their state; log in to one.",
     "init": "Write a first AGENTS.md for this project.",
+    "connect": "Connect a provider and choose the default model.",
     "models": "Show the configured models; download the local one.",
     "config": "Show the effective configuration.",
     "trust": "Review a project's longboat.json and trust it.",
@@ -50,8 +53,8 @@ HINTS: dict[str, str] = {
     "unauthorized": "Set LONGBOAT_TOKEN to the server's token: `longboat serve` prints where to find it.",
     "session_not_found": "`longboat session list` lists the sessions in this directory; use --cwd for another one.",
     "run_not_found": "`longboat runs` lists the runs in this directory; use --cwd for another one.",
-    "permission_not_found": "`longboat permissions` lists the pending permission requests in this directory.",
-    "question_not_found": "`longboat questions` lists the pending questions in this directory.",
+    "permission_not_found": "`longboat permissions --all` lists the pending permission requests.",
+    "question_not_found": "`longboat questions --all` lists the pending questions.",
     "mcp_server_not_found": "`longboat mcp` lists the MCP servers of this directory; use --cwd for another one.",
     "no_login_pending": "Run `longboat mcp login NAME` to start a login.",
     "job_not_found": "`longboat jobs` lists the jobs in this directory; use --cwd for another one.",
@@ -59,6 +62,7 @@ HINTS: dict[str, str] = {
     "nothing_to_undo": "Use -s for another session: `longboat session list` lists them.",
     "undo_conflict": "Restore those files yourself (`git diff` shows what changed), then try again.",
     "server_busy": "`longboat runs --state active` lists the active runs; `longboat stop --force` stops anyway.",
+    "provider_not_found": "`longboat connect --list` lists the providers.",
     "config_invalid": "`longboat config --schema` prints the schema of longboat.json.",
     "store_unavailable": "`longboat doctor` shows the data directory and the free disk space.",
     "data_dir_gone": "`longboat session export ID` can still save a session; then run `longboat stop --force`.",
@@ -174,6 +178,7 @@ def cli(ctx: click.Context, /, cwd: str, **wishes: object) -> None:
     longboat run "Why does the build fail?"    send a prompt
     longboat run -c "Then fix it."             continue the last session in this directory
     longboat undo                              undo the last turn
+    longboat connect                           connect a provider and choose the model
     longboat doctor                            diagnose problems
 
     \b

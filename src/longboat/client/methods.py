@@ -16,6 +16,7 @@ from longboat.client import calls, prompting
 from longboat.client.calls import Call
 from longboat.client.following import Script, ask
 from longboat.wire import asks, models, requests, workshop
+from longboat.wire import inbox as inboxes
 from longboat.wire.archive import SessionExport
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -144,6 +145,23 @@ def answer_question(client_id: str, workspace_id: str, question_id: str, *answer
     return calls.answer_question(workspace_id, question_id, request)
 
 
+def inbox(client_id: str, *, limit: int = 50, before: str | None = None) -> Call[inboxes.InboxPage]:
+    """What waits for an answer and which runs have ended, in all workspaces, newest first; `before` is the `next` of
+    the former page."""
+    return calls.inbox(client_id, limit=limit, before=before)
+
+
+def mark_seen(client_id: str, *ids: str, up_to: str | None = None) -> Call[None]:
+    """This person has seen these items of the inbox; with `up_to`, that one and all older ones."""
+    return calls.mark_seen(inboxes.MarkSeen(client_id=client_id, ids=ids, up_to=up_to))
+
+
+def subscribe_push(client_id: str, endpoint: str, *, p256dh: str, auth: str) -> Call[None]:
+    """Send notifications to an endpoint of Web Push, encrypted with these keys, both base64url."""
+    keys = inboxes.PushKeys(p256dh=p256dh, auth=auth)
+    return calls.subscribe_push(inboxes.Subscribe(client_id=client_id, endpoint=endpoint, keys=keys))
+
+
 def shell(
     client_id: str, workspace_id: str, session_id: str, command: str, *, run_id: str | None = None
 ) -> Call[models.Accepted]:
@@ -158,7 +176,7 @@ def cancel_session(client_id: str, workspace_id: str, session_id: str) -> Call[m
 
 
 def clear_queue(client_id: str, workspace_id: str, session_id: str) -> Call[models.Canceled]:
-    """Cancel what is queued; the active run goes on."""
+    """Cancel the queued runs; the active run continues."""
     return calls.clear_queue(workspace_id, session_id, client_id)
 
 
@@ -170,7 +188,7 @@ def kill_job(client_id: str, workspace_id: str, job_id: str) -> Call[workshop.Jo
 def summarize_session(
     client_id: str, workspace_id: str, session_id: str, *, run_id: str | None = None, model: str | None = None
 ) -> Call[models.Accepted]:
-    """Ask for a summary: a run like any other, which the model goes on from."""
+    """Summarize the session, as a run: the model continues from the summary."""
     request = requests.Summarize(run_id=run_id, model=model, client_id=client_id)
     return calls.summarize_session(workspace_id, session_id, request)
 

@@ -15,14 +15,16 @@ from textual.screen import Screen
 from longboat.client import Client
 from longboat.errors import LongboatError
 from longboat.tui import app_exit, keys, suggestions, textual_fixes
+from longboat.tui.answering import AnswerLine
 from longboat.tui.ask_dialogs import AskDialogs
 from longboat.tui.command_actions import CommandActions
 from longboat.tui.commands import BY_NAME, command_in
-from longboat.tui.composer import Completing, Composed, Composer, PromptInput
+from longboat.tui.composer import Completing, Composed, Composer, Drafted, PromptInput
 from longboat.tui.connection import Connection
 from longboat.tui.current_session import CurrentSession
 from longboat.tui.dialogs.frame import Dialog
 from longboat.tui.event_handling import EventHandling
+from longboat.tui.inbox import InboxActions
 from longboat.tui.leader import LeaderLine
 from longboat.tui.message_actions import MessageBar
 from longboat.tui.messages import MessageClicked
@@ -31,6 +33,7 @@ from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.prompt_outbox import Kind, Outgoing, Progress, Sender
 from longboat.tui.prose import Prose
 from longboat.tui.saved_state import SavedState
+from longboat.tui.setup import Setup
 from longboat.tui.sidebar import Sidebar
 from longboat.tui.status import Header, Place, StatusBar, state_of
 from longboat.tui.stopping import Stopping
@@ -41,14 +44,15 @@ from longboat.tui.transcript import TranscriptView
 from longboat.tui.turns import Turns
 from longboat.tui.welcome import Welcome, WelcomeState
 from longboat.wire.events import Event
-from longboat.wire.ids import new_id
-from longboat.wire.listings import ModelPage
+from longboat.wire.ids import describe_people, new_id, person
+from longboat.wire.listings import ModelPage, SessionOrder
 from longboat.wire.models import Delivery, Workspace
 from longboat.wire.requests import Approve, Effort
 from longboat.wire.workshop import CommandInfo
 
 HINT = "enter send · ctrl+j new line · ctrl+p commands · ctrl+x keys"
 HINT_BUSY = "enter steer · ctrl+q queue · esc interrupt"
+HINT_ASKED = "enter answer · alt+enter steer · ctrl+q queue · esc interrupt"
 
 
 class LongboatApp(App[None]):
@@ -83,7 +87,9 @@ class LongboatApp(App[None]):
         self.sender = Sender(self.connection, session=self._session, on_change=lambda _: self.show_tail())
         self.hearing = EventHandling(self)
         self.asking = AskDialogs(self)
+        self.inbox = InboxActions(self)
         self.command_actions = CommandActions(self)
+        self.model_setup = Setup(self)
         self.interrupting = Stopping(self)
         self.turns = Turns(self)
         self.sidebar = Sidebar(self)
@@ -116,6 +122,7 @@ class LongboatApp(App[None]):
         with Vertical(id="bottom"):
             yield QueuePanel(id="queue")
             yield self.message_bar
+            yield AnswerLine()
             yield self.composer
             yield LeaderLine(keys.leader_keys())
             yield StatusBar()
@@ -147,13 +154,16 @@ class LongboatApp(App[None]):
     async def _start(self, resume: bool) -> None:
         if resume:
             page = await self.connection.insist(
-                lambda: self.connection.client.sessions(self.connection.workspace_id, limit=1, top=True)
+                lambda: self.connection.client.sessions(
+                    self.connection.workspace_id, limit=1, top=True, order=SessionOrder.NEWEST
+                )
             )
             if page.items:
                 self._made[self.desk.draft] = page.items[0].id  # prompts typed meanwhile go to it
                 self.open_session(page.items[0].id)
         self.run_worker(self.sender.send_all(), name="sender")
         self.sidebar.read_all()
+        self.run_worker(self.inbox.follow(), name="inbox", group="inbox", exclusive=True)
         await suggestions.look_around(self)
         await suggestions.read_welcome(self)
 
@@ -185,6 +195,7 @@ class LongboatApp(App[None]):
             show()
         self.asking.refresh()
         self.sidebar.read_all()
+        self.inbox.refresh()
 
     def read_again(self) -> None:
         """Read the session again because something was missed, unless that is already under way."""
@@ -223,6 +234,8 @@ class LongboatApp(App[None]):
     # -- prompts
 
     def on_composed(self, event: Composed) -> None:
+        if self.asking.take(event):
+            return
         text = event.text
         if (name := command_in(text)) in BY_NAME:
             self.composer.give_back(event.attachments)  # they belong to the next prompt
@@ -256,6 +269,13 @@ class LongboatApp(App[None]):
         # Queued on the input, after what was typed before the dialog opened.
         self.composer.input.call_later(self.composer.input.take, event.typed)
 
+    def on_drafted(self, event: Drafted) -> None:
+        self.asking.show_line()
+
+    def on_answer_line_prompt_wanted(self, event: AnswerLine.PromptWanted) -> None:
+        self.composer.input.action_as_prompt()
+        self.composer.input.focus()
+
     def on_outgoing_view_retried(self, event: OutgoingView.Retried) -> None:
         self.sender.retry(event.prompt)
 
@@ -267,7 +287,8 @@ class LongboatApp(App[None]):
 
     def show_place(self) -> None:
         session, own = self.desk.session, self.connection.client.client_id
-        others = tuple(sorted(name for name in self.connection.mirror.clients if name != own))
+        clients = self.connection.mirror.clients
+        others = tuple(describe_people(each for each in clients if person(each) != person(own)))
         title = session.title if session is not None else ""
         self.query_one(Header).place = Place(title=title, path=self.connection.path, others=others)
         self.sidebar.show_clients()
@@ -277,7 +298,9 @@ class LongboatApp(App[None]):
         state = state_of(self)
         self.query_one(StatusBar).state = state
         self.sidebar.show_model(state)
-        self.composer.hint(HINT if self.desk.active is None else HINT_BUSY)
+        self.asking.show_line()
+        busy = HINT_ASKED if self.composer.input.answers else HINT_BUSY
+        self.composer.hint(HINT if self.desk.active is None else busy)
 
     def show_runs_soon(self) -> None:
         """Redraw queue and state once for all events that arrive together: canceling a queue sends thousands."""

@@ -22,6 +22,7 @@ class Command:
 COMMANDS = (
     Command(name="attach", told="Attach text, an image or a PDF", argument="file"),
     Command(name="cancel", told="Cancel all runs of this session", grave=True),
+    Command(name="connect", told="Connect a provider and choose the default model"),
     Command(name="copy", told="Copy the last answer", leader="y"),
     Command(name="diff", told="Show this session's file changes", leader="d"),
     Command(name="editor", told="Write the prompt in $EDITOR", key="ctrl+o", leader="e"),
@@ -31,6 +32,7 @@ COMMANDS = (
     Command(name="find", told="Search this session", key="ctrl+f", leader="/", argument="words"),
     Command(name="fork", told="Continue in a copy of this session", leader="f"),
     Command(name="help", told="Show keys and commands", key="f1", leader="?"),
+    Command(name="inbox", told="Show what waits in all workspaces", leader="i"),
     Command(name="model", told="Choose the model", key="ctrl+l", leader="m", argument="name"),
     Command(name="new", told="Start a new session", key="ctrl+n", leader="n"),
     Command(name="quit", told="Quit; active runs continue", leader="q", grave=True),

@@ -36,9 +36,10 @@ class PromptInput(TextArea):
     BINDINGS: ClassVar[list[BindingType]] = prompt_bindings()
 
     class Sent(Message):
-        def __init__(self, *, queue: bool) -> None:
+        def __init__(self, *, queue: bool, as_prompt: bool = False) -> None:
             super().__init__()
             self.queue = queue
+            self.as_prompt = as_prompt
 
     class Pasted(Message):
         def __init__(self, attachment: Attachment) -> None:
@@ -64,6 +65,8 @@ class PromptInput(TextArea):
         self._history = history
         self._choices = choices
         self.attached = 0
+        self.answers = False
+        """Whether what is sent answers a request."""
 
     # -- keys
 
@@ -121,7 +124,11 @@ class PromptInput(TextArea):
         self._replace_via_keyboard("\n", *self.selection)
 
     def action_queue(self) -> None:
-        self.post_message(self.Sent(queue=True))
+        self.post_message(self.Sent(queue=True, as_prompt=True))
+
+    def action_as_prompt(self) -> None:
+        """Steer although a request waits for an answer; queue if none does."""
+        self.post_message(self.Sent(queue=not self.answers, as_prompt=True))
 
     def action_leave(self) -> None:
         if self.text:
@@ -212,6 +219,13 @@ class Composed(Message):
     queue: bool
     place: Place
     """The session or draft it was written in."""
+    as_prompt: bool = False
+    """It is a prompt even if a request waits for an answer."""
+
+
+@dataclass
+class Drafted(Message):
+    """The text of the prompt changed."""
 
 
 @dataclass
@@ -290,6 +304,7 @@ class Composer(Vertical):
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
+        self.post_message(Drafted())
         word = self.input.wanted
         if word is None:
             self.choices.close()
@@ -301,7 +316,7 @@ class Composer(Vertical):
         text, attachments = self.input.text, tuple(self.attachments)
         if text.strip() or attachments or (self._reading and not self._held):
             self.clear()
-            self._send(Composed(text.strip("\n"), attachments, event.queue, self._place()))
+            self._send(Composed(text.strip("\n"), attachments, event.queue, self._place(), event.as_prompt))
 
     def _send(self, prompt: Composed) -> None:
         if self._reading:

@@ -59,10 +59,17 @@ KEYS = (
         owner=Owner.WIDGET,
     ),
     Key(
-        names="ctrl+q,alt+enter",
+        names="ctrl+q",
         told="Queue: run after the current turn",
         group=Group.PROMPT,
         action="queue",
+        owner=Owner.PROMPT,
+    ),
+    Key(
+        names="alt+enter",
+        told="Queue; while a request waits, send as a prompt instead of an answer",
+        group=Group.PROMPT,
+        action="as_prompt",
         owner=Owner.PROMPT,
     ),
     Key(

@@ -14,6 +14,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from longboat.tui.content import format_count, line, one_line
+from longboat.tui.inbox import WaitingElsewhere
 from longboat.wire.asks import Question
 from longboat.wire.models import RunState, Usage
 from longboat.wire.requests import Approve
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
 
 NOTHING_USED = Usage()
+NOTHING_WAITS = WaitingElsewhere()
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -32,7 +34,7 @@ class Place:
     title: str = ""
     path: str = ""
     others: tuple[str, ...] = ()
-    """The other connected clients."""
+    """The other people who are connected."""
 
 
 class Header(Widget):
@@ -68,9 +70,15 @@ class State:
     questions: int = 0
     """How many of those are questions."""
     elsewhere: int = 0
+    """Pending requests of other sessions."""
+    questions_elsewhere: int = 0
+    """How many of those are questions."""
+    others: int = 0
     """The number of other sessions with a pending request."""
     failed: bool = False
     """Whether the last run failed, so that it can be retried."""
+    abroad: WaitingElsewhere = NOTHING_WAITS
+    """What waits in other workspaces."""
     model: str = ""
     effort: str = ""
     all_approved: bool = False
@@ -110,16 +118,19 @@ class StatusBar(Widget):
             words = one_line(f"{turn} Reconnecting… {state.away}", max(20, self.size.width - 2))
             return Content.styled(words, "bold $text-error")
         if state.asks:
-            return Content.styled(f"? {_needed(state)} (ctrl+g)", "bold $text-warning")
+            return Content.styled(f"? {_needed(state.asks, state.questions)} (ctrl+g)", "bold $text-warning")
         queued = f", {state.queued} queued" if state.queued else ""
         if state.since is None:
-            others = "another session" if state.elsewhere == 1 else f"{state.elsewhere} other sessions"
-            waits = f"  ? answer needed in {others} (ctrl+s)" if state.elsewhere else ""
+            others = "another session" if state.others == 1 else "other sessions"
+            needed = _needed(state.elsewhere, state.questions_elsewhere)
+            waits = f"  ? {needed} in {others} (ctrl+s)" if state.elsewhere else ""
             idle = ("Failed  ctrl+r retry", "$text-error") if state.failed else (f"Idle{queued}", "dim")
-            return Content.assemble(idle, (waits, "$text-warning"))
+            return Content.assemble(idle, (waits, "$text-warning"), _needed_abroad(state.abroad))
         seconds = int(monotonic() - state.since)
         return Content.assemble(
-            (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"), ("  esc interrupt", "dim")
+            (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"),
+            ("  esc interrupt", "dim"),
+            _needed_abroad(state.abroad),
         )
 
     def _right(self) -> list[Content]:
@@ -140,10 +151,19 @@ class StatusBar(Widget):
         return parts
 
 
-def _needed(state: State) -> str:
+def _needed(asks: int, questions: int) -> str:
     """What the agent needs from the person, such as "1 approval needed"."""
-    one, several = ("approval", "approvals") if not state.questions else ("answer", "answers")
-    return f"{state.asks} {one if state.asks == 1 else several} needed"
+    one, several = ("approval", "approvals") if not questions else ("answer", "answers")
+    return f"{asks} {one if asks == 1 else several} needed"
+
+
+def _needed_abroad(waiting: WaitingElsewhere) -> tuple[str, str]:
+    """What other workspaces need, such as "1 approval needed in another workspace"."""
+    if not waiting.asks:
+        return "", ""
+    needed = _needed(waiting.asks, waiting.questions)
+    where = "another workspace" if waiting.asks == 1 else "other workspaces"
+    return f"  ? {needed} in {where} (/inbox)", "$text-warning"
 
 
 def state_of(app: "LongboatApp") -> State:
@@ -157,7 +177,10 @@ def state_of(app: "LongboatApp") -> State:
         queued=sum(run.state in (RunState.ACCEPTED, RunState.QUEUED) for run in app.desk.unfinished),
         asks=len(app.asking.pending),
         questions=sum(isinstance(ask, Question) for ask in app.asking.pending),
-        elsewhere=len(app.asking.sessions - {app.desk.session_id}),
+        elsewhere=len(app.asking.elsewhere),
+        questions_elsewhere=sum(isinstance(ask, Question) for ask in app.asking.elsewhere),
+        others=len(app.asking.sessions - {app.desk.session_id}),
+        abroad=app.inbox.elsewhere,
         failed=app.turns.last_failed,
         model=model,
         effort=app.effort or "",

@@ -24,7 +24,7 @@ async def look_around(app: "LongboatApp") -> None:
         app.project_commands = (await client.skills(workspace_id)).commands
     except LongboatError:
         return  # requested again when it is needed
-    _show(app, app.models)
+    _show(app, app.models, offering=True)
 
 
 def hear_config(app: "LongboatApp", told: ConfigChanged) -> None:
@@ -35,10 +35,13 @@ def hear_config(app: "LongboatApp", told: ConfigChanged) -> None:
         _show(app, app.models)
 
 
-def _show(app: "LongboatApp", models: ModelPage) -> None:
+def _show(app: "LongboatApp", models: ModelPage, *, offering: bool = False) -> None:
+    """`offering`: the set-up opens if no provider is ready. It does not help if the configuration is wrong."""
     if models.problem and not app.told_problem:
         app.told_problem = True
-        if app.desk.session_id is not None:  # the empty screen shows it
+        offering = offering and not any(model.ready for model in models.items)
+        offered = offering and app.model_setup.offer()
+        if not offered and app.desk.session_id is not None:  # the empty screen shows it
             app.notify(models.problem, title="No model available", severity="warning", timeout=20, markup=False)
     app.show_state()
     show_welcome(app)

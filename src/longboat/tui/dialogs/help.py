@@ -78,7 +78,15 @@ DIALOG_HELP = (
             ("esc", "Close"),
         ),
     ),
-    HelpSection(title="Models", rows=(("enter", "Select"), ("ctrl+t", "Next effort"))),
+    HelpSection(
+        title="Inbox",
+        rows=(("enter", "Answer; of a run, open its session"), ("o", "Open the session"), ("m", "Mark all as seen")),
+    ),
+    HelpSection(
+        title="Models",
+        rows=(("enter", "Select"), ("ctrl+t", "Next effort"), ("ctrl+n", "Connect a provider")),
+    ),
+    HelpSection(title="Set-up", rows=(("enter", "Select; test the key"), ("esc", "Cancel; back to the list"))),
     HelpSection(title="Export", rows=(("enter", "Save"), ("ctrl+t", "Markdown or JSON"))),
     HelpSection(
         title="Text fields",
