@@ -15,6 +15,7 @@ LongboatError
 │   ├── PermissionNotFound
 │   ├── QuestionNotFound
 │   ├── JobNotFound
+│   ├── ChangeNotFound
 │   └── McpServerNotFound
 ├── Conflict                  valid, but not in the current state                      409
 │   ├── WorkspaceClosing
@@ -27,6 +28,7 @@ LongboatError
 │   ├── SessionBusy
 │   ├── NothingToUndo
 │   ├── UndoConflict          someone else has changed the file since
+│   ├── RevertConflict        the change that was to be undone is another one by now
 │   ├── SessionDamaged        a row of the session cannot be read; other sessions are not affected
 │   ├── NoLoginPending        no MCP server is waiting for this login
 │   └── ServerBusy            asked to stop only if idle, but the server is busy
@@ -139,6 +141,13 @@ class JobNotFound(NotFound):
         super().__init__(f"There is no job {job_id!r} in this workspace. GET …/jobs lists them.")
 
 
+class ChangeNotFound(NotFound):
+    code = "change_not_found"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"No change of {path!r} by this session stands. GET …/changes lists the changed files.")
+
+
 class McpServerNotFound(NotFound):
     code = "mcp_server_not_found"
 
@@ -214,6 +223,10 @@ class NothingToUndo(Conflict):
 
 class UndoConflict(Conflict):
     code = "undo_conflict"
+
+
+class RevertConflict(Conflict):
+    code = "revert_conflict"
 
 
 class SessionDamaged(Conflict):
