@@ -33,6 +33,7 @@ from longboat.tui.dialogs.sessions import SessionList
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
+from longboat.tui.panels.review import ReviewView
 from longboat.wire.models import Delivery
 
 WHERE: dict[str, tuple[type[DOMNode], ...]] = {
@@ -46,7 +47,7 @@ WHERE: dict[str, tuple[type[DOMNode], ...]] = {
     "Confirmations": (ConfirmDialog,),
     "Queue": (QueuePanel,),
     "Jobs": (JobsPanel,),
-    "Changes": (DiffDialog, DiffView),
+    "Changes": (DiffDialog, DiffView, ReviewView),
 }
 """Whose keys each part of the help tells."""
 CALLED = {"esc": "escape", "del": "delete", "PgUp": "pageup", "PgDn": "pagedown"} | dict(
