@@ -190,8 +190,21 @@ export class Workspace {
     return call('GET', `${this.root}/search${query({ q, limit: 20 })}`, undefined, { signal });
   }
 
-  diff(session_id) {
-    return call('GET', `${this.root}/diff${query({ session_id })}`);
+  /** `what` has: stat (without diffs), or path (only this file). */
+  changes(session_id, what) {
+    return call('GET', `${this.root}/changes${query({ session_id, ...what })}`);
+  }
+
+  revert(id, change) {
+    return call('POST', this.at(id, '/revert'), { ...change, client_id: this.client_id });
+  }
+
+  files(path) {
+    return call('GET', `${this.root}/files${query({ path })}`);
+  }
+
+  file(path) {
+    return call('GET', `${this.root}/file${query({ path })}`);
   }
 
   jobs() {

@@ -19,11 +19,11 @@ let name = '';
 const NOT_HERE =
   'This server does not know the workspace in this link. It may belong to another server, or the link may be incomplete. Choose a workspace below, or open its directory.';
 
-/** #/workspace/session?name=… */
+/** #/workspace/session?name=… and #/workspace/session/changes */
 function address() {
   const [path] = location.hash.replace(/^#\/?/, '').split('?');
-  const [workspace_id, session_id] = path.split('/').map(decoded);
-  return { workspace_id: workspace_id || null, session_id: session_id || null };
+  const [workspace_id, session_id, view] = path.split('/').map(decoded);
+  return { workspace_id: workspace_id || null, session_id: session_id || null, view };
 }
 
 function decoded(text) {
@@ -51,11 +51,12 @@ function go(workspace_id, session_id = null) {
 }
 
 function route() {
-  const { workspace_id, session_id } = address();
+  const { workspace_id, session_id, view } = address();
   Object.values(drawers).forEach((drawer) => drawer.set(false));
   if (!workspace_id) return choose();
   if (desk?.workspace.id !== workspace_id) open(workspace_id);
   desk.show(session_id);
+  desk.showReview(view === 'changes');
 }
 
 function choose(wrong = '') {

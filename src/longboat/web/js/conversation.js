@@ -12,6 +12,7 @@ import { Queue } from './queue.js';
 import { SubAgents } from './subagents.js';
 import { suggestions } from './suggestions.js';
 import { Transcript } from './transcript.js';
+import { preview } from './tree.js';
 import { lost, Welcome } from './welcome.js';
 
 const MORE_RUNS = 200;
@@ -210,6 +211,7 @@ export class Conversation {
         this.mirror.pendingAsks().some((ask) => ask.tool_call_id === call_id && ask.run_id === run_id),
       subAgent: compact ? null : (call_id) => this.children?.place(call_id),
       fork: compact ? null : (message) => this.fork(message),
+      openFile: (path) => preview(this.workspace, path, (text) => this.composer.insert(text)),
     };
   }
 
