@@ -24,8 +24,8 @@ from longboat.wire.review import ChangedFile, ChangesPage
 Undo = Callable[[ChangedFile, Sequence[int] | None], Awaitable[ChangesPage]]
 """Undoes these hunks of a file, or all of it, and returns the changes that stand."""
 
-LIST_WIDTH = 100
-"""The columns needed for the list of files beside the diff."""
+LIST_WIDTH = 140
+"""The columns needed for the list of files beside the diff: the diff keeps enough for side by side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
