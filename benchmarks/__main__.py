@@ -33,6 +33,7 @@ ROWS = (
     "texts",
     "terminal",
     "page",
+    "review",
 )
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->"

@@ -65,6 +65,7 @@ export class Workspace {
     this.id = id;
     this.client_id = client_id;
     this.root = `/v1/workspaces/${encodeURIComponent(id)}`;
+    this.asked = new Map(); // path → the answer on its way
   }
 
   get eventsPath() {
@@ -190,9 +191,15 @@ export class Workspace {
     return call('GET', `${this.root}/search${query({ q, limit: 20 })}`, undefined, { signal });
   }
 
-  /** `what` has: stat (without diffs), or path (only this file). */
+  /** `what` has: stat (without diffs), or path (only this file). Who asks while it is being asked gets the same. */
   changes(session_id, what) {
-    return call('GET', `${this.root}/changes${query({ session_id, ...what })}`);
+    const path = `${this.root}/changes${query({ session_id, ...what })}`;
+    if (!this.asked.has(path)) {
+      const answer = call('GET', path);
+      this.asked.set(path, answer);
+      answer.catch(() => {}).finally(() => this.asked.delete(path));
+    }
+    return this.asked.get(path);
   }
 
   revert(id, change) {

@@ -4,13 +4,14 @@ import { roving, say, toast } from './a11y.js';
 import { numbers, total } from './changes.js';
 import { confirmed } from './dialog.js';
 import { hasRoom, isSplit, setSplit, splitButton } from './diff.js';
-import { h, iconButton, replace } from './dom.js';
+import { h, iconButton, perFrame, replace } from './dom.js';
 import { plain, plural } from './format.js';
 import { lineOf, ReviewFile } from './review_file.js';
 import { keep, recall } from './storage.js';
 import { preview } from './tree.js';
 
 const MARGIN = 40; // between the list of diffs and a diff
+const AHEAD = 600; // pixels around the visible part in which diffs are loaded
 const KEYS = 'j k: file · n p: hunk · ↑ ↓: line · c: comment · u: undo hunk · U: undo file · o: open · Esc: back';
 
 export class Review {
@@ -18,7 +19,6 @@ export class Review {
   constructor(workspace, mirror, { insert, leave }) {
     Object.assign(this, { workspace, insert, leave });
     this.files = new Map(); // path → ReviewFile
-    this.entries = new WeakMap(); // element → ReviewFile
     this.count = h('span', { class: 'quiet' });
     this.split = splitButton();
     this.comments = h('button', { type: 'button', class: 'primary small', hidden: true, onclick: () => this.send() });
@@ -40,7 +40,8 @@ export class Review {
       h('p', { class: 'review-keys quiet' }, KEYS),
       h('div', { class: 'review-main' }, this.names, this.list),
     );
-    this.near = new IntersectionObserver((seen) => this.seen(seen), { root: this.list, rootMargin: '600px' });
+    this.lookSoon = perFrame(() => this.look());
+    this.list.addEventListener('scroll', this.lookSoon);
     this.widths = new ResizeObserver(() => this.fit());
     this.widths.observe(this.list);
     roving(this.names, 'button');
@@ -50,7 +51,6 @@ export class Review {
   close() {
     this.stop();
     clearTimeout(this.timer);
-    this.near.disconnect();
     this.widths.disconnect();
     document.body.classList.remove('reviewing');
   }
@@ -74,6 +74,7 @@ export class Review {
 
   /** Offers two columns only where they fit, and redraws the diffs when that changes. */
   fit() {
+    this.lookSoon();
     const room = hasRoom(this.list, MARGIN);
     if (this.split.hidden === !room) return;
     this.split.hidden = !room;
@@ -82,7 +83,6 @@ export class Review {
 
   clear() {
     for (const entry of this.files.values()) entry.close();
-    this.near.disconnect();
     this.files.clear();
     this.loaded = new Map(); // path → the file with its diff
     this.at = null;
@@ -115,7 +115,7 @@ export class Review {
       if (known.has(file.path)) entry.set(file);
       this.files.set(file.path, entry);
     }
-    for (const [path, entry] of known) if (!this.files.has(path)) this.forget(entry);
+    for (const [path, entry] of known) if (!this.files.has(path)) entry.close();
     const entries = [...this.files.values()];
     this.arrange(entries);
     replace(
@@ -128,15 +128,12 @@ export class Review {
       this.select(wanted ?? null, { scroll: Boolean(this.wanted) });
     else this.mark();
     this.wanted = null;
-  }
-
-  forget(entry) {
-    this.near.unobserve(entry.element);
-    entry.close();
+    this.lookSoon();
   }
 
   /** Puts the sections in order. Those that stay are not moved: a moved field loses its focus. */
   arrange(entries) {
+    if (!this.list.firstChild) return this.list.append(...entries.map((entry) => entry.element));
     const wanted = new Set(entries.map((entry) => entry.element));
     for (const child of [...this.list.children]) if (!wanted.has(child)) child.remove();
     entries.forEach((entry, index) => {
@@ -159,15 +156,22 @@ export class Review {
       },
     });
     entry.element.addEventListener('focusin', () => this.at !== entry && this.select(entry, { scroll: false }));
-    this.entries.set(entry.element, entry);
-    this.near.observe(entry.element);
     return entry;
   }
 
-  seen(changes) {
-    for (const change of changes.filter((each) => each.isIntersecting)) {
-      this.near.unobserve(change.target); // once there, it costs nothing while it is out of view
-      this.entries.get(change.target)?.show();
+  /** Loads the diffs in and near the visible part. Costs the same however many files there are. */
+  look() {
+    const entries = [...this.files.values()];
+    const { scrollTop, clientHeight } = this.list;
+    let [low, high] = [0, entries.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const { offsetTop, offsetHeight } = entries[middle].element;
+      if (offsetTop + offsetHeight < scrollTop - AHEAD) low = middle + 1;
+      else high = middle;
+    }
+    for (let at = low; entries[at]?.element.offsetTop < scrollTop + clientHeight + AHEAD; at += 1) {
+      if (!entries[at].isWanted) entries[at].show().then(this.lookSoon); // its height changes
     }
   }
 

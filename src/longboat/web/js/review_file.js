@@ -54,6 +54,7 @@ export class ReviewFile {
           'Undo file',
         ),
     );
+    if (!this.diff) this.body.className = `review-body size-${sizeOf(file)}`;
     if (this.isWanted && !(isSame && this.diff)) this.show();
   }
 
@@ -67,6 +68,7 @@ export class ReviewFile {
     if (!loaded || this.tries !== newest || !this.isWanted) return;
     this.diff?.close();
     this.diff = new Diff(loaded.diff, plain(file.path), { onDrawn: (table) => this.equip(table, loaded) });
+    this.body.className = 'review-body';
     replace(this.body, loaded.diff ? this.diff.element : h('p', { class: 'quiet' }, nothing(loaded)));
   }
 
@@ -168,6 +170,12 @@ function across(row, content) {
 export function lineOf(row) {
   const shown = [...row.querySelectorAll('td.number')].map((cell) => cell.textContent).filter(Boolean);
   return shown.length ? Number(shown.at(-1)) : null;
+}
+
+/** How high the diff will be, about 40 × 2ⁿ pixels: what is not loaded yet takes as much room. */
+function sizeOf(file) {
+  const rows = file.additions + file.deletions + 7 * file.hunks;
+  return Math.min(8, Math.max(0, Math.round(Math.log2((rows * 17.4) / 40))));
 }
 
 function nothing(file) {
