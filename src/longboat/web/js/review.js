@@ -85,7 +85,7 @@ export class Review {
     for (const entry of this.files.values()) entry.close();
     this.files.clear();
     this.loaded = new Map(); // path → the file with its diff
-    this.at = null;
+    this.at = this.drawn = null;
     replace(this.names);
     replace(this.list);
   }
@@ -106,6 +106,9 @@ export class Review {
   }
 
   draw(page) {
+    const key = JSON.stringify(page);
+    if (key === this.drawn && !this.wanted) return;
+    this.drawn = key;
     this.count.textContent = page.items.length ? total(page) : 'No changes to show.';
     const before = [...this.files.keys()].indexOf(this.at?.file.path);
     const known = new Map(this.files);

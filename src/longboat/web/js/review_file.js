@@ -65,7 +65,8 @@ export class ReviewFile {
     this.tries = (this.tries ?? 0) + 1;
     const newest = this.tries;
     const loaded = await this.on.load(file).catch(() => null);
-    if (!loaded || this.tries !== newest || !this.isWanted) return;
+    if (!loaded) this.isWanted = false; // tried again when the list moves
+    if (this.tries !== newest || !this.isWanted) return;
     this.diff?.close();
     this.diff = new Diff(loaded.diff, plain(file.path), { onDrawn: (table) => this.equip(table, loaded) });
     this.body.className = 'review-body';
@@ -179,8 +180,7 @@ function sizeOf(file) {
 }
 
 function nothing(file) {
-  if (file.hunks) return 'The diff is too long to show.';
-  return file.additions || file.deletions || file.change === 'updated' ? 'Not a text file.' : 'No lines to show.';
+  return file.hunks ? 'The diff is too long to show.' : 'No lines to show: the file is empty or not text.';
 }
 
 /** For whom the agent changed it, and what became of that. */
