@@ -16,6 +16,7 @@ LongboatError
 │   ├── QuestionNotFound
 │   ├── JobNotFound
 │   ├── ChangeNotFound
+│   ├── ProviderNotFound
 │   └── McpServerNotFound
 ├── Conflict                  valid, but not in the current state                      409
 │   ├── WorkspaceClosing
@@ -146,6 +147,13 @@ class ChangeNotFound(NotFound):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"No change of {path!r} by this session stands. GET …/changes lists the changed files.")
+
+
+class ProviderNotFound(NotFound):
+    code = "provider_not_found"
+
+    def __init__(self, provider: str) -> None:
+        super().__init__(f"No provider is called {provider!r}. GET /v1/providers lists them.")
 
 
 class McpServerNotFound(NotFound):

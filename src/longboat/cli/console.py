@@ -102,6 +102,16 @@ def ago(instant: str) -> str:
     return "just now" if seconds < 10 else f"{int(seconds)} s ago"
 
 
+def elapsed(start: str, end: str | None) -> str:
+    """The time between two RFC 3339 instants, or since the first."""
+    until = datetime.now(UTC) if end is None else datetime.fromisoformat(end)
+    seconds = max(0.0, (until - datetime.fromisoformat(start)).total_seconds())
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{int(seconds)} s"
+    minutes = int(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def notice(text: str) -> None:
     """Print a remark on stderr, so that it never mixes with the answer."""
     click.secho(text, err=True, dim=True)

@@ -21,17 +21,19 @@ COMMANDS: dict[str, str] = {
     "cancel": "Cancel a run, a session's runs, or all runs.",
     "attach": "Open the terminal app on another server.",
     "web": "Open the web page in a browser, logged in.",
-    "permissions": "List and answer permission requests.",
-    "questions": "List and answer the agent's questions.",
+    "permissions": "Answer or list permission requests.",
+    "questions": "Answer or list the agent's questions.",
     "diff": "Show the file changes of a session or a run.",
     "undo": "Undo the last turn: its file changes and its messages.",
     "redo": "Restore the turn that was undone last.",
-    "session": "List, show, rename, summarize, delete, fork, export and import sessions.",
+    "session": "List, show, rename, pin, archive, summarize, delete, fork, export and import sessions.",
+    "search": "Search what was said in all sessions.",
     "stats": "Show tokens, cost, runs, tool calls and durations.",
     "jobs": "List, show and stop background commands.",
     "skills": "List skills, commands and sub-agents.",
     "mcp": "List the MCP servers and their state; log in to one.",
     "init": "Write a first AGENTS.md for this project.",
+    "connect": "Connect a provider and choose the default model.",
     "models": "Show the configured models; download the local one.",
     "config": "Show the effective configuration.",
     "trust": "Review a project's longboat.json and trust it.",
@@ -61,6 +63,7 @@ HINTS: dict[str, str] = {
     "undo_conflict": "Restore those files yourself (`git diff` shows what changed), then try again.",
     "revert_conflict": "`longboat diff` shows the changes as they are now.",
     "server_busy": "`longboat runs --state active` lists the active runs; `longboat stop --force` stops anyway.",
+    "provider_not_found": "`longboat connect --list` lists the providers.",
     "config_invalid": "`longboat config --schema` prints the schema of longboat.json.",
     "store_unavailable": "`longboat doctor` shows the data directory and the free disk space.",
     "data_dir_gone": "`longboat session export ID` can still save a session; then run `longboat stop --force`.",
@@ -176,6 +179,7 @@ def cli(ctx: click.Context, /, cwd: str, **wishes: object) -> None:
     longboat run "Why does the build fail?"    send a prompt
     longboat run -c "Then fix it."             continue the last session in this directory
     longboat undo                              undo the last turn
+    longboat connect                           connect a provider and choose the model
     longboat doctor                            diagnose problems
 
     \b

@@ -1,12 +1,11 @@
 """`longboat runs`: list the runs of a directory."""
 
-from itertools import islice
-
 import click
 
 from longboat.cli import shell_completion
-from longboat.cli.console import ago, json_line, notice, one_line, table
+from longboat.cli.console import ago, elapsed, json_line, notice, one_line, table
 from longboat.cli.options import cwd_option, elsewhere, format_option
+from longboat.wire.ids import person
 from longboat.wire.models import Delivery, Outcome, Run, RunState
 
 PAGE = 100
@@ -49,7 +48,7 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
     longboat runs --format json | jq -r .run_id
     """
     from longboat.cli.background import ensure_server
-    from longboat.cli.ids import session_meant
+    from longboat.cli.ids import session_meant, short_ids
     from longboat.client import calls
 
     connection = ensure_server(cwd)
@@ -60,14 +59,21 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
     pages = connection.pages(
         lambda after: calls.runs(workspace_id, state=wanted, session_id=session_id, limit=PAGE, after=after)
     )
-    # With -s, show all runs of that session, even if it belongs to a sub-agent.
-    shown = (run for page in pages for run in page.items if everything or session_id or run.parent_run_id is None)
-    found = list(islice(shown, limit + 1))
+    seen: list[str] = []
+    found: list[Run] = []
+    for page in pages:
+        seen += (run.run_id for run in page.items)
+        # With -s, show all runs of that session, even if it belongs to a sub-agent.
+        found += (run for run in page.items if everything or session_id or run.parent_run_id is None)
+        if len(found) > limit:
+            break
     if style == "json":
         for run in found[:limit]:
             json_line(run)
     elif found:
-        table(("RUN", "STATE", "ACCEPTED", "PROMPT"), [_row(run) for run in found[:limit]])
+        shown_ids = short_ids([run.run_id for run in found[:limit]], seen)
+        rows = [(name, *_row(run)) for name, run in zip(shown_ids, found, strict=False)]
+        table(("RUN", "STATE", "ACCEPTED", "TOOK", "BY", "PROMPT"), rows)
         if len(found) > limit:
             options = f"{' --all' if everything else ''}{elsewhere(cwd)} --limit {min(limit * 5, MOST)}"
             notice(f"More runs: longboat runs{options}")
@@ -75,7 +81,7 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
         click.echo("No runs.")
 
 
-def _row(run: Run) -> tuple[str, str, str, str]:
+def _row(run: Run) -> tuple[str, str, str, str, str]:
     state = OUTCOMES[run.outcome] if run.outcome else run.state.value
     if run.state is RunState.QUEUED and run.delivery is Delivery.STEER:
         state = "steers"  # joins the running turn at its next step: it has no place in the queue
@@ -84,4 +90,12 @@ def _row(run: Run) -> tuple[str, str, str, str]:
     if run.cancel_requested and run.state is RunState.ACTIVE:
         state = "stopping"
     sent = "↳ " if run.parent_run_id is not None else ""
-    return run.run_id, state, ago(run.accepted_at), sent + one_line(run.prompt)
+    by = one_line(person(run.client_id)) if run.client_id else "-"
+    return state, ago(run.accepted_at), _took(run), by, sent + one_line(run.prompt)
+
+
+def _took(run: Run) -> str:
+    """How long it worked, or has worked so far."""
+    if run.started_at is None:
+        return "-"
+    return elapsed(run.started_at, run.finished_at)

@@ -1,8 +1,8 @@
-"""`longboat session`: list, show, rename, summarize, delete, fork, export and import sessions."""
+"""`longboat session`: list, show, rename, pin, archive, summarize, delete, fork, export and import sessions."""
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
@@ -12,6 +12,7 @@ from longboat.cli import shell_completion
 from longboat.cli.console import ago, json_line, notice, one_line, safe, table
 from longboat.cli.options import cwd_option, elsewhere, events_option, format_option, own_name
 from longboat.wire.ids import person
+from longboat.wire.listings import Archived
 from longboat.wire.models import (
     FinishPart,
     FinishReason,
@@ -32,7 +33,7 @@ LONG = 8 << 20
 """Importing a larger document, in bytes, takes long enough for a notice."""
 
 
-@click.group(short_help="List, show, rename, summarize, delete, fork, export and import sessions.")
+@click.group(short_help="List, show, rename, pin, archive, summarize, delete, fork, export and import sessions.")
 def session() -> None:
     """Manage the sessions in this directory.
 
@@ -50,37 +51,56 @@ def session() -> None:
 )
 @click.option("--search", default="", metavar="WORDS", help="Only sessions with these words in the title.")
 @click.option("--all", "everything", is_flag=True, help="Include sessions of sub-agents.")
+@click.option("--archived", is_flag=True, help="Only archived sessions.")
 @format_option
 @cwd_option
-def list_sessions(limit: int, search: str, everything: bool, style: str, cwd: str) -> None:
-    """List sessions, most recently used first.
+def list_sessions(*, limit: int, search: str, everything: bool, archived: bool, style: str, cwd: str) -> None:
+    """List sessions: pinned ones first, then the most recently used. Archived sessions are left out.
 
     \b
     longboat session list
     longboat session list --search "broken build"
+    longboat session list --archived
     longboat session list --limit 500
     longboat session list --format json | jq -r .id
+
+    `longboat search` searches what was said.
     """
     connection, workspace_id = _workspace(cwd)
-    known = _sessions(connection, workspace_id, search=search, everything=everything)
-    found = sorted(known, key=lambda each: each.updated_at, reverse=True)[:limit]
+    known = _sessions(connection, workspace_id, search=search, everything=everything, archived=archived)
+    found = sorted(known, key=lambda each: (each.pinned, each.updated_at), reverse=True)[:limit]
     if style == "json":
         for each in found:
             json_line(each)
     elif found:
-        rows = [
-            (each.id, "busy" if each.busy else "idle", ago(each.updated_at), one_line(each.title) or "(untitled)")
-            for each in found
-        ]
-        table(("SESSION", "STATE", "USED", "TITLE"), rows)
+        _print_sessions(found, known)
         if hidden := len(known) - len(found):
             searched = f" --search {shlex.quote(search)}" if search else ""
-            options = f"{searched}{' --all' if everything else ''}{elsewhere(cwd)} --limit {min(len(known), MOST)}"
-            notice(f"{hidden} more: longboat session list{options}")
+            options = f"{searched}{' --all' if everything else ''}{' --archived' if archived else ''}{elsewhere(cwd)}"
+            notice(f"{hidden} more: longboat session list{options} --limit {min(len(known), MOST)}")
     elif search:
         click.echo(f"No session has {safe(search)!r} in its title.")
     else:
-        click.echo('No sessions yet. Start one with: longboat run "…"')
+        click.echo("No archived sessions." if archived else 'No sessions yet. Start one with: longboat run "…"')
+
+
+def _print_sessions(shown: Sequence[Session], known: Sequence[Session]) -> None:
+    from longboat.cli.ids import short_ids
+
+    ids = short_ids([each.id for each in shown], (each.id for each in known))
+    table(
+        ("SESSION", "STATE", "USED", "COST", "TITLE"),
+        [
+            (
+                name,
+                "busy" if each.busy else "idle",
+                ago(each.updated_at),
+                f"${each.usage.cost:,.2f}" if each.usage.cost else "-",
+                f"{'★ ' if each.pinned else ''}{one_line(each.title) or '(untitled)'}",
+            )
+            for name, each in zip(ids, shown, strict=True)
+        ],
+    )
 
 
 @session.command("show")
@@ -129,6 +149,64 @@ def rename_session(session_id: str, title: str, cwd: str) -> None:
     found = session_meant(connection, workspace_id, session_id)
     renamed = connection.send(calls.rename_session(workspace_id, found.id, title))
     click.echo(f"{renamed.id} {one_line(renamed.title)}")
+
+
+def _mark(session_id: str, cwd: str, done: str, *, pinned: bool | None = None, archived: bool | None = None) -> None:
+    from longboat.cli.ids import session_meant
+    from longboat.client import calls
+
+    connection, workspace_id = _workspace(cwd)
+    found = session_meant(connection, workspace_id, session_id)
+    marked = connection.send(calls.mark_session(workspace_id, found.id, pinned=pinned, archived=archived))
+    click.echo(f"{marked.id} {done}")
+
+
+@session.command("pin")
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@cwd_option
+def pin_session(session_id: str, cwd: str) -> None:
+    """List a session before all others.
+
+    \b
+    longboat session pin 0198c2f4-91…
+    """
+    _mark(session_id, cwd, "pinned", pinned=True)
+
+
+@session.command("unpin")
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@cwd_option
+def unpin_session(session_id: str, cwd: str) -> None:
+    """List a session in its usual place again.
+
+    \b
+    longboat session unpin 0198c2f4-91…
+    """
+    _mark(session_id, cwd, "unpinned", pinned=False)
+
+
+@session.command("archive")
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@cwd_option
+def archive_session(session_id: str, cwd: str) -> None:
+    """Leave a session out of lists. Nothing is deleted: search still finds it, and a new prompt brings it back.
+
+    \b
+    longboat session archive 0198c2f4-91…
+    """
+    _mark(session_id, cwd, "archived", archived=True)
+
+
+@session.command("unarchive")
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@cwd_option
+def unarchive_session(session_id: str, cwd: str) -> None:
+    """List an archived session again.
+
+    \b
+    longboat session unarchive 0198c2f4-91…
+    """
+    _mark(session_id, cwd, "unarchived", archived=False)
 
 
 @session.command("summarize")
@@ -264,11 +342,16 @@ def _workspace(cwd: str) -> "tuple[Connection, str]":
     return connection, connection.join(cwd).id
 
 
-def _sessions(connection: "Connection", workspace_id: str, *, search: str, everything: bool) -> list[Session]:
+def _sessions(
+    connection: "Connection", workspace_id: str, *, search: str, everything: bool, archived: bool
+) -> list[Session]:
     from longboat.client import calls
 
+    which = Archived.ONLY if archived else Archived.LEFT_OUT
     pages = connection.pages(
-        lambda after: calls.sessions(workspace_id, limit=500, after=after, search=search, top=not everything)
+        lambda after: calls.sessions(
+            workspace_id, limit=500, after=after, search=search, top=not everything, archived=which
+        )
     )
     return [each for page in pages for each in page.items]
 

@@ -1,4 +1,4 @@
-"""Every route as a value: how to ask and how to read the answer. Pure; whoever has a connection sends it.
+"""Every route as a value: how to send the request and read the answer. Pure; whoever has a connection sends it.
 
 Must not know httpx, sockets or event loops: the async client, the sync client and the command line share this.
 """
@@ -15,14 +15,16 @@ import msgspec
 from longboat.client.answers import error_from
 from longboat.errors import LongboatError
 from longboat.wire import archive, asks, figures, listings, models, requests, review, workshop
+from longboat.wire import search as search_shapes
 from longboat.wire.ids import new_id
+from longboat.wire.providers import Provider, ProviderCheck, ProviderPage
 
 T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
 LONG_S, SLOW = 300.0, 100_000
-"""For what may be many megabytes, at so many bytes per second or more."""
+"""For answers of many megabytes: the slowest transfer to expect, in bytes per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,37 @@ def open_web() -> Call[models.WebDoor]:
     return Call(method="POST", path=_path("web"), answer=models.WebDoor)
 
 
+def providers() -> Call[ProviderPage]:
+    """The providers of models: whether each is connected, and what it needs."""
+    return Call(method="GET", path=_path("providers"), answer=ProviderPage)
+
+
+def check_provider(provider: str, *, api_key: str | None = None, base_url: str | None = None) -> Call[ProviderCheck]:
+    """Try a key or an address, by default those that the server has. Stores nothing."""
+    body = _encode(requests.CheckProvider(api_key=api_key, base_url=base_url))
+    path = _path("providers", provider, "check")
+    return Call(method="POST", path=path, answer=ProviderCheck, body=body, timeout_s=60)
+
+
+def connect_provider(
+    provider: str,
+    *,
+    api_key: str | None = None,
+    base_url: str | None = None,
+    model: str | None = None,
+    context_window: int | None = None,
+) -> Call[Provider]:
+    """Store a key and an address, and make a model the default. `model`: its name at the provider."""
+    request = requests.ConnectProvider(api_key=api_key, base_url=base_url, model=model, context_window=context_window)
+    path = _path("providers", provider)
+    return Call(method="PUT", path=path, answer=Provider, body=_encode(request), timeout_s=60)
+
+
+def forget_provider(provider: str) -> Call[Provider]:
+    """Forget the stored key."""
+    return Call(method="DELETE", path=_path("providers", provider), answer=Provider, timeout_s=60)
+
+
 def workspaces() -> Call[models.WorkspacePage]:
     return Call(method="GET", path=_path("workspaces"), answer=models.WorkspacePage)
 
@@ -144,11 +177,19 @@ def offered_models(workspace_id: str) -> Call[listings.ModelPage]:
 
 
 def sessions(
-    workspace_id: str, *, limit: int = 100, after: str | None = None, search: str = "", top: bool = False
+    workspace_id: str,
+    *,
+    limit: int = 100,
+    after: str | None = None,
+    search: str = "",
+    top: bool = False,
+    archived: listings.Archived = listings.Archived.LEFT_OUT,
+    order: listings.SessionOrder = listings.SessionOrder.PINNED,
 ) -> Call[models.SessionPage]:
-    """Newest first; `after` is the `next` of the former page. `search`: words of the title. `top`: without the
-    sessions of sub-agents."""
-    params = _page(limit, after, q=search or None, top="true" if top else None)
+    """Pinned ones first, then the newest; `after` is the `next` of the former page. `search`: words of the title.
+    `top`: without the sessions of sub-agents."""
+    which = {"archived": archived.value, "order": order.value}
+    params = _page(limit, after, q=search or None, top="true" if top else None, **which)
     return Call(method="GET", path=_in(workspace_id, "sessions"), answer=models.SessionPage, params=params)
 
 
@@ -159,6 +200,22 @@ def session(workspace_id: str, session_id: str) -> Call[models.Session]:
 def rename_session(workspace_id: str, session_id: str, title: str) -> Call[models.Session]:
     body = _encode(requests.UpdateSession(title=title))
     return Call(method="PATCH", path=_in(workspace_id, "sessions", session_id), answer=models.Session, body=body)
+
+
+def mark_session(
+    workspace_id: str, session_id: str, *, pinned: bool | None = None, archived: bool | None = None
+) -> Call[models.Session]:
+    """Pin or archive it, or take that back; None leaves it as it is."""
+    body = _encode(requests.UpdateSession(pinned=pinned, archived=archived))
+    return Call(method="PATCH", path=_in(workspace_id, "sessions", session_id), answer=models.Session, body=body)
+
+
+def search_sessions(
+    words: str, *, workspace_id: str | None = None, limit: int = 50, before: str | None = None
+) -> Call[search_shapes.SearchPage]:
+    """Messages and titles with these words, in one workspace or in all; `before` is the `next` of the former page."""
+    params = _page(limit, None, q=words, workspace_id=workspace_id, before=before)
+    return Call(method="GET", path=_path("search"), answer=search_shapes.SearchPage, params=params)
 
 
 def delete_session(workspace_id: str, session_id: str) -> Call[None]:
@@ -234,7 +291,7 @@ def cancel_session(workspace_id: str, session_id: str, client_id: str | None = N
 
 
 def clear_queue(workspace_id: str, session_id: str, client_id: str | None = None) -> Call[models.Canceled]:
-    """Cancel what is queued; the active run goes on."""
+    """Cancel the queued runs; the active run continues."""
     path = _in(workspace_id, "agent", "sessions", session_id, "prompts", "clear")
     return Call(method="POST", path=path, answer=models.Canceled, params=_named(client_id), repeatable=False)
 
@@ -257,7 +314,7 @@ def permissions(workspace_id: str) -> Call[asks.PermissionPage]:
 def answer_permission(
     workspace_id: str, permission_id: str, request: requests.AnswerPermission
 ) -> Call[asks.Permission]:
-    """Not repeatable: the second answer is told who gave the first, even if that was us."""
+    """Not repeatable: a second answer gets 409 with who gave the first, even if that was us."""
     path = _in(workspace_id, "permissions", permission_id)
     return Call(method="POST", path=path, answer=asks.Permission, body=_encode(request), repeatable=False)
 
@@ -406,6 +463,11 @@ def changes(
 def file_text(workspace_id: str, path: str) -> Call[review.FileText]:
     """The text of a file of the workspace, or its beginning."""
     return Call(method="GET", path=_in(workspace_id, "file"), answer=review.FileText, params={"path": path})
+
+
+def welcome(workspace_id: str) -> Call[listings.Welcome]:
+    """The git branch of a workspace, and three prompts to try that fit its directory."""
+    return Call(method="GET", path=_in(workspace_id, "welcome"), answer=listings.Welcome)
 
 
 def session_usage(workspace_id: str, session_id: str) -> Call[figures.SessionUsage]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from longboat.models import refreshed_catalogue
+from longboat.wire.listings import ModelPrice
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, Provider
@@ -26,6 +27,8 @@ DEFAULT_WINDOW = 128_000
 
 _PRICED_AS = {"bedrock": "aws"}
 """Providers that the price list calls otherwise."""
+_SAMPLE = 1_000
+"""Tokens for which a price is asked: few enough for the first of several rates."""
 _COMPATIBLE = frozenset({"openai-compatible", "anthropic-compatible", "local"})
 
 
@@ -136,6 +139,17 @@ def tariff_of(kind: str, model: str, *, base_url: str | None) -> Tariff | None:
             return 0.0  # nonsense was counted, or a kind of token has no price
 
     return cost
+
+
+def price_of(kind: str, model: str, *, base_url: str | None) -> ModelPrice | None:
+    """In dollars for a million tokens each, at the rate for short prompts; None if nobody knows."""
+    tariff = tariff_of(kind, model, base_url=base_url)
+    if tariff is None:
+        return None
+    read = tariff(Counted(input_tokens=_SAMPLE, output_tokens=0))
+    written = tariff(Counted(input_tokens=0, output_tokens=_SAMPLE))
+    scale = 1_000_000 / _SAMPLE
+    return ModelPrice(input=round(read * scale, 4), output=round(written * scale, 4)) if read or written else None
 
 
 def _priced_window(kind: str, model: str, base_url: str | None) -> int | None:

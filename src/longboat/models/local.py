@@ -136,7 +136,7 @@ class LocalModel:
     async def _start(self) -> AsyncGenerator[Progress, None]:
         if not runtime_installed():
             raise ModelError(
-                f"The local model's runtime is not installed. Run `{_INSTALL}`, or set another provider's key.",
+                f"The local model's runtime is not installed. Run `{_INSTALL}` or `longboat connect`.",
                 title="The local model is not installed",
                 code="model_not_configured",
             )
@@ -271,7 +271,7 @@ async def _answer(chat: "OpenAIChatModel", request: ModelRequest) -> AsyncGenera
 
 
 async def _fill_in_form(chat: "OpenAIChatModel", request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-    """A step of the form. What it is shows only at its end, so it is told whole."""
+    """A step of the form. Its kind is known only at its end, so it is sent as a whole."""
     written = ""
     async with chat.stream(request) as stream:
         async for event in stream:

@@ -67,6 +67,12 @@ def retitle_session(session: Session) -> Write:
     return Write("session_title", params, rows=1)
 
 
+def mark_session(session: Session) -> Write:
+    """Whether it is pinned, and whether it is archived."""
+    params = {"session_id": session.id, "pinned": session.pinned, "archived": session.archived}
+    return Write("session_mark", params, rows=1)
+
+
 def add_session_usage(session: Session, used: Usage) -> Write:
     """The session as it is with this usage."""
     now = {"updated_at": session.updated_at, "context_tokens": session.context_tokens}
@@ -135,7 +141,7 @@ def find_summary(session_id: str) -> Write:
 
 
 def undo_messages(session_id: str, first_seq: int, *, count: int) -> Write:
-    """Take the messages from this one on out of the transcript; there must be so many."""
+    """Remove the messages from this one on from the transcript; there must be exactly this many."""
     return Write("messages_undo", {"session_id": session_id, "mark": first_seq, "from_seq": first_seq}, rows=count)
 
 

@@ -18,11 +18,14 @@ from longboat.store.records import (
     Transcript,
     TurnRecord,
     UnfinishedRuns,
+    WorkspaceActivity,
     WorkspaceRecord,
 )
 from longboat.wire.asks import Permission, Question
 from longboat.wire.figures import SessionUsage, Stats
+from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
+from longboat.wire.search import SearchPage
 from longboat.wire.workshop import TodoItem
 
 if TYPE_CHECKING:
@@ -39,6 +42,10 @@ class Reads(Protocol):
     async def workspace_at(self, path: str) -> WorkspaceRecord | None: ...
 
     async def workspaces(self) -> list[WorkspaceRecord]: ...
+
+    async def workspace_activity(self) -> dict[str, WorkspaceActivity]:
+        """Of every workspace, by its id."""
+        ...
 
     async def unfinished_workspaces(self) -> list[str]:
         """The ids of those with unfinished runs."""
@@ -63,10 +70,24 @@ class Reads(Protocol):
         ...
 
     async def sessions(
-        self, workspace_id: str, *, before: int | None, limit: int, words: Sequence[str] = (), top: bool = False
+        self,
+        workspace_id: str,
+        *,
+        before: int | None,
+        limit: int,
+        words: Sequence[str] = (),
+        top: bool = False,
+        archived: Archived = Archived.LEFT_OUT,
+        order: SessionOrder = SessionOrder.PINNED,
     ) -> tuple[list[Session], int | None]:
         """A page, newest first, and where the next one begins. `words`: of the title, in this order. `top`: without
         those of sub-agents."""
+        ...
+
+    async def search(self, typed: str, *, workspace_id: str | None, before: int | None, limit: int) -> SearchPage:
+        """Messages and titles of one workspace, or of all, that have the words that somebody typed; the last one found
+        first. Undone messages, deleted sessions and sub-agents are not found. `longboat.store.search_text` says what
+        is searched and what the typed words mean."""
         ...
 
     async def child_sessions(self, workspace_id: str, parent_id: str) -> list[str]: ...
@@ -166,10 +187,10 @@ class Reads(Protocol):
     async def log_page(
         self, workspace_id: str, *, after: int, session_id: str | None, entries: int, size: int
     ) -> LogPage | None:
-        """What follows an event, for a reader of the workspace or of one session: at most so many entries, and about
-        so many bytes. None if it was pruned. Raises StoreDamaged."""
+        """What follows an event, for a reader of the workspace or of one session: at most this many entries, and about
+        this many bytes. None if it was pruned. Raises StoreDamaged."""
         ...
 
     async def snapshot(self, workspace_id: str, session_id: str | None, *, sessions: int) -> tuple[int, Snapshot]:
-        """The committed state and the number of the newest event in it. At most so many sessions, newest first."""
+        """The committed state and the number of the newest event in it. At most this many sessions, newest first."""
         ...

@@ -23,6 +23,14 @@ class WorkspaceRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceActivity:
+    used_at: str | None = None
+    """When one of its sessions was last worked on."""
+    waiting: int = 0
+    """How many permissions and questions need an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttachedClient:
     workspace_id: str
     client: ClientInfo
@@ -76,7 +84,7 @@ class UnfinishedRuns:
     runs: Mapping[str, Sequence[RunRecord]]
     """By session."""
     damaged: Mapping[str, SessionDamaged]
-    """Sessions that cannot be taken up, because a run or what it asks cannot be read."""
+    """Sessions that cannot be opened, because a run or one of its asks cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,13 +16,14 @@ from longboat.tui.dialogs.confirm import TextDialog, Written
 from longboat.tui.dialogs.diffs import Comments, DiffDialog
 from longboat.tui.dialogs.export import ExportChoice, ExportDialog
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
-from longboat.tui.dialogs.models import ModelChoice, ModelPicker
-from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList
+from longboat.tui.dialogs.models import ConnectWanted, ModelChoice, ModelPicker
+from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList, last_words
 from longboat.tui.prompt_outbox import Kind, Outgoing, Progress
 from longboat.wire.models import Message, Role, Session, TextPart
 from longboat.wire.plain import plain
 from longboat.wire.requests import Approve, Effort
 from longboat.wire.review import ChangedFile, ChangesPage
+from longboat.wire.search import SearchHit
 
 if TYPE_CHECKING:
     from longboat.client import Client
@@ -33,7 +34,7 @@ KEYS = HelpSection(
     title="Keys",
     rows=(
         ("enter", "Send; while the agent is working, steer it"),
-        ("ctrl+q alt+enter", "Queue: run after the current turn"),
+        ("ctrl+q alt+enter", "Queue: run after the current turn (alt+enter steers while a request waits)"),
         ("ctrl+j", "New line (shift+enter if your terminal supports it)"),
         ("ctrl+v", "Attach the image on the clipboard"),
         ("backspace", "In an empty prompt: remove the last attachment"),
@@ -71,10 +72,20 @@ class CommandActions:
         async def search(words: str) -> Sequence[Session]:
             return (await client.sessions(workspace_id, search=words, top=True)).items
 
+        async def search_text(words: str) -> Sequence[SearchHit]:
+            return (await client.search_sessions(words, workspace_id=workspace_id, limit=30)).items
+
+        async def preview(session_id: str) -> str:
+            return last_words((await client.messages(workspace_id, session_id, limit=10, before="")).items)
+
         dialog = SessionList(
             search,
             rename=lambda session_id, title: client.rename_session(workspace_id, session_id, title),
             delete=lambda session_id: client.delete_session(workspace_id, session_id),
+            search_text=search_text,
+            preview=preview,
+            pin=lambda session: client.mark_session(workspace_id, session.id, pinned=not session.pinned),
+            archive=lambda session: client.mark_session(workspace_id, session.id, archived=True),
             current=self._app.desk.session_id,
             asking=self._app.asking.sessions,
         )
@@ -197,13 +208,19 @@ class CommandActions:
         picker = ModelPicker(page, current=self._app.model, effort=self._app.effort)
         self._app.push_screen(picker, self._picked)
 
-    def _picked(self, choice: ModelChoice | None) -> None:
+    def _picked(self, choice: ModelChoice | ConnectWanted | None) -> None:
+        if isinstance(choice, ConnectWanted):
+            self._app.model_setup.open()
+            return
         if choice is not None:
             self._app.model = choice.model
             self._app.effort = next((each for each in EFFORTS if each == choice.effort), None)
             self._app.show_state()
             self._app.show_notices()
         self._app.asking.refresh()
+
+    def connect(self, _: str) -> None:
+        self._app.model_setup.open()
 
     def effort(self, level: str) -> None:
         if level and level not in EFFORTS:

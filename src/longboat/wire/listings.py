@@ -6,6 +6,21 @@ from longboat.wire.events import Change
 from longboat.wire.shape import Shape
 
 
+class Archived(StrEnum):
+    """Whether a list of sessions has archived ones."""
+
+    LEFT_OUT = "false"
+    INCLUDED = "true"
+    ONLY = "only"
+
+
+class SessionOrder(StrEnum):
+    PINNED = "pinned"
+    """Pinned sessions first, then the others; each newest first."""
+    NEWEST = "newest"
+    """Newest first, pinned or not."""
+
+
 class FileKind(StrEnum):
     FILE = "file"
     DIRECTORY = "directory"
@@ -62,6 +77,13 @@ class DiffPage(Shape, frozen=True, kw_only=True):
     """False if there are more files."""
 
 
+class ModelPrice(Shape, frozen=True, kw_only=True):
+    """US dollars for a million tokens."""
+
+    input: float
+    output: float
+
+
 class ModelInfo(Shape, frozen=True, kw_only=True):
     """A model that a prompt can name."""
 
@@ -75,6 +97,8 @@ class ModelInfo(Shape, frozen=True, kw_only=True):
     images: bool = True
     effort: bool = True
     """Whether it supports a reasoning effort. True if unknown."""
+    price: ModelPrice | None = None
+    """Null if unknown."""
 
 
 class ModelPage(Shape, frozen=True, kw_only=True):
@@ -87,3 +111,19 @@ class ModelPage(Shape, frozen=True, kw_only=True):
     problem: str | None = None
     advice: str | None = None
     """If nothing is configured and `large` is a fallback: what it can do, and how to get a better model."""
+
+
+class Suggestion(Shape, frozen=True, kw_only=True):
+    """Something to try: `title` is for a button, `prompt` goes into the composer."""
+
+    title: str
+    prompt: str
+
+
+class Welcome(Shape, frozen=True, kw_only=True):
+    """For the screen before the first prompt."""
+
+    branch: str | None
+    """The git branch, or the beginning of the commit's id if no branch is checked out; null outside a repository."""
+    suggestions: tuple[Suggestion, ...]
+    """Three that fit the directory."""

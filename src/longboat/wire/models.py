@@ -178,6 +178,10 @@ class Session(Shape, frozen=True, kw_only=True):
     usage: Usage = Usage()
     context_tokens: int = 0
     """How much of the model's context window the newest request and its answer used, as counted by the provider."""
+    pinned: bool = False
+    """Listed before all others."""
+    archived: bool = False
+    """Left out of lists unless asked for. A new prompt brings it back."""
 
 
 class Run(Shape, frozen=True, kw_only=True):
@@ -265,6 +269,10 @@ class Workspace(Shape, frozen=True, kw_only=True):
     ready: bool
     busy: bool
     clients: tuple[ClientInfo, ...] = ()
+    used_at: str | None = None
+    """When one of its sessions was last worked on. Only in the list of workspaces."""
+    waiting: int = 0
+    """How many permissions and questions need an answer. Only in the list of workspaces."""
 
 
 class Snapshot(Shape, frozen=True, kw_only=True):

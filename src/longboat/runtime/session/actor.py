@@ -44,7 +44,7 @@ from longboat.store.protocol import UniqueViolated
 from longboat.store.records import RunRecord, SessionRecord
 from longboat.wire.events import Change
 from longboat.wire.models import Accepted, Canceled, Delivery, Run, RunState, Session
-from longboat.wire.requests import EditRun, Revert
+from longboat.wire.requests import EditRun, Revert, UpdateSession
 from longboat.wire.review import Reverted
 from longboat.wire.workshop import Undone
 
@@ -74,8 +74,8 @@ class SessionActor:
 
     # Commands
 
-    async def rename(self, title: str) -> Session:
-        return await self._loop.rename(title)
+    async def update(self, request: UpdateSession) -> Session:
+        return await self._loop.update(request)
 
     def interrupt(self) -> None:
         """The server cannot wait any longer (B5)."""
@@ -152,7 +152,7 @@ class SessionActor:
 
     async def _enter(self, run_id: str) -> None:
         own = self.live.state.find(run_id)
-        # An older one whose entry the store refused goes first: order is by accept (L8).
+        # An older one whose entry the store refused comes first: the order is that of acceptance (L8).
         due = [run for run in self.live.state.accepted if own is not None and run.seq <= own.seq]
         try:
             for run in due:

@@ -28,7 +28,7 @@ from longboat.wire.asks import (
     QuestionNotification,
 )
 from longboat.wire.events import Change
-from longboat.wire.ids import check_own_id
+from longboat.wire.ids import check_own_id, person
 from longboat.wire.requests import AnswerPermission, AnswerQuestion
 
 Ask = TypeVar("Ask", Permission, Question)
@@ -77,7 +77,7 @@ class _AskTable(Generic[Ask]):
         return future
 
     async def load(self) -> None:
-        """After a restart: what was asked is still asked, until its run goes on or ends."""
+        """After a restart: pending asks stay pending until their run continues or ends."""
         for ask in await self.pending():
             if ask.id not in self._waiting:
                 self._wait_for(ask)
@@ -92,8 +92,7 @@ class _AskTable(Generic[Ask]):
             await self._commit(ask, Change.UPDATED, _notification(ask), *more)
         except WriteMissed:
             known = await self.find(ask.id)
-            who = known.answered_by if known is not None else None
-            raise AlreadyAnswered(who, _describe_end(known)) from None
+            raise _already_answered(known) from None
         self._wake(ask)
         return ask
 
@@ -109,7 +108,7 @@ class _AskTable(Generic[Ask]):
                 del self._waiting[ask.id]  # answered, and nobody will hear it
             elif about(ask):
                 gone = msgspec.structs.replace(ask, state=AskState.WITHDRAWN)
-                # It may be answered in this very moment, and then stays so: the row decides, and one end is told.
+                # Someone may be answering at this moment: the row decides, and only one end is published.
                 told = _entry(gone, Change.UPDATED, _notification(gone))
                 closing.entries.append(replace(told, only_with=put_ask(self._workspace_id, gone)))
                 closing.again.append(partial(self._wait_for, ask))
@@ -228,8 +227,13 @@ def _check_pending(ask: Ask | None, missing: NotFound) -> Ask:
     if ask is None:
         raise missing
     if ask.state is not AskState.PENDING:
-        raise AlreadyAnswered(ask.answered_by, _describe_end(ask))
+        raise _already_answered(ask)
     return ask
+
+
+def _already_answered(ask: Permission | Question | None) -> AlreadyAnswered:
+    who = ask.answered_by if ask is not None else None
+    return AlreadyAnswered(person(who) if who else None, _describe_end(ask))
 
 
 def _granted(ask: Permission, request: AnswerPermission) -> tuple[str, ...]:

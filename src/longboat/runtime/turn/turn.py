@@ -29,7 +29,7 @@ from longboat.runtime.turn.tool_calls import ToolCalls
 from longboat.store.changes import delete_message, put_message, set_summary
 from longboat.store.records import RunRecord
 from longboat.wire.events import Change
-from longboat.wire.ids import new_id
+from longboat.wire.ids import new_id, person
 from longboat.wire.models import (
     AgentEventType,
     FinishPart,
@@ -131,7 +131,7 @@ class Turn:
     async def _close(self, outcome: Outcome, finish: FinishPart) -> tuple[Outcome, Ending]:
         self._outbox.hold()
         if outcome is Outcome.CANCELED and self._stopped_by is not None:
-            finish = msgspec.structs.replace(finish, detail=f"by {self._stopped_by}")
+            finish = msgspec.structs.replace(finish, detail=f"by {person(self._stopped_by)}")
         if self._summarizing:
             self._drop_draft()  # half a summary is nobody's answer
         if self._record.tries and not self._history:
@@ -253,7 +253,7 @@ class Turn:
             self._setup = replace(self._setup, system=self._setup.system + added)
 
     async def _step(self, model: Model) -> tuple[StopReason | None, list[ToolCallPart]]:
-        """One answer of the model: why the turn ends with it, or the calls it goes on with.
+        """One answer of the model: why the turn ends with it, or the calls with which it continues.
 
         Neither, if the window overflowed: then the session was summarized and the step is to be built anew.
         """
@@ -332,7 +332,7 @@ class Turn:
     # The window
 
     async def _make_room(self, model: Model) -> bool:
-        """T8: summarize before the window is full; the same run goes on. Whether that was needed."""
+        """Summarize before the window is full; the same run continues (T8). Returns whether that was needed."""
         counted, covered = self._counted
         used = counted + estimate_tokens(for_model(self._history[covered:], self._owner.summary_seq))
         needed = nearly_full(used, model.context_window) and not self._summarized and self._can_shrink()

@@ -12,7 +12,9 @@ from longboat.server.routes import (
     jobs,
     page,
     prompts,
+    providers,
     runs,
+    search,
     service,
     sessions,
     stats,
@@ -33,6 +35,7 @@ def _allow(path: str, methods: Iterable[str]) -> HTTPRouteHandler:
 
 _ROUTES: list[HTTPRouteHandler] = [
     *service.HANDLERS,
+    *providers.HANDLERS,
     *workspaces.HANDLERS,
     *sessions.HANDLERS,
     *archive.HANDLERS,
@@ -41,6 +44,7 @@ _ROUTES: list[HTTPRouteHandler] = [
     *asks.HANDLERS,
     *jobs.HANDLERS,
     *browse.HANDLERS,
+    *search.HANDLERS,
     *stats.HANDLERS,
     *page.HANDLERS,
 ]

@@ -28,6 +28,13 @@ SELECT * FROM workspaces WHERE path = :path;
 -- Every workspace ever opened here.
 SELECT * FROM workspaces ORDER BY rowid;
 
+-- name: workspaces_activity
+-- When each workspace was last worked in, and how much waits for somebody there.
+SELECT workspace_id, (SELECT max(updated_at) FROM sessions WHERE sessions.workspace_id = workspaces.workspace_id) AS used_at,
+    (SELECT count(*) FROM permissions WHERE permissions.workspace_id = workspaces.workspace_id AND state = 'pending')
+    + (SELECT count(*) FROM questions WHERE questions.workspace_id = workspaces.workspace_id AND state = 'pending') AS waiting
+FROM workspaces;
+
 -- name: workspaces_unfinished
 -- The workspaces that have work left.
 SELECT DISTINCT workspace_id FROM runs WHERE state != 'finished';
@@ -40,6 +47,10 @@ VALUES (:session_id, :workspace_id, :parent_id, :parent_call_id, :title, :create
 -- name: session_title
 -- Rename a session.
 UPDATE sessions SET title = :title, updated_at = :updated_at WHERE session_id = :session_id;
+
+-- name: session_mark
+-- Pin or archive a session, or neither any more.
+UPDATE sessions SET pinned = :pinned, archived = :archived WHERE session_id = :session_id;
 
 -- name: session_usage
 -- Add what a step used.
@@ -79,8 +90,17 @@ FROM sessions WHERE workspace_id = :workspace_id AND place < :before ORDER BY pl
 -- name: sessions_found
 -- Sessions of a workspace, newest first: those whose title is like this, and without those of sub-agents if so wished.
 SELECT sessions.*, (SELECT count(*) FROM runs WHERE runs.session_id = sessions.session_id AND state = 'active') AS busy
-FROM sessions WHERE workspace_id = :workspace_id AND place < :before
+FROM sessions WHERE workspace_id = :workspace_id AND place < :before AND (:pinned OR pinned = 0)
     AND (:like IS NULL OR folded(title) LIKE :like ESCAPE '\') AND (NOT :top OR parent_id IS NULL)
+    AND (:archived = 'true' OR archived = (:archived = 'only'))
+ORDER BY place DESC LIMIT :limit;
+
+-- name: sessions_pinned
+-- The same of those that are pinned, which an index has by themselves.
+SELECT sessions.*, (SELECT count(*) FROM runs WHERE runs.session_id = sessions.session_id AND state = 'active') AS busy
+FROM sessions WHERE workspace_id = :workspace_id AND place < :before AND pinned != 0
+    AND (:like IS NULL OR folded(title) LIKE :like ESCAPE '\') AND (NOT :top OR parent_id IS NULL)
+    AND (:archived = 'true' OR archived = (:archived = 'only'))
 ORDER BY place DESC LIMIT :limit;
 
 -- name: message_put

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+from longboat.wire.listings import ModelPrice
+
 
 def now() -> datetime:
     return datetime.now(UTC)
@@ -20,6 +22,11 @@ def cost(dollars: float) -> str:
     if not dollars:
         return ""
     return f"${dollars:,.2f}" if dollars >= 0.01 else "<$0.01"
+
+
+def price(known: ModelPrice | None) -> str:
+    """For a million tokens in and out; empty if unknown."""
+    return f"${known.input:g} in, ${known.output:g} out per M" if known is not None else ""
 
 
 def tokens(number: int | None) -> str:

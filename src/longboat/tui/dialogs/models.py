@@ -11,7 +11,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.fields import Field
-from longboat.tui.dialogs.figures import tokens
+from longboat.tui.dialogs.figures import price, tokens
 from longboat.tui.dialogs.frame import Dialog, keys_line
 from longboat.tui.dialogs.one_of import OneOf
 from longboat.tui.panels.looks import FAINT
@@ -30,7 +30,12 @@ class ModelChoice:
     """None: the model's default."""
 
 
-class ModelPicker(Dialog[ModelChoice]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectWanted:
+    """The person wants a provider that is not connected yet."""
+
+
+class ModelPicker(Dialog[ModelChoice | ConnectWanted]):
     """Models that are ready come first; the others say what is missing."""
 
     HEADING = "Model"
@@ -40,6 +45,7 @@ class ModelPicker(Dialog[ModelChoice]):
         Binding("pagedown", "move('page_down')", show=False),
         Binding("pageup", "move('page_up')", show=False),
         Binding("ctrl+t", "effort", "Effort", priority=True),
+        Binding("ctrl+n", "connect", "Connect", priority=True),
     ]
     DEFAULT_CSS = """
     ModelPicker {
@@ -63,7 +69,7 @@ class ModelPicker(Dialog[ModelChoice]):
             Field(placeholder="Filter", id="filter"),
             Listing(id="models", markup=False),
             OneOf("effort: ", [name or "default" for name in EFFORTS], index=self._effort, id="effort"),
-            keys_line(("enter", "select"), ("ctrl+t", "effort"), ("esc", "cancel")),
+            keys_line(("enter", "select"), ("ctrl+t", "effort"), ("ctrl+n", "connect a provider"), ("esc", "cancel")),
         ]
 
     def on_mount(self) -> None:
@@ -99,7 +105,7 @@ class ModelPicker(Dialog[ModelChoice]):
                 "Default",
                 (f"  {plain_line(self._models.large)}" if self._models.large else "", FAINT),
             )
-        notes = [f"{tokens(model.context_window)} context" if model.context_window else ""]
+        notes = [price(model.price), f"{tokens(model.context_window)} context" if model.context_window else ""]
         notes += ["" if model.images else "no images", "" if model.effort else "no effort"]
         said = ", ".join(filter(None, notes)) if model.ready else f"not ready: {plain_line(model.problem or '')}"
         return Content.assemble(
@@ -114,6 +120,9 @@ class ModelPicker(Dialog[ModelChoice]):
     def action_effort(self) -> None:
         """Select the next effort, wherever the focus is."""
         self.query_one(OneOf).action_step(1)
+
+    def action_connect(self) -> None:
+        self.end(ConnectWanted())
 
     @on(Input.Submitted, "#filter")
     @on(OptionList.OptionSelected, "#models")

@@ -1,4 +1,4 @@
-"""The panels of a session's plan and of the workspace's connected clients."""
+"""The panels of a session's plan and of the workspace's connected people."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from longboat.tui.panels.looks import FAINT
+from longboat.wire.ids import person, windows_of_people
 from longboat.wire.models import ClientInfo
 from longboat.wire.plain import plain_line
 from longboat.wire.workshop import TodoItem, TodoState
@@ -45,11 +46,15 @@ def _todo(item: TodoItem) -> Content:
 
 class ClientsPanel(_Panel):
     def show(self, clients: Sequence[ClientInfo], own_id: str) -> None:
-        others = sorted((client for client in clients if client.client_id != own_id), key=lambda each: each.attached_at)
-        here = [client for client in clients if client.client_id == own_id]
-        self._say(f"Connected ({len(clients)})", [_client(client, own_id) for client in (*here, *others)])
+        """People, the own name first: one with several windows is one person."""
+        windows = windows_of_people(client.client_id for client in clients)
+        mine = person(own_id)
+        names = sorted(windows, key=lambda name: name != mine)
+        self._say(f"Connected ({len(windows)})", [_person(name, windows[name], mine=name == mine) for name in names])
 
 
-def _client(client: ClientInfo, own_id: str) -> Content:
-    mine = client.client_id == own_id
-    return Content.assemble(("● ", "$text-success"), plain_line(client.client_id), (" (you)" if mine else "", FAINT))
+def _person(name: str, windows: int, *, mine: bool) -> Content:
+    about = ["you"] * mine + [f"{windows} windows"] * (windows > 1)
+    return Content.assemble(
+        ("● ", "$text-success"), plain_line(name), (f" ({', '.join(about)})" if about else "", FAINT)
+    )

@@ -56,6 +56,10 @@ export const server = {
       'GET',
       `${workspace_id ? `/v1/workspaces/${encodeURIComponent(workspace_id)}` : '/v1'}/stats${query({ days })}`,
     ),
+  search: (q, values) => call('GET', `/v1/search${query({ q, ...values })}`),
+  providers: () => call('GET', '/v1/providers'),
+  checkProvider: (id, entered) => call('POST', `/v1/providers/${encodeURIComponent(id)}/check`, entered),
+  connectProvider: (id, wanted) => call('PUT', `/v1/providers/${encodeURIComponent(id)}`, wanted),
   render: (items) => call('POST', '/v1/render', { items }),
 };
 
@@ -100,6 +104,15 @@ export class Workspace {
 
   rename(id, title) {
     return call('PATCH', this.at(id), { title });
+  }
+
+  /** `marks`: pinned, archived. */
+  mark(id, marks) {
+    return call('PATCH', this.at(id), marks);
+  }
+
+  status(id) {
+    return call('GET', `${this.root}/agent/sessions/${encodeURIComponent(id)}`);
   }
 
   remove(id) {
@@ -181,6 +194,10 @@ export class Workspace {
 
   models() {
     return call('GET', `${this.root}/models`);
+  }
+
+  welcome() {
+    return call('GET', `${this.root}/welcome`);
   }
 
   skills() {

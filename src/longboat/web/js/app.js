@@ -3,27 +3,39 @@
 import { Drawer } from './a11y.js';
 import { Refused, server } from './api.js';
 import { Connection } from './connection.js';
+import { startCopying } from './copying.js';
 import { Desk } from './desk.js';
 import { byId, replace } from './dom.js';
-import { base, plain } from './format.js';
 import { askName, ownName } from './identity.js';
+import { startKeyboard } from './keyboard.js';
 import { startNotifications } from './notify.js';
+import { startPanes } from './panes.js';
+import { windowOf } from './people.js';
+import { Switcher } from './switcher.js';
+import { PageActions } from './pageactions.js';
 import { startTheme } from './theme.js';
 import { Workspaces } from './workspaces.js';
 
 const connection = new Connection();
 const drawers = {};
 let desk = null;
+let switcher = null;
 let name = '';
 
 const NOT_HERE =
   'This server does not know the workspace in this link. It may belong to another server, or the link may be incomplete. Choose a workspace below, or open its directory.';
 
-/** #/workspace/session?name=… and #/workspace/session/changes */
+/** #/workspace/session/message?name=… and #/workspace/session/changes */
 function address() {
   const [path] = location.hash.replace(/^#\/?/, '').split('?');
-  const [workspace_id, session_id, view] = path.split('/').map(decoded);
-  return { workspace_id: workspace_id || null, session_id: session_id || null, view };
+  const [workspace_id, session_id, rest] = path.split('/').map(decoded);
+  const isReview = rest === 'changes';
+  return {
+    workspace_id: workspace_id || null,
+    session_id: session_id || null,
+    message_id: (!isReview && rest) || null,
+    isReview,
+  };
 }
 
 function decoded(text) {
@@ -51,12 +63,12 @@ function go(workspace_id, session_id = null) {
 }
 
 function route() {
-  const { workspace_id, session_id, view } = address();
+  const { workspace_id, session_id, message_id, isReview } = address();
   Object.values(drawers).forEach((drawer) => drawer.set(false));
   if (!workspace_id) return choose();
   if (desk?.workspace.id !== workspace_id) open(workspace_id);
-  desk.show(session_id);
-  desk.showReview(view === 'changes');
+  desk.show(session_id, message_id);
+  desk.showReview(isReview);
 }
 
 function choose(wrong = '') {
@@ -68,21 +80,19 @@ function choose(wrong = '') {
   document.title = 'Longboat';
   replace(byId('nav-content'));
   replace(byId('aside-content'));
-  byId('workspace').hidden = true;
-  const view = new Workspaces(name, (id) => go(id), wrong);
+  switcher.hide();
+  const view = new Workspaces(windowOf(name), (id) => go(id), wrong);
   replace(byId('main'), view.element);
 }
 
 function open(workspace_id) {
   desk?.close();
   document.body.classList.remove('choosing');
-  desk = new Desk(workspace_id, name, { connection, go: (session_id) => go(workspace_id, session_id) });
-  byId('workspace').hidden = true;
+  desk = new Desk(workspace_id, windowOf(name), { connection, go: (session_id) => go(workspace_id, session_id) });
+  switcher.hide();
   desk.workspace.about().then(
     (about) => {
-      byId('workspace').hidden = false;
-      byId('workspace').textContent = plain(base(about.path));
-      byId('workspace').title = `Switch workspace (now ${plain(about.path)})`;
+      if (desk?.workspace.id === workspace_id) switcher.show(about);
     },
     (error) => {
       const isUnknown = error instanceof Refused && error.status !== 401;
@@ -112,6 +122,11 @@ async function start() {
   dispatchEvent(new Event('longboat-started'));
   startTheme();
   startNotifications();
+  startPanes();
+  switcher = new Switcher((id) => go(id));
+  startCopying();
+  const actions = new PageActions(() => desk);
+  startKeyboard((action, target) => actions.run(action, target));
   drawers.nav = new Drawer(byId('nav'), byId('toggle-nav'));
   drawers.aside = new Drawer(byId('aside'), byId('toggle-aside'));
   for (const [one, other] of [
@@ -126,7 +141,6 @@ async function start() {
     (byId('prompt') ?? byId('main')).focus();
   });
   byId('me').addEventListener('click', rename);
-  byId('workspace').addEventListener('click', () => go(null));
   name = await ownName(suggestedName());
   if (!address().workspace_id) await onlyOne();
   addEventListener('hashchange', route);

@@ -1,10 +1,12 @@
 // A workspace on the screen: its event stream, session list, conversation and side panels.
 
+import { toast } from './a11y.js';
 import { Workspace } from './api.js';
 import { Changes } from './changes.js';
 import { Clients } from './clients.js';
 import { Conversation } from './conversation.js';
 import { byId, h, replace } from './dom.js';
+import { jumpTo } from './jump.js';
 import { Jobs } from './jobs.js';
 import { Mirror } from './mirror.js';
 import { listenFor } from './notify.js';
@@ -20,6 +22,7 @@ import { Usage } from './usage.js';
 export class Desk {
   constructor(workspace_id, client_id, { connection, go }) {
     this.workspace = new Workspace(workspace_id, client_id);
+    this.go = go;
     this.mirror = new Mirror(this.workspace);
     this.sessions = new Sessions(this.workspace, this.mirror, go);
     this.outbox = new Outbox(this.workspace);
@@ -62,13 +65,26 @@ export class Desk {
     });
   }
 
-  show(session_id) {
-    if (this.shown && session_id === this.session_id) return;
+  /** `message_id`: the message to jump to. */
+  show(session_id, message_id = null) {
+    if (!this.shown || session_id !== this.session_id) this.turnTo(session_id);
+    else if (!message_id) this.conversation.composer.arrive();
+    if (message_id) this.jump(message_id);
+  }
+
+  async jump(message_id) {
+    await this.showing;
+    const { transcript } = this.conversation;
+    if (transcript && !(await jumpTo(transcript, message_id)) && !transcript.closed)
+      toast('This message is no longer in the session.');
+  }
+
+  turnTo(session_id) {
     this.shown = true;
     this.session_id = session_id;
     this.sessions.show(session_id);
     for (const panel of Object.values(this.panels)) panel.show?.(session_id);
-    if (this.conversation.session_id !== session_id || !session_id) this.conversation.show(session_id);
+    if (this.conversation.session_id !== session_id || !session_id) this.showing = this.conversation.show(session_id);
   }
 
   openReview(path) {
@@ -87,7 +103,7 @@ export class Desk {
     if (isShown || !wasShown) return;
     scroller.scrollTop = this.scrolled;
     composer.grow(); // a hidden field has no height
-    composer.focus();
+    composer.arrive();
   }
 
   close() {

@@ -2,6 +2,7 @@
 
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const hours = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const date = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
@@ -12,6 +13,9 @@ export function cost(number) {
   if (!number) return '$0';
   return number < 0.01 ? `$${number.toPrecision(1)}` : `$${number.toFixed(2)}`;
 }
+
+/** What a million tokens of a model cost; empty if unknown. */
+export const price = (model) => (model.price ? `, $${model.price.input} in, $${model.price.output} out per M` : '');
 
 export function seconds(value) {
   if (value === null || value === undefined) return '–';
@@ -38,6 +42,8 @@ export function when(instant) {
   return then.toDateString() === new Date().toDateString() ? clock.format(then) : date.format(then);
 }
 
+/** The time of day, in five characters. */
+export const hour = (instant) => hours.format(new Date(instant));
 export const exactly = (instant) => whole.format(new Date(instant));
 export const plural = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
 

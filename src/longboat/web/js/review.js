@@ -26,7 +26,7 @@ export class Review {
     this.list = h('div', { class: 'review-list', tabindex: '0', role: 'group', 'aria-label': 'Diffs' });
     this.element = h(
       'div',
-      { class: 'review', hidden: true, tabindex: '-1', onkeydown: (event) => this.key(event) },
+      { class: 'review', hidden: true, tabindex: '-1' },
       h(
         'div',
         { class: 'review-bar' },
@@ -45,11 +45,13 @@ export class Review {
     this.widths = new ResizeObserver(() => this.fit());
     this.widths.observe(this.list);
     roving(this.names, 'button');
+    this.pressed = (event) => this.key(event);
     this.stop = mirror.on('files', (file) => (!file.session_id || file.session_id === this.session_id) && this.soon());
   }
 
   close() {
     this.stop();
+    document.removeEventListener('keydown', this.pressed);
     clearTimeout(this.timer);
     this.widths.disconnect();
     document.body.classList.remove('reviewing');
@@ -61,6 +63,9 @@ export class Review {
     this.session_id = session_id;
     this.element.hidden = !session_id;
     document.body.classList.toggle('reviewing', Boolean(session_id));
+    // On the document: the focus may be on a button that an undo has just removed.
+    if (session_id) document.addEventListener('keydown', this.pressed);
+    else document.removeEventListener('keydown', this.pressed);
     if (!session_id) return this.clear();
     this.wanted = path ?? this.wanted;
     if (was !== session_id) {
@@ -237,7 +242,8 @@ export class Review {
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('textarea, input, dialog')) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest('textarea, input, select, dialog, [role=menu]')) return;
     const deed = {
       j: () => this.step(1),
       k: () => this.step(-1),
