@@ -28,7 +28,20 @@ from longboat import errors
 from longboat.core import lifecycle
 from longboat.core.state import TRANSITIONS, Happening
 from longboat.server.errors import STATUS
-from longboat.wire import archive, asks, events, figures, listings, models, providers, requests, search, tools, workshop
+from longboat.wire import (
+    archive,
+    asks,
+    events,
+    figures,
+    listings,
+    models,
+    providers,
+    requests,
+    review,
+    search,
+    tools,
+    workshop,
+)
 from longboat.wire.ids import Cursor
 from longboat.wire.models import RunState
 
@@ -178,7 +191,7 @@ def error_rows(*, answered: bool) -> list[list[str]]:
 
 def protocol() -> str:
     parts = typing.get_args(models.Part)
-    pages = (models, tools, asks, workshop, listings, providers, archive, figures, search)
+    pages = (models, tools, asks, workshop, listings, review, providers, archive, figures, search)
     shapes = [shape for module in pages for shape in members(module, msgspec.Struct) if shape not in parts]
     return page(
         "# Protocol",
