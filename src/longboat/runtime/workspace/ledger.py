@@ -73,7 +73,7 @@ class Ledger:
 
 
 def page_start(after: str | None) -> int | None:
-    """The place that a page comes after or before, as the `next` of another page names it."""
+    """The place in a list that a client got as `next`."""
     if after is None:
         return None
     if not (after.isascii() and after.isdigit() and len(after) <= 18):
