@@ -127,9 +127,11 @@ async def test_single_keys_answer_when_the_prompt_is_empty(chromium: Browser, si
         await expect(anna.prompt).to_have_value("you should not")
         assert len(await pending(session)) == 1
         await anna.prompt.fill("")
-        for key in ("y", "s", "d"):
+        for key, place in (("y", anna.prompt), ("s", anna.transcript), ("d", anna.button("Allow once"))):
             await asked(anna, f"touch {key}")
-            await press(anna, key)
+            await place.focus()
+            await place.press(key)
+            await anna.page.clock.run_for(ALONE_MS)
             await expect(anna.asks.filter(has_text=f"touch {key}")).to_have_count(0)
         await asked(anna, "Which colour?")
         await press(anna, "2")
