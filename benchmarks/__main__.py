@@ -34,6 +34,8 @@ ROWS = (
     "terminal",
     "page",
     "inbox",
+    "found",
+    "review",
 )
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->"

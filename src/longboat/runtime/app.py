@@ -22,7 +22,7 @@ from longboat.runtime.clock import now
 from longboat.runtime.inbox import Inbox
 from longboat.runtime.push import Push
 from longboat.runtime.store_retry import RESTORE_S, retry_store
-from longboat.runtime.workspace.ledger import cursor
+from longboat.runtime.workspace.ledger import page_start
 from longboat.runtime.workspace.location import scratches
 from longboat.runtime.workspace.models import ModelPool, ModelSource
 from longboat.store.changes import add_workspace, delete_client, prune_events
@@ -281,7 +281,7 @@ class App:
         """What was said in a workspace, or in all. Opens none."""
         if workspace_id is not None and await self._store.reads.workspace(workspace_id) is None:
             raise WorkspaceNotFound(workspace_id)
-        return await self._store.reads.search(typed, workspace_id=workspace_id, before=cursor(before), limit=limit)
+        return await self._store.reads.search(typed, workspace_id=workspace_id, before=page_start(before), limit=limit)
 
     # Providers
 

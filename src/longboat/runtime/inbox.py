@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 
 from longboat.runtime.workspace.hub import CHUNK_BYTES
-from longboat.runtime.workspace.ledger import cursor
+from longboat.runtime.workspace.ledger import page_start
 from longboat.store.changes import concerns_inbox, prune_inbox, see_items
 from longboat.store.protocol import Store, Unit
 from longboat.store.reads import InboxMarks
@@ -41,7 +41,7 @@ class Inbox:
         self.closed = False
 
     async def page(self, client_id: str, *, before: str | None, limit: int) -> InboxPage:
-        return await self._store.reads.inbox(person(client_id), before=cursor(before), limit=limit)
+        return await self._store.reads.inbox(person(client_id), before=page_start(before), limit=limit)
 
     async def mark_seen(self, request: MarkSeen) -> None:
         """Remembered for the person, whichever client they use next."""

@@ -75,6 +75,8 @@ class State:
     """How many of those are questions."""
     others: int = 0
     """The number of other sessions with a pending request."""
+    failed: bool = False
+    """Whether the last run failed, so that it can be retried."""
     abroad: WaitingElsewhere = NOTHING_WAITS
     """What waits in other workspaces."""
     model: str = ""
@@ -122,7 +124,8 @@ class StatusBar(Widget):
             others = "another session" if state.others == 1 else "other sessions"
             needed = _needed(state.elsewhere, state.questions_elsewhere)
             waits = f"  ? {needed} in {others} (ctrl+s)" if state.elsewhere else ""
-            return Content.assemble((f"Idle{queued}", "dim"), (waits, "$text-warning"), _needed_abroad(state.abroad))
+            idle = ("Failed  ctrl+r retry", "$text-error") if state.failed else (f"Idle{queued}", "dim")
+            return Content.assemble(idle, (waits, "$text-warning"), _needed_abroad(state.abroad))
         seconds = int(monotonic() - state.since)
         return Content.assemble(
             (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"),
@@ -178,6 +181,7 @@ def state_of(app: "LongboatApp") -> State:
         questions_elsewhere=sum(isinstance(ask, Question) for ask in app.asking.elsewhere),
         others=len(app.asking.sessions - {app.desk.session_id}),
         abroad=app.inbox.elsewhere,
+        failed=app.turns.last_failed,
         model=model,
         effort=app.effort or "",
         all_approved=app.approve is Approve.ALL,
