@@ -254,7 +254,7 @@ def test_the_lists_end_with_the_command_that_answers(home: Home, cwd: Path) -> N
         assert last.startswith(f"answer: longboat {kind} answer {ask['id']} {command}   (or ")
         elsewhere = home.longboat(kind, "--cwd", str(cwd), cwd=home.path).lines[-1].strip()
         words = elsewhere.removeprefix("answer: longboat ").partition("   (")[0].split()
-        assert words[-3:-1] == ["--cwd", str(cwd)]
+        assert "--cwd" not in words, "it works from any directory"
         assert home.longboat(*words, cwd=home.path).code == 0
         if kind == "permissions":
             wait_pending(process)
