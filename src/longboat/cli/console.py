@@ -84,6 +84,11 @@ def _fitted(widths: Sequence[int], total: int) -> list[int]:
     return fitted
 
 
+def short_id(name: str) -> str:
+    """The beginning of an id, enough for every command, where a person reads it; the whole id in a pipe."""
+    return f"{name[:13]}…" if len(name) == 36 and sys.stdout.isatty() else name
+
+
 def json_line(value: object) -> None:
     click.echo(msgspec.json.encode(value))
 

@@ -1,13 +1,20 @@
 """`longboat runs`: list the runs of a directory."""
 
+from collections.abc import Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import click
 
 from longboat.cli import shell_completion
-from longboat.cli.console import ago, json_line, notice, one_line, table
+from longboat.cli.console import ago, json_line, notice, one_line, short_id, table
 from longboat.cli.options import cwd_option, elsewhere, format_option
+from longboat.wire.amounts import cost_of, duration, worked_s
+from longboat.wire.ids import person
 from longboat.wire.models import Delivery, Outcome, Run, RunState
+
+if TYPE_CHECKING:
+    from longboat.cli.connection import Connection
 
 PAGE = 100
 MOST = 10_000
@@ -40,7 +47,9 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
     sub-agent's session.
 
     "queued #2" means that two prompts are ahead; "steers" means that the prompt joins the running turn at its next
-    step. A finished run is done, canceled, failed, or interrupted (the server stopped before the run ended).
+    step. A finished run is done, canceled, failed, or interrupted (the server stopped before the run ended). WORKED
+    does not include the time in which the run waited for you. At a terminal, ids are shortened; every command accepts
+    the beginning of an id.
 
     \b
     longboat runs
@@ -67,7 +76,9 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
         for run in found[:limit]:
             json_line(run)
     elif found:
-        table(("RUN", "STATE", "ACCEPTED", "PROMPT"), [_row(run) for run in found[:limit]])
+        costs = _costs(connection, workspace_id, found[:limit])
+        rows = [_row(run, costs) for run in _families(found[:limit])]
+        table(("RUN", "STATE", "ACCEPTED", "WORKED", "COST", "BY", "PROMPT"), rows)
         if len(found) > limit:
             options = f"{' --all' if everything else ''}{elsewhere(cwd)} --limit {min(limit * 5, MOST)}"
             notice(f"More runs: longboat runs{options}")
@@ -75,7 +86,41 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
         click.echo("No runs.")
 
 
-def _row(run: Run) -> tuple[str, str, str, str]:
+def _families(runs: Sequence[Run]) -> list[Run]:
+    """The runs with those of sub-agents under the run that started them."""
+    listed = {run.run_id for run in runs}
+    tops = [run for run in runs if run.parent_run_id not in listed]
+    return [each for top in tops for each in (top, *(run for run in runs if run.parent_run_id == top.run_id))]
+
+
+def _costs(connection: "Connection", workspace_id: str, runs: Sequence[Run]) -> dict[str, str]:
+    """What each run that called a model cost."""
+    from longboat.client import calls
+
+    pages = (connection.send(calls.session_usage(workspace_id, each)) for each in {run.session_id for run in runs})
+    return {item.run_id: cost_of(item.usage) for page in pages for item in page.items}
+
+
+def _row(run: Run, costs: Mapping[str, str]) -> tuple[str, ...]:
+    sent = "↳ " if run.parent_run_id is not None else ""
+    who = one_line(person(run.client_id), 16) if run.client_id else ""
+    return (
+        short_id(run.run_id),
+        _state(run),
+        ago(run.accepted_at),
+        _worked(run),
+        costs.get(run.run_id, ""),
+        who,
+        sent + one_line(run.prompt),
+    )
+
+
+def _worked(run: Run) -> str:
+    seconds = worked_s(run)
+    return "" if seconds is None else duration(seconds)
+
+
+def _state(run: Run) -> str:
     state = OUTCOMES[run.outcome] if run.outcome else run.state.value
     if run.state is RunState.QUEUED and run.delivery is Delivery.STEER:
         state = "steers"  # joins the running turn at its next step: it has no place in the queue
@@ -83,5 +128,6 @@ def _row(run: Run) -> tuple[str, str, str, str]:
         state = f"queued #{run.position}"
     if run.cancel_requested and run.state is RunState.ACTIVE:
         state = "stopping"
-    sent = "↳ " if run.parent_run_id is not None else ""
-    return run.run_id, state, ago(run.accepted_at), sent + one_line(run.prompt)
+    if run.outcome is Outcome.CANCELED and run.canceled_by:
+        state += f" by {one_line(person(run.canceled_by), 16)}"
+    return state

@@ -2,20 +2,22 @@
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 import msgspec
 
 from longboat.cli import shell_completion
-from longboat.cli.console import ago, json_line, notice, one_line, safe, table
+from longboat.cli.console import ago, json_line, notice, one_line, safe, short_id, table
 from longboat.cli.options import cwd_option, elsewhere, events_option, format_option, own_name
+from longboat.cli.runs import OUTCOMES
 from longboat.wire.ids import person
 from longboat.wire.models import (
     FinishPart,
     FinishReason,
     Message,
+    Outcome,
     Role,
     Session,
     TextPart,
@@ -49,7 +51,7 @@ def session() -> None:
     "--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Maximum number of sessions."
 )
 @click.option("--search", default="", metavar="WORDS", help="Only sessions with these words in the title.")
-@click.option("--all", "everything", is_flag=True, help="Include sessions of sub-agents.")
+@click.option("--all", "everything", is_flag=True, help="Include sessions of sub-agents, marked with ↳.")
 @format_option
 @cwd_option
 def list_sessions(limit: int, search: str, everything: bool, style: str, cwd: str) -> None:
@@ -69,8 +71,7 @@ def list_sessions(limit: int, search: str, everything: bool, style: str, cwd: st
             json_line(each)
     elif found:
         rows = [
-            (each.id, "busy" if each.busy else "idle", ago(each.updated_at), one_line(each.title) or "(untitled)")
-            for each in found
+            (short_id(each.id), _state(each), ago(each.updated_at), _indented_title(each)) for each in _families(found)
         ]
         table(("SESSION", "STATE", "USED", "TITLE"), rows)
         if hidden := len(known) - len(found):
@@ -81,6 +82,24 @@ def list_sessions(limit: int, search: str, everything: bool, style: str, cwd: st
         click.echo(f"No session has {safe(search)!r} in its title.")
     else:
         click.echo('No sessions yet. Start one with: longboat run "…"')
+
+
+def _families(found: Sequence[Session]) -> list[Session]:
+    """The sessions with those of sub-agents under the session that started them."""
+    listed = {each.id for each in found}
+    tops = [each for each in found if each.parent_id not in listed]
+    return [each for top in tops for each in (top, *(one for one in found if one.parent_id == top.id))]
+
+
+def _indented_title(listed: Session) -> str:
+    return ("↳ " if listed.parent_id else "") + (one_line(listed.title) or "(untitled)")
+
+
+def _state(listed: Session) -> str:
+    """Whether it is busy; if not, whether its last turn failed."""
+    if listed.busy:
+        return "busy"
+    return OUTCOMES[listed.last_outcome] if listed.last_outcome in (Outcome.ERROR, Outcome.INTERRUPTED) else "idle"
 
 
 @session.command("show")

@@ -279,6 +279,7 @@ class SyncClient:
     files = asked(calls.files)
     search = asked(calls.search)
     diff = asked(calls.diff)
+    session_timeline = asked(calls.session_timeline)
     session_usage = asked(calls.session_usage)
     stats = asked(calls.stats)
 

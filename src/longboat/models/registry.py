@@ -21,6 +21,8 @@ from longboat.models.adapters import (
     abilities_of,
     build,
     defaults_of,
+    entry_of,
+    price_of,
     window_of,
 )
 from longboat.models.fallback import advice_on
@@ -268,6 +270,8 @@ class Registry:
             context_window=window_of(choice, self._data_dir),
             images=abilities.images,
             effort=abilities.effort,
+            price=None if problem else price_of(choice),
+            default_effort=entry_of(choice).effort if abilities.effort else None,
         )
 
     def _hint(self, choice: Choice) -> str | None:

@@ -62,6 +62,13 @@ class DiffPage(Shape, frozen=True, kw_only=True):
     """False if there are more files."""
 
 
+class ModelPrice(Shape, frozen=True, kw_only=True):
+    """US dollars for a million tokens."""
+
+    input: float
+    output: float
+
+
 class ModelInfo(Shape, frozen=True, kw_only=True):
     """A model that a prompt can name."""
 
@@ -75,6 +82,10 @@ class ModelInfo(Shape, frozen=True, kw_only=True):
     images: bool = True
     effort: bool = True
     """Whether it supports a reasoning effort. True if unknown."""
+    price: ModelPrice | None = None
+    """Null if unknown."""
+    default_effort: str | None = None
+    """The reasoning effort that the configuration sets for it: `low`, `medium` or `high`. Null: the provider's own."""
 
 
 class ModelPage(Shape, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Short forms of times, costs and token counts."""
+"""Short forms of times and token counts."""
 
 from datetime import UTC, datetime
 
@@ -14,12 +14,6 @@ def ago(instant: str, at: datetime) -> str:
         if seconds >= size:
             return f"{int(seconds / size)} {unit}"
     return "now"
-
-
-def cost(dollars: float) -> str:
-    if not dollars:
-        return ""
-    return f"${dollars:,.2f}" if dollars >= 0.01 else "<$0.01"
 
 
 def tokens(number: int | None) -> str:

@@ -7,7 +7,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Input, OptionList
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.fields import Field
@@ -16,10 +16,14 @@ from longboat.tui.dialogs.frame import Dialog, keys_line
 from longboat.tui.dialogs.one_of import OneOf
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
+from longboat.wire.amounts import price_text
 from longboat.wire.listings import ModelInfo, ModelPage
 from longboat.wire.plain import plain, plain_line
 
 EFFORTS = (None, "low", "medium", "high")
+UNFOLD = "unfold"
+"""The row that stands for the models that are not ready."""
+PRICES = "Prices: US dollars for a million tokens in / out."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,8 @@ class ModelChoice:
 
 
 class ModelPicker(Dialog[ModelChoice]):
-    """Models that are ready come first; the others say what is missing."""
+    """Models that are ready, with their prices. The others are folded away until they are asked for or searched for;
+    they say what is missing."""
 
     HEADING = "Model"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -48,6 +53,7 @@ class ModelPicker(Dialog[ModelChoice]):
         &.-short > .box { height: 100%; max-height: 100%; }
         &.-short Listing { border: none; }
         #models { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
+        &.-short #prices { display: none; }
     }
     """
 
@@ -57,12 +63,15 @@ class ModelPicker(Dialog[ModelChoice]):
         self._current = current
         self._effort = EFFORTS.index(effort) if effort in EFFORTS else 0
         self._by_place: list[ModelInfo | None] = []
+        """None is the default."""
+        self._unfolded = False
 
     def body(self) -> list[Widget]:
         return [
             Field(placeholder="Filter", id="filter"),
             Listing(id="models", markup=False),
-            OneOf("effort: ", [name or "default" for name in EFFORTS], index=self._effort, id="effort"),
+            Static(Content.styled(PRICES, FAINT), id="prices", markup=False),
+            OneOf("effort: ", self._efforts(None), index=self._effort, id="effort"),
             keys_line(("enter", "select"), ("ctrl+t", "effort"), ("esc", "cancel")),
         ]
 
@@ -83,28 +92,45 @@ class ModelPicker(Dialog[ModelChoice]):
     def _draw(self, text: str, chosen: str | None) -> None:
         words = text.casefold().split()
         fitting = [model for model in self._models.items if all(word in model.name.casefold() for word in words)]
-        fitting.sort(key=lambda model: not model.ready)
-        self._by_place = [*([] if words else [None]), *fitting]
-        self._list.set_options(
-            [Option(self._row(model)) for model in self._by_place] or [Option("No matching model.", disabled=True)]
-        )
+        ready = [model for model in fitting if model.ready]
+        others = [model for model in fitting if not model.ready]
+        folded = others and not (words or self._unfolded or chosen in [model.name for model in others])
+        self._by_place = [*([] if words else [None]), *ready, *([] if folded else others)]
+        width = max((len(plain_line(model.name)) for model in ready), default=0)
+        rows = [Option(self._row(model, width)) for model in self._by_place]
+        if folded:
+            rows.append(Option(Content.styled(f"▸ {_count(len(others))} not ready", FAINT), id=UNFOLD))
+        self._list.set_options(rows or [Option("No matching model.", disabled=True)])
         if self._by_place:
             names = [model.name if model else None for model in self._by_place]
             self._list.highlighted = names.index(chosen) if chosen in names else 0
 
-    def _row(self, model: ModelInfo | None) -> Content:
+    def _efforts(self, model: ModelInfo | None) -> list[str]:
+        """The choices, with the effort that the configuration sets for the model."""
+        large = next((each for each in self._models.items if each.name == self._models.large), None)
+        shown = model or large
+        configured = shown.default_effort if shown is not None else None
+        return [name or (f"default ({configured})" if configured else "default") for name in EFFORTS]
+
+    @on(OptionList.OptionHighlighted, "#models")
+    def _show_facts(self, event: OptionList.OptionHighlighted) -> None:
+        known = event.option_index < len(self._by_place)
+        self.query_one(OneOf).rename(self._efforts(self._by_place[event.option_index] if known else None))
+
+    def _row(self, model: ModelInfo | None, width: int) -> Content:
         if model is None:
             return Content.assemble(
                 "✓ " if self._current is None else "  ",
                 "Default",
                 (f"  {plain_line(self._models.large)}" if self._models.large else "", FAINT),
             )
-        notes = [f"{tokens(model.context_window)} context" if model.context_window else ""]
+        notes = [f"{price_text(model.price):<16}" if model.ready else ""]
+        notes += [f"{tokens(model.context_window)} context" if model.context_window else ""]
         notes += ["" if model.images else "no images", "" if model.effort else "no effort"]
-        said = ", ".join(filter(None, notes)) if model.ready else f"not ready: {plain_line(model.problem or '')}"
+        said = "  ".join(filter(None, notes)) if model.ready else f"not ready: {plain_line(model.problem or '')}"
         return Content.assemble(
             "✓ " if model.name == self._current else "  ",
-            (plain_line(model.name), "" if model.ready else FAINT),
+            (f"{plain_line(model.name):<{width}}", "" if model.ready else FAINT),
             (f"  {said}", FAINT if model.ready else "$text-warning"),
         )
 
@@ -119,7 +145,12 @@ class ModelPicker(Dialog[ModelChoice]):
     @on(OptionList.OptionSelected, "#models")
     def _taken(self) -> None:
         at = self._list.highlighted
-        if at is None or not self._by_place:
+        if at is None or self._list.get_option_at_index(at).disabled:
+            return
+        if self._list.get_option_at_index(at).id == UNFOLD:
+            self._unfolded = True
+            self._draw("", self._current)
+            self._list.highlighted = at
             return
         model = self._by_place[at]
         if model is not None and not model.ready:
@@ -132,3 +163,7 @@ class ModelPicker(Dialog[ModelChoice]):
                 effort=EFFORTS[self.query_one(OneOf).index] if takes_effort else None,
             )
         )
+
+
+def _count(number: int) -> str:
+    return "1 model is" if number == 1 else f"{number} models are"

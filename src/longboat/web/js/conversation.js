@@ -5,7 +5,7 @@ import { Refused, Unreachable } from './api.js';
 import { Asks } from './asks.js';
 import { Composer } from './composer.js';
 import { h, icon, perFrame } from './dom.js';
-import { cost, plain, tokens } from './format.js';
+import { costOf, plain, tokens } from './format.js';
 import { menu } from './menu.js';
 import { Outgoing } from './outgoing.js';
 import { Queue } from './queue.js';
@@ -291,7 +291,8 @@ export class Conversation {
     document.title = `${session?.busy ? '● ' : ''}${this.title.textContent} · Longboat`;
     const usage = session?.usage;
     const used = usage && usage.input_tokens + usage.output_tokens;
-    this.facts.textContent = used ? `${tokens(used)} tokens${usage.cost ? ` · ${cost(usage.cost)}` : ''}` : '';
+    const spent = usage?.cost === null ? ' · cost unknown' : usage?.cost ? ` · ${costOf(usage)}` : '';
+    this.facts.textContent = used ? `${tokens(used)} tokens${spent}` : '';
   }
 
   drawNotices() {

@@ -27,7 +27,7 @@ export class Desk {
     this.panels = {
       todos: new Todos(this.workspace, this.mirror),
       changes: new Changes(this.workspace, this.mirror),
-      timeline: new Timeline(this.mirror),
+      timeline: new Timeline(this.workspace, this.mirror),
       usage: new Usage(this.workspace, this.mirror),
       clients: new Clients(this.workspace, this.mirror),
       jobs: new Jobs(this.workspace, this.mirror, jobs),

@@ -13,6 +13,19 @@ export function cost(number) {
   return number < 0.01 ? `$${number.toPrecision(1)}` : `$${number.toFixed(2)}`;
 }
 
+/** The cost of a usage, as far as prices are known. */
+export function costOf(usage) {
+  if (usage.cost === null) return 'unknown';
+  return usage.unpriced_tokens ? `≥ ${cost(usage.cost)}` : cost(usage.cost);
+}
+
+/** For a million tokens in and out. */
+export function price(value) {
+  if (!value) return '';
+  const short = (amount) => `$${Number(amount.toFixed(2))}`;
+  return value.input || value.output ? `${short(value.input)} in, ${short(value.output)} out` : 'free';
+}
+
 export function seconds(value) {
   if (value === null || value === undefined) return '–';
   if (value < 1) return `${Math.round(value * 1000)} ms`;

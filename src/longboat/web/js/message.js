@@ -184,11 +184,13 @@ function finish(story) {
 /** One sentence in two pieces: how it ended, and who or what ended it. */
 function endOf({ reason, title, detail }, story) {
   const label = ENDS[reason] ?? reason;
-  if (reason === 'canceled') return [label, detail && !story.isMe(detail.replace(/^by /, '')) ? ` ${detail}` : ''];
+  if (reason === 'canceled') return [label, detail ? ` by ${canceledBy(detail.replace(/^by /, ''), story)}` : ''];
   const after = detail ? `: ${detail}` : '';
   if (reason === 'error') return [title || label, after]; // a title already says that it failed
   return [label, title && title !== label ? `: ${title}${after}` : after];
 }
+
+const canceledBy = (client_id, story) => (story.isMe(client_id) ? 'you' : client_id.split(':', 1)[0] || client_id);
 
 const PARTS = {
   text: (story, message) => (message.role === 'user' ? userText() : prose()),

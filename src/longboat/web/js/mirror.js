@@ -120,6 +120,17 @@ function message(type) {
   return (mirror, change, payload) => mirror.histories.get(payload.session_id)?.apply(type, change, payload);
 }
 
+/** What a run was about to do means nothing once it has ended. */
+const PROGRESS = new Set(['retrying', 'summarizing', 'loading']);
+
+function forgetProgress(mirror, { session_id, run_id }) {
+  const told = mirror.notices.get(session_id) ?? [];
+  mirror.notices.set(
+    session_id,
+    told.filter((notice) => notice.run_id !== run_id || !PROGRESS.has(notice.type)),
+  );
+}
+
 const HANDLERS = {
   message: message('message'),
   message_delta: message('message_delta'),
@@ -147,6 +158,7 @@ const HANDLERS = {
         finished_at: new Date().toISOString(),
       });
     }
+    forgetProgress(mirror, payload);
     mirror.tell('runs', payload);
     mirror.tell('run_complete', { ...payload, parent });
   },

@@ -47,6 +47,7 @@ export class Queue {
       ? this.mirror
           .unfinished(this.session_id)
           .filter((run) => ['accepted', 'queued'].includes(run.state) && !run.cancel_requested)
+          .sort((one, other) => (other.delivery === 'steer') - (one.delivery === 'steer')) // these go first (L10)
       : [];
     const behind = waiting.filter((run) => run.state === 'queued' || run.position > 0);
     if (!behind.length && this.element.contains(document.activeElement)) this.onLeft?.();

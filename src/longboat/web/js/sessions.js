@@ -7,6 +7,8 @@ import { exactly, plain, plural, when } from './format.js';
 import { menu } from './menu.js';
 
 const PAGE = 60;
+/** What the mark of a session says whose last turn ended so. */
+const FAILED = { error: 'failed', interrupted: 'interrupted' };
 
 export class Sessions {
   /** `go(id)` opens a session; null a new one. */
@@ -131,7 +133,9 @@ export class Sessions {
           ? h('span', { class: 'dot waits', role: 'img', 'aria-label': 'needs an answer' })
           : session.busy
             ? h('span', { class: 'dot busy', role: 'img', 'aria-label': 'working' })
-            : h('span', { class: 'dot' }),
+            : FAILED[session.last_outcome]
+              ? h('span', { class: 'dot failed', role: 'img', 'aria-label': FAILED[session.last_outcome] })
+              : h('span', { class: 'dot' }),
         h('span', { class: 'session-title' }, plain(session.title) || 'New session'),
         h('time', { datetime: session.updated_at, title: exactly(session.updated_at) }, when(session.updated_at)),
       ),

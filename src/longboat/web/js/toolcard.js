@@ -2,7 +2,7 @@
 
 import { Diff } from './diff.js';
 import { h, icon, replace } from './dom.js';
-import { between, plain, plural, seconds } from './format.js';
+import { oneLine, plain, plural, seconds } from './format.js';
 import { rendered } from './rendering.js';
 import { asText, drawnAs, parsed, splitDiff, summary } from './toolinput.js';
 
@@ -34,7 +34,6 @@ export class ToolCard {
     this.message = message;
     const found = this.story.history.results.get(part.id);
     this.result = found?.part ?? null;
-    this.when = found?.message ?? null;
     const status = this.status();
     this.element.dataset.status = status;
     this.state.textContent = { running: '●', done: '✓', failed: '✕', waiting: '○', asked: '?', lost: '–' }[status];
@@ -58,18 +57,25 @@ export class ToolCard {
   /** Who allowed or denied it, or answered its question. */
   drawSaid() {
     const answers = this.result?.answers ?? [];
-    const words = answers.map((answer) => saidOf(answer, this.story.isMe(answer.answered_by)));
+    const words = answers.map((answer) => saidOf(answer, this.story.isMe(answer.answered_by)) + this.answer(answer));
     this.said.textContent = [...new Set(words)].join(', ');
     this.said.title = answers.map((answer) => plain(answer.answered_by ?? '')).join(', ');
     this.said.hidden = !words.length;
   }
 
+  /** The answer to a question, which is all that its result says. */
+  answer({ answer }) {
+    const { result } = this;
+    if (answer || !result.finished || result.is_error || drawnAs(this.part) !== 'question') return '';
+    return `: ${oneLine(plain(result.content), 120)}`;
+  }
+
+  /** How long the tool ran, and how long the call waited for a person before. */
   took() {
-    const message = this.when;
-    // One message has the results of all calls of a step: only a single call has its own duration.
-    if (!message?.finished_at || !this.result?.finished || message.parts.length > 1) return '';
-    const time = between(message.created_at, message.finished_at);
-    return time >= 0.1 ? seconds(time) : '';
+    if (!this.result?.finished) return '';
+    const { ran_s, waited_s } = this.result;
+    const ran = ran_s >= 0.1 ? seconds(ran_s) : '';
+    return [ran, waited_s >= 1 && `waited ${seconds(waited_s)} for an answer`].filter(Boolean).join(', ');
   }
 
   /** Opens automatically: running calls, file changes, failures, and commands that a person ran. */
