@@ -217,6 +217,8 @@ class StreamReader:
 
     def _usage(self) -> Usage:
         usage = self._counted
+        if usage == _Usage():
+            return Usage()
         counted = Counted(
             input_tokens=max(usage.prompt_tokens or 0, 0),
             output_tokens=max(usage.completion_tokens or 0, 0),

@@ -162,7 +162,7 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         return Content.assemble(
             ("● " if session.busy else "  ", "$text-success"),
             (f"{ago(session.updated_at, at):>7}  ", FAINT),
-            ("" if narrow else f"{_cost(session.usage):>9}  ", FAINT),
+            ("" if narrow else f"{_cost(session.usage):>8}  ", FAINT),
             (plain_line(session.title) or "(no title)", "bold" if here else ""),
             (" (current)" if here else "", FAINT),
             (" needs an answer" if session.id in self._asking else "", "$text-warning"),
