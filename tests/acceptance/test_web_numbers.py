@@ -3,7 +3,7 @@
 from typing import Any
 
 from browser import MARKS, Tab, call, open_tab
-from imported import called, imported, text
+from imported import called, imported, text, turn
 from playwright.async_api import Browser, expect
 from processes import Site
 from sessions import SessionClient
@@ -16,20 +16,13 @@ pytest_plugins = ("chromium",)
 DAY = "2026-01-02T03:04:"
 
 
-def run(number: int, seconds: float, prompt: str, **more: Any) -> dict[str, Any]:
-    """A finished run that was queued for a second and then took so long."""
+def lasting(seconds: float, prompt: str, **more: Any) -> dict[str, Any]:
+    """The row of a run that was queued for a second and then took so long."""
     return {
-        "run_id": f"r{number}",
-        "seq": number,
-        "session_id": "s",
-        "state": "finished",
-        "outcome": "end_turn",
-        "delivery": "queue",
         "prompt": prompt,
         "accepted_at": f"{DAY}00.000Z",
         "started_at": f"{DAY}01.000Z",
         "finished_at": f"{DAY}{1 + seconds:06.3f}Z",
-        "client_id": "anna",
         **more,
     }
 
@@ -39,14 +32,19 @@ async def with_times(site: Site, name: str) -> SessionClient:
     beside = await site.session(site.project(name))
     said, (result,) = called("c1", "bash", {"command": "make"}, "made")
     times = {"name": "bash", "began_at": f"{DAY}02.000Z", "waited_s": 6.0, "ran_s": 1.0}
-    turns = [
-        {"run_id": "r1", "client_id": "anna", "messages": [
-            ("user", text("slow")), ("assistant", said), ("tool", [result | times]), ("assistant", text("Made."))]},
-        {"run_id": "r2", "client_id": "anna", "prompt": text("quick"), "answer": text("Yes.")},
-    ]  # fmt: skip
+    slow = [
+        ("user", text("slow")),
+        ("assistant", said),
+        ("tool", [result | times]),
+        ("assistant", text("Made.")),
+    ]
     long = "A prompt that is much too long for the place that it has beside the time"
-    runs = [run(1, 9, long, waited_s=6.0), run(2, 1, "quick", outcome="canceled", canceled_by="ben:tui-1")]
-    return await imported(beside, "Timed", turns, runs=runs)
+    first = {"run_id": "r1", "client_id": "anna", "messages": slow, "run": lasting(9, long, waited_s=6.0)}
+    second = {
+        **turn(2, text("quick"), text("Yes.")),
+        "run": lasting(1, "quick", outcome="canceled", canceled_by="ben:tui-1"),
+    }
+    return await imported(beside, "Timed", [first, second])
 
 
 async def bars(tab: Tab, row: int) -> dict[str, tuple[float, float]]:
@@ -122,7 +120,7 @@ async def test_b7_the_tools_stay_in_the_timeline_after_an_undo(chromium: Browser
     session = await site.session(site.project("undone"))
     await session.outcome(await session.submit("[[undone]]", "r-undone"))
     undo = await session.http.post(f"{session.workspace}/sessions/{session.session_id}/undo")
-    assert undo.status_code == 200, undo.text
+    assert undo.is_success, undo.text
     async with open_tab(chromium, site, session) as tab:
         await expect(tab.page.locator(".timeline g.run title")).to_contain_text("(1 call)")
 
