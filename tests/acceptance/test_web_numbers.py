@@ -259,6 +259,12 @@ async def test_b18_the_stats_have_sub_agents_under_their_session_and_no_hole(chr
         assert await tab.page.locator("#charts").evaluate(hole) == 0
         for name in ("Tool time", "Latency"):
             await expect(tab.page.locator("figure").filter(has_text=name).first).to_contain_text("max")
+        beyond = """(charts) => {
+          const right = (node) => node.getBoundingClientRect().right;
+          const labels = [...charts.querySelectorAll('svg text')];
+          return labels.filter((label) => right(label) > right(label.closest('figure'))).map((it) => it.textContent);
+        }"""
+        assert await tab.page.locator("#charts").evaluate(beyond) == []
 
 
 async def test_the_choice_of_models_has_prices_and_leaves_out_what_is_not_ready(chromium: Browser, site: Site) -> None:

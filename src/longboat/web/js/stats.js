@@ -279,12 +279,15 @@ function toolTimes(stats) {
       ['p90', ran.p90 - ran.p50],
       ['most', ran.most - ran.p90],
     ],
-    told: `${seconds(ran.p50)} to ${seconds(ran.most)}`,
+    told: ran.p50 < ran.most ? `${seconds(ran.p50)} to ${seconds(ran.most)}` : seconds(ran.p50),
   }));
   return figure(
     'Tool time',
     'Per call, without waiting for you',
-    rows('Time per tool call', data.map((row) => `${row.label} ${row.told}`).join('; '), data, lines()),
+    rows('Time per tool call', data.map((row) => `${row.label} ${row.told}`).join('; '), data, {
+      ...lines(),
+      right: 124,
+    }),
     [
       ['p50', 'median'],
       ['p90', 'p90'],
@@ -317,7 +320,10 @@ function models(stats) {
   return figure(
     'Models',
     'Tokens by model, most expensive first',
-    rows('Tokens by model', data.map((row) => `${row.label} ${row.told}`).join('; '), data, lines()),
+    rows('Tokens by model', data.map((row) => `${row.label} ${row.told}`).join('; '), data, {
+      ...lines(),
+      right: 136,
+    }),
     [
       ['input', 'in'],
       ['output', 'out'],
