@@ -133,7 +133,7 @@ async def cancel(tab: Tab) -> None:
     await walk_to(tab, tab.button("Stop"), "Shift+Tab")
     await keys.press("Enter")
     await tab.idle()
-    await expect(tab.transcript.locator(".finish:visible")).to_have_text(["Canceled"])
+    await expect(tab.transcript.locator(".finish:visible")).to_have_text(["Canceled by you"])
     await expect(tab.prompt, "the focus is not lost with the button").to_be_focused()
 
 

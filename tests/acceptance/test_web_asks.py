@@ -149,7 +149,7 @@ async def test_f6_who_opens_the_session_later_sees_who_allowed_denied_and_answer
     steps = [[tool("bash", command="touch a")], [tool("bash", command="touch b")], [tool("question", text="What?")]]
     site.model.add(*steps, [Say("All asked.")], name="who")
     session = await site.session(site.project("who"))
-    told = ["denied by {ben}", "allowed (session) by {anna}", "answered by {ben}"]
+    told = ["denied by {ben}", "allowed (session) by {anna}", "answered by {ben}: That."]
 
     async def sees(tab: Tab) -> None:
         names = {"anna": "anna", "ben": "ben"} | {tab.name: "you"}

@@ -132,7 +132,7 @@ async def test_f6_a_run_is_canceled_from_the_other_page_and_from_the_command_lin
         await ben.sees("Half of it")
         await expect(ben.working).to_contain_text("for anna")
         await ben.button("Stop").click()
-        for tab, told in ((anna, "Canceled by ben"), (ben, "Canceled")):
+        for tab, told in ((anna, "Canceled by ben"), (ben, "Canceled by you")):
             await tab.idle()
             await expect(tab.transcript.locator(".finish:visible")).to_have_text([told])
         await anna.say("[[cancel]] two")
