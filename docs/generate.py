@@ -1,6 +1,7 @@
 """Writes the pages generated from the code: `protocol.md` from the wire types, `states.md` from the lifecycle's table,
 `commands.md` from the command line's help, `reference.md` from the routes and the client, and the keys in
-`configuration.md` from the schema, and the rooms in `architecture.md` from the packages.
+`configuration.md` from the schema, the rooms in `architecture.md` from the packages, and the keys in `web.md` from
+the page.
 
 python docs/generate.py            write them
 python docs/generate.py --check    exit 1 and name each stale page; write nothing
@@ -21,6 +22,7 @@ from manual import commands, configuration
 from markup import one_line, page, sentences, table
 from reference import reference
 from rooms import architecture
+from webkeys import web
 
 from longboat import errors
 from longboat.core import lifecycle
@@ -267,6 +269,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference.md": reference,
     "configuration.md": configuration,
     "architecture.md": architecture,
+    "web.md": web,
 }
 
 

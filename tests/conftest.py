@@ -14,7 +14,7 @@ import pytest
 
 import longboat
 import secrecy
-from environment import is_hidden
+from environment import NO_KEYRING, is_hidden
 
 # Every worker rewrites the asserts of all test files, which takes half of its start, unless it finds the result.
 sys.dont_write_bytecode = False
@@ -49,6 +49,7 @@ def a_home_of_its_own(new_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ.update(NO_KEYRING)
     config.addinivalue_line("markers", "shows_secrets(*names, reason): what this test lets out on purpose, and why")
     if "PYTEST_XDIST_WORKER" not in os.environ:
         # Tests start many hundred processes. With PYTHONDONTWRITEBYTECODE each would compile the source again.

@@ -23,6 +23,7 @@ _CODES = {
     "provider key": "PK",
     "provider header": "PH",
     "server token": "ST",
+    "stored key": "SK",
     "environment variable": "EV",
     "MCP environment": "ME",
     "MCP header": "MH",

@@ -15,6 +15,7 @@ LongboatError
 │   ├── PermissionNotFound
 │   ├── QuestionNotFound
 │   ├── JobNotFound
+│   ├── ProviderNotFound
 │   └── McpServerNotFound
 ├── Conflict                  valid, but not in the current state                      409
 │   ├── WorkspaceClosing
@@ -137,6 +138,13 @@ class JobNotFound(NotFound):
 
     def __init__(self, job_id: str) -> None:
         super().__init__(f"There is no job {job_id!r} in this workspace. GET …/jobs lists them.")
+
+
+class ProviderNotFound(NotFound):
+    code = "provider_not_found"
+
+    def __init__(self, provider: str) -> None:
+        super().__init__(f"No provider is called {provider!r}. GET /v1/providers lists them.")
 
 
 class McpServerNotFound(NotFound):

@@ -43,7 +43,8 @@ async def imported(session: SessionClient, title: str, runs: Iterable[dict[str, 
     for run in runs:
         rows = run.get("messages") or [("user", run["prompt"]), ("assistant", run["answer"])]
         messages += [{"run_id": run["run_id"], "role": role, "parts": parts} for role, parts in rows]
-        known.append(_run(run["run_id"], run["client_id"], len(known) + 1) | run.get("run", {}))
+        prompt = "".join(part.get("text", "") for part in run.get("prompt", ())) or "…"
+        known.append(_run(run["run_id"], run["client_id"], len(known) + 1, prompt) | run.get("run", {}))
     document = {
         "format": "longboat-session",
         "version": 1,
@@ -67,7 +68,7 @@ def _client(http: httpx2.AsyncClient, workspace: str, answer: httpx2.Response) -
     return SessionClient(http, workspace, answer.json()["id"], start="")
 
 
-def _run(run_id: str, client_id: str, seq: int) -> dict[str, Any]:
+def _run(run_id: str, client_id: str, seq: int, prompt: str) -> dict[str, Any]:
     return {
         "run_id": run_id,
         "seq": seq,
@@ -75,7 +76,7 @@ def _run(run_id: str, client_id: str, seq: int) -> dict[str, Any]:
         "state": "finished",
         "outcome": "end_turn",
         "delivery": "queue",
-        "prompt": "…",
+        "prompt": prompt,
         "accepted_at": NOW,
         "started_at": NOW,
         "finished_at": NOW,

@@ -125,7 +125,7 @@ def test_a2_a_permission_is_asked_at_the_terminal_and_once_is_once(home: Home, c
     terminal = Terminal(home, "run", "[[once]]", cwd=cwd)
     shown = terminal.until("\n> ")
     assert "? Run touch made" in shown
-    assert "[o]nce  [s]ession  [a]lways" in shown
+    assert "[y]es, once  [s]ession  [a]lways" in shown
     assert "session, always: will allow " in shown
     terminal.forget()
     terminal.type("o")
@@ -335,6 +335,46 @@ def test_a2_who_watches_later_is_asked_what_a_sub_agent_asked_before(home: Home,
     done = finished(first)
     assert done.out == "Done.\n"
     assert "ann answered: session" in done.err
+
+
+def test_at_a_terminal_permissions_and_questions_are_answered_one_by_one(home: Home, cwd: Path) -> None:
+    steps = (
+        [call("bash", command="touch a && rm -rf b")],
+        [call("bash", command="touch c")],
+        [call("question", text="Why?")],
+    )
+    home.endpoint.script("each", *steps, [Say("Done.")])
+    process = home.start("run", "--wait-for-answers", "[[each]]", cwd=cwd)
+    wait_pending(process)
+    terminal = Terminal(home, "permissions", cwd=cwd)
+    shown = terminal.until("\n> ")
+    assert "? Run touch a && rm -rf b" in shown
+    assert "⚠ Dangerous. It deletes files for good." in shown
+    terminal.type("")
+    assert terminal.finish() == 0
+    assert len(pending(home, cwd)) == 1, "an empty line decides nothing"
+    terminal = Terminal(home, "permissions", cwd=cwd)
+    terminal.until("\n> ")
+    terminal.type("maybe")
+    terminal.until("'maybe' is not an answer")
+    terminal.type("d leave b alone")
+    terminal.until("Denied.")
+    assert terminal.finish() == 0
+    wait_pending(process)
+    terminal = Terminal(home, "permissions", cwd=cwd)
+    terminal.until("\n> ")
+    terminal.type("y")
+    terminal.until("Allowed.")
+    assert terminal.finish() == 0
+    wait_pending(process)
+    terminal = Terminal(home, "questions", cwd=cwd)
+    terminal.until("\n> ")
+    terminal.type("because")
+    terminal.until("Answered.")
+    assert terminal.finish() == 0
+    assert finished(process).out == "Done.\n"
+    assert (cwd / "c").exists()
+    assert not (cwd / "a").exists()
 
 
 # Nobody can answer

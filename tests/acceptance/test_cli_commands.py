@@ -179,7 +179,7 @@ def test_config_shows_what_holds_without_secrets(home: Home, cwd: Path) -> None:
 def test_models_lists_providers_and_says_who_answers(home: Home, cwd: Path) -> None:
     done = home.longboat("models", cwd=cwd)
     assert "The running server uses mine/m." in done.out
-    assert "Set ANTHROPIC_API_KEY." in done.out
+    assert "Run `longboat connect anthropic`, or set ANTHROPIC_API_KEY." in done.out
     assert json.loads(home.longboat("models", "--format", "json", cwd=cwd).out)["large"] == "mine/m"
 
 

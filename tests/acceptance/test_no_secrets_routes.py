@@ -31,11 +31,15 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/v1/render", {"json": {"items": [{"kind": "markdown", "text": "*hi*"}]}}),
     ("POST", "/v1/web", {}),
     ("GET", "/v1/stats", {}),
+    ("PUT", "/v1/providers/{provider}", {"json": {"api_key": SECRETS["stored key"]}}),
+    ("GET", "/v1/providers", {}),
+    ("POST", "/v1/providers/{provider}/check", {"json": {"api_key": SECRETS["stored key"], "base_url": "ftp://x"}}),
     ("GET", "/v1/workspaces", {}),
     *(("GET", f"{W}{path}", {}) for path in ("", "/sessions", "/agent", "/models", "/runs", "/permissions")),
     *(("GET", f"{W}{path}", {}) for path in ("/questions", "/mcp", "/lsp", "/skills", "/jobs", "/stats")),
     ("GET", f"{W}/diff", {"params": {"run_id": "worked"}}),
     ("GET", f"{W}/files", {}),
+    ("GET", f"{W}/welcome", {}),
     ("GET", f"{W}/search", {"params": {"q": "LB_TEST"}}),
     *(("GET", f"{S}{path}", {}) for path in ("", "/messages", "/todos", "/usage", "/export")),
     *(("GET", f"{A}{path}", {}) for path in ("", "/prompts/queued")),
@@ -56,6 +60,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("PATCH", f"{W}/runs/{{run_id}}", {"json": {"prompt": "too late"}}),
     ("POST", f"{W}/runs/{{run_id}}/cancel", {}),
     *(("POST", f"{A}{path}", {}) for path in ("/prompts/clear", "/cancel")),
+    ("DELETE", "/v1/providers/{provider}", {}),
     ("DELETE", S, {}),
     ("DELETE", "/v1/clients/{client_id}", {}),
     ("DELETE", W, {"params": {"client_id": "late"}}),
@@ -65,8 +70,19 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
 
 FINE = {
     *("/v1/health", "/v1/version", "/v1/metrics", "/v1/openapi.json", "/v1/docs", "/v1/stats", "/v1/workspaces"),
+    "/v1/providers",
     *(W, f"{W}/sessions", f"{W}/agent", f"{W}/models", f"{W}/runs", f"{W}/permissions", f"{W}/questions", f"{W}/mcp"),
-    *(f"{W}/lsp", f"{W}/skills", f"{W}/jobs", f"{W}/stats", f"{W}/files", f"{W}/search", f"{W}/diff", S),
+    *(
+        f"{W}/lsp",
+        f"{W}/skills",
+        f"{W}/jobs",
+        f"{W}/stats",
+        f"{W}/files",
+        f"{W}/search",
+        f"{W}/diff",
+        f"{W}/welcome",
+        S,
+    ),
     *(f"{S}/messages", f"{S}/todos", f"{S}/export", A, f"{A}/prompts/queued", f"{W}/runs/{{run_id}}"),
     *(f"{W}/jobs/{{job_id}}", f"{W}/events"),
 }
@@ -129,6 +145,7 @@ async def _populated(site: Site) -> dict[str, str]:
         "permission_id": permission.id,
         "question_id": question.id,
         "client_id": "me",
+        "provider": "anthropic",
     }
 
 

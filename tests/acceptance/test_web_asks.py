@@ -56,14 +56,18 @@ async def test_a2_the_parts_of_a_command_are_shown_once_with_those_that_are_the_
     session = await site.session(site.project("parts"))
     async with open_tab(chromium, site, session) as anna:
         await anna.say("[[parts]]")
-        await expect(anna.asks.locator("h2")).to_have_text("Run ls; touch a > /dev/null")
-        await expect(anna.asks.locator(".command")).to_have_count(0)
+        await expect(anna.asks.locator("h2")).to_have_text("Allow this command?")
+        await expect(anna.asks.locator(".command")).to_have_text("ls; touch a > /dev/null")
+        await expect(anna.asks.locator(".command mark")).to_have_text(["touch a"])
+        assert (await anna.asks.inner_text()).count("touch a >") == 1
+        await anna.asks.get_by_text("Why each part needs approval").click()
         await expect(anna.asks.locator(".parts li")).to_have_text(
             ["✓ ls needs no approval", "? touch a needs approval", "✓ > /dev/null needs no approval"]
         )
         await expect(anna.asks.locator(".parts .asked")).to_have_count(1)
         await anna.button("Allow once").click()
-        await expect(anna.asks.locator("h2")).to_have_text("Run touch b")
+        await expect(anna.asks.locator(".command")).to_have_text("touch b")
+        await expect(anna.asks.locator(".command mark")).to_have_count(0)
         await expect(anna.asks.locator(".parts")).to_have_count(0)
 
 
@@ -76,7 +80,7 @@ async def test_a2_for_the_session_it_is_not_asked_again_and_the_command_line_may
     session = await site.session(directory)
     async with open_tab(chromium, site, session) as anna:
         await anna.say("[[grant]]")
-        await anna.button("For this session").click()
+        await anna.button("Allow for this session").click()
         await anna.sees("One.")
         await anna.say("[[shell]]")
         await expect(anna.asks.locator(".diff-view")).to_contain_text("b")
@@ -93,12 +97,12 @@ async def test_a2_a_denial_carries_its_reason_to_the_model(chromium: Browser, si
     session = await site.session(directory)
     async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
         await anna.say("[[deny]]")
-        await anna.button("Deny…").click()
-        reason = anna.asks.get_by_label("Reason")
+        await anna.button("Deny").click()
+        reason = anna.asks.get_by_label("What should the agent do instead?")
         await expect(reason).to_be_focused()
         await reason.press("Escape")
-        await expect(anna.button("Deny…")).to_be_focused()
-        await anna.button("Deny…").click()
+        await expect(anna.button("Deny")).to_be_focused()
+        await anna.button("Deny").click()
         await reason.fill("Not in this directory.")
         await reason.press("Enter")
         await expect(ben.page.locator("article.ask.leaving")).to_contain_text("denied by anna")
@@ -149,7 +153,7 @@ async def test_f6_who_opens_the_session_later_sees_who_allowed_denied_and_answer
     steps = [[tool("bash", command="touch a")], [tool("bash", command="touch b")], [tool("question", text="What?")]]
     site.model.add(*steps, [Say("All asked.")], name="who")
     session = await site.session(site.project("who"))
-    told = ["denied by {ben}", "allowed (session) by {anna}", "answered by {ben}: That."]
+    told = ["denied by {ben}", "allowed (session) by {anna}", "answered by {ben}: “That.”"]
 
     async def sees(tab: Tab) -> None:
         names = {"anna": "anna", "ben": "ben"} | {tab.name: "you"}
@@ -157,9 +161,9 @@ async def test_f6_who_opens_the_session_later_sees_who_allowed_denied_and_answer
 
     async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
         await anna.say("[[who]]")
-        await ben.button("Deny…").click()
         await ben.button("Deny").click()
-        await anna.button("For this session").click()
+        await ben.button("Deny").click()
+        await anna.button("Allow for this session").click()
         await ben.asks.get_by_label("Your answer").fill("That.")
         await ben.button("Answer").click()
         for tab in (anna, ben):

@@ -64,3 +64,8 @@ async def test_f3_in_firefox_two_people_see_words_come_and_either_answers_what_i
             await window.until(NOT_ASKED)
             await window.sees("Made it.")
         assert (directory / "made").is_dir()
+
+        await anna.type("k", with_key=CONTROL)
+        await anna.until("document.activeElement === document.querySelector('dialog.palette[open] input')")
+        await anna.type("all keys" + ENTER)
+        await anna.until("document.querySelector('dialog.key-list[open]')?.textContent.includes('Ctrl+K')")

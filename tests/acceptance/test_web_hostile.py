@@ -24,7 +24,9 @@ INERT = """() => {
     'AUDIO', 'VIDEO', 'SOURCE', 'TRACK', 'PICTURE', 'MARQUEE', 'TEMPLATE', 'SLOT', 'MATH', 'FOREIGNOBJECT', 'USE',
     'ANIMATE', 'IMAGE', 'PORTAL', 'APPLET', 'XSS', 'ISINDEX', 'KEYGEN']);
   const plain = '.said, .thoughts, pre.output, .command, .queued-text, .session-title, .title, .tool-name, .tool-about,'
-    + ' .todos li span, .ask h2, .ask .choice span, .who, .workspace-name, .path, dd, .toast, .notice strong';
+    + ' .todos li span, .ask h2, .ask .choice span, .who, .workspace-name, .path, dd, .toast p, .notice strong,'
+    + ' .ask mark, .ask .parts code, .ask .rules code, .answering .effect, .tool-said,'
+    + ' .palette-label, .offered li, .answer span';
   for (const node of document.querySelectorAll('body *')) {
     const told = node.outerHTML.slice(0, 200);
     if (never.has(node.tagName.toUpperCase())) found.push(told);
@@ -37,8 +39,12 @@ INERT = """() => {
     }
     if (node.matches('img') && !/^data:image\\/(?:png|jpeg|gif|webp);base64,/.test(node.src)) found.push(told);
     if (node.closest('.prose') && (node.id || node.getAttribute('name'))) found.push(`named: ${told}`);
-    if (node.matches('form, dialog, button, textarea, select') && node.closest('.prose, .said')) found.push(told);
-    if (node.matches(plain) && node.firstElementChild && !node.closest('.prose')) found.push(`not text: ${told}`);
+    if (node.matches('form, dialog, button, textarea, select') && node.closest('.prose, .said')
+      && !node.matches('.code-block > pre + button.copy-code[type=button]')) found.push(told);
+    // A command may have marked parts; a mark has nothing but its class.
+    const inner = [...node.children].filter((child) => !(node.matches('.ask .command') && child.matches('mark')));
+    if (node.matches(plain) && inner.length && !node.closest('.prose')) found.push(`not text: ${told}`);
+    if (node.matches('mark') && node.attributes.length > 1) found.push(`mark: ${told}`);
   }
   return found;
 }"""
@@ -194,6 +200,37 @@ async def test_f3_markup_that_streams_in_asks_or_names_a_file_is_text(chromium: 
         await check_inert(tab)
         await tab.prompt.fill("")
         await names(tab, session)
+
+
+async def test_f3_markup_in_the_palette_and_the_search_is_text(chromium: Browser, site: Site) -> None:
+    directory = site.project("hostile palette")
+    commands = directory / ".agents" / "commands"
+    commands.mkdir(parents=True)
+    described = json.dumps(LINES[0][:200])
+    (commands / "attack.md").write_text(f"---\ndescription: {described}\n---\nDo nothing.\n")
+    beside = await site.session(directory)
+    for title in LINES[1:8]:
+        await imported(beside, title, [])
+    rows = [hostile_turn(number, payload) for number, payload in enumerate(PAYLOADS)]
+    session = await imported(beside, LINES[0], rows)
+    async with open_tab(chromium, site, session) as tab:
+        await expect(tab.title).to_have_text(LINES[0])
+        await tab.page.keyboard.press("ControlOrMeta+k")
+        palette = tab.page.get_by_role("dialog", name="Command palette")
+        await expect(palette.get_by_text(LINES[7])).to_be_visible()
+        await check_inert(tab)
+        await tab.page.keyboard.type("/attack")
+        await expect(palette.get_by_role("option")).to_contain_text([LINES[0][:30]])
+        for line in LINES[:30]:
+            await palette.get_by_role("combobox").fill(line)
+            await check_inert(tab)
+        await tab.page.keyboard.press("Escape")
+        await tab.page.keyboard.press("ControlOrMeta+f")
+        field = tab.page.get_by_role("searchbox", name="Search this session")
+        for line in LINES[:30]:
+            await field.fill(line)
+            await expect(tab.page.locator(".finder [role=status]")).to_contain_text(" of ")
+            await check_inert(tab)
 
 
 async def seen(tab: Tab, prompt: str, wanted: str) -> None:

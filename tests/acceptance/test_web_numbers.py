@@ -196,7 +196,7 @@ async def test_an_answered_question_shows_the_answer(chromium: Browser, site: Si
         await tab.asks.get_by_label("half-even").check()
         await tab.asks.get_by_role("button", name="Answer").click()
         await tab.sees("So be it.")
-        await expect(tab.tools.locator(".tool-said")).to_have_text("answered by you: half-even")
+        await expect(tab.tools.locator(".tool-said")).to_have_text("answered by you: “half-even”")
 
 
 async def test_b15_a_steering_prompt_stands_first_and_runs_first_after_a_stop(chromium: Browser, site: Site) -> None:
@@ -273,7 +273,7 @@ async def test_the_choice_of_models_has_prices_and_leaves_out_what_is_not_ready(
     )
     async with open_tab(chromium, site, session) as tab:
         options = tab.page.get_by_label("Model").locator("option")
-        await expect(options.filter(has_text="$3 in, $15 out")).to_have_count(1)
-        await expect(options.last).to_contain_text("not ready: run “longboat models”")
+        await expect(options.filter(has_text="$3 in, $15 out per M")).to_have_count(1)
+        await expect(options.last).to_contain_text("not ready: /connect adds a provider")
         await expect(options.filter(has_text="anthropic")).to_have_count(0)
         await expect(tab.page.get_by_label("Effort").locator("option").first).to_contain_text("(medium)")

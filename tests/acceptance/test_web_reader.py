@@ -168,7 +168,7 @@ async def test_f3_a_failed_run_is_told_once_in_the_transcript_and_in_the_pause(c
         await anna.idle()
         (run,) = await session.ledger()
         assert run["error"].count("failed") + run["error"].count("refused") <= 1, run["error"]
-        await expect(anna.transcript.locator(".finish:visible")).to_have_text(run["error"])
+        await expect(anna.transcript.locator(".finish:visible > span")).to_have_text(run["error"])
         await hears(anna, "polite", run["error"])
 
 
@@ -202,6 +202,6 @@ async def test_f3_every_end_is_one_sentence(chromium: Browser, site: Site) -> No
                 "Interrupted: The server stopped.",
                 "Cut off: the answer reached the model’s length limit",
                 "Canceled by ben",
-                "Canceled",
+                "Canceled by you",
             ]
         )

@@ -16,7 +16,6 @@ from longboat.cli.asks import (
     is_answer,
     is_slip,
     render_ask,
-    texts_of,
     word_of,
 )
 from longboat.client.subject import subject_of
@@ -30,6 +29,7 @@ from longboat.wire.asks import (
     PermissionNotification,
     Question,
 )
+from longboat.wire.typed_answers import answer_in, texts_in
 
 
 def permission(**changes: Any) -> Permission:
@@ -79,7 +79,8 @@ def question(*choices: str, multiple: bool = False) -> Question:
         ("dw", None),
         ("once more", None),
         ("a lot", None),
-        ("y", None),
+        ("y", Word(answer=PermissionAnswer.ONCE)),
+        ("no not that one", Word(answer=PermissionAnswer.DENY, reason="not that one")),
         ("", None),
     ],
 )
@@ -90,7 +91,7 @@ def test_a2_a_line_is_an_answer_or_none(line: str, word: Word | None) -> None:
 @pytest.mark.parametrize("line", ["s", "always", "sw"])
 def test_a2_what_cannot_be_granted_is_no_answer(line: str) -> None:
     assert word_of(permission(grant=(), wide=()), line) is None
-    assert choices_of(permission(grant=(), wide=())) == "  [o]nce  [d]eny (reason optional)  [?] help"
+    assert choices_of(permission(grant=(), wide=())) == "  [y]es, once  [d]eny (reason optional)  [?] help"
 
 
 def test_a2_where_only_the_wide_form_is_offered_only_that_is_an_answer() -> None:
@@ -117,7 +118,7 @@ def test_a2_without_a_wide_form_the_keys_for_it_are_no_answer() -> None:
     ],
 )
 def test_numbers_stand_for_choices_and_other_words_for_themselves(line: str, several: bool, texts: Any) -> None:
-    assert texts_of(question("red", "blue", multiple=several), line) == texts
+    assert texts_in(question("red", "blue", multiple=several), line) == texts
 
 
 def lines(ask: Permission | Question, **how: bool) -> list[str]:
@@ -147,7 +148,7 @@ def test_a_number_that_stands_for_no_choice_is_a_slip_and_words_never_are(line: 
 
 def test_a_choice_may_be_a_number_itself_and_without_choices_any_number_is_an_answer() -> None:
     assert not is_slip(question("8", "16"), "16")
-    assert texts_of(question("8", "16"), "16") == ("16",)
+    assert texts_in(question("8", "16"), "16") == ("16",)
     assert is_slip(question("8", "16"), "32")
     assert not is_slip(question(), "9")
 
@@ -191,18 +192,61 @@ def test_a2_the_parts_of_a_command_stand_below_the_reason_with_a_mark_at_those_t
         parts=(looks, made),
         more_parts=3,
         wide=(),
+        rules_file="~/p/longboat.json",
     )
 
     assert lines(ask) == [
         "? Run npm test && make",
         "    (in a sandbox)",
         "    why: no rule allows it",
+        "    session, always: will allow bash(make)",
+        "    always adds the rules to ~/p/longboat.json",
+    ]
+    assert lines(ask, parts=True)[3:6] == [
         "      ✓ npm test: allowed by bash(npm test *)",
         "      ? make␛[2J: no rule allows it",
         "      … and 3 more",
-        "    session, always: will allow bash(make)",
     ]
     assert not any("✓" in line or "make: " in line for line in lines(permission(parts=(made,))))
+
+
+def test_a_dangerous_command_says_why_and_which_part_in_words_too() -> None:
+    made = CommandPart(kind=CommandPartKind.COMMAND, text="make", why="needs approval", start=0, end=4)
+    removes = CommandPart(
+        kind=CommandPartKind.COMMAND, text="rm -rf \x1b[2J", why="needs approval", danger="It deletes.", start=8, end=20
+    )
+    ask = permission(argument="make && rm -rf ü\x1b[2J", parts=(made, removes), danger="It deletes.", grant=(), wide=())
+
+    assert lines(ask) == [
+        "? Run make && rm -rf ü␛[2J",
+        "    ⚠ Dangerous. It deletes.",
+        "      ⚠ rm -rf ␛[2J",
+    ]
+    marked = next(render_ask(ask))
+    assert click.style("rm -rf ü␛[2J", fg="red", bold=True, underline=True) in marked
+    assert click.style("make", underline=True) in marked
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("yes", PermissionAnswer.ONCE),
+        (" Yes! ", PermissionAnswer.ONCE),
+        ("a", PermissionAnswer.ALWAYS),
+        ("session", PermissionAnswer.SESSION),
+        ("No.", PermissionAnswer.DENY),
+        ("yes, but use the other file", None),
+        ("actually, use make", None),
+        ("", None),
+    ],
+)
+def test_a_whole_word_is_an_answer_and_a_sentence_is_a_reason(text: str, answer: PermissionAnswer | None) -> None:
+    assert answer_in(permission(), text) == answer
+
+
+def test_a_word_for_a_grant_is_no_answer_where_none_is_offered() -> None:
+    assert answer_in(permission(grant=(), wide=()), "always") is None
+    assert answer_in(permission(grant=()), "always") is PermissionAnswer.ALWAYS
 
 
 def test_a2_a_rule_of_several_lines_stands_on_one_and_forges_no_other() -> None:
@@ -223,7 +267,6 @@ def test_a2_a_long_one_says_that_there_is_more_and_can_be_seen_whole() -> None:
     ("line", "told"),
     [
         ("", "Please type an answer."),
-        ("yes", "'yes' is ambiguous: type o to allow it once, d to deny it."),
         ("\x1b[2Jfoo bar", "'␛[2Jfoo bar' is not an answer: type one of the letters, then Enter. ? explains them."),
     ],
 )

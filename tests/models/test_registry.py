@@ -102,8 +102,7 @@ def test_the_local_model_is_the_last_resort():
 def test_a6_where_nothing_is_configured_it_is_said_that_the_local_model_is_no_coder_and_what_to_do():
     advice = registry_of().describe().advice or ""
     assert advice.startswith("No provider is configured. Using the small local model. It can chat but cannot code.")
-    assert "ANTHROPIC_API_KEY" in advice
-    assert "longboat.json" in advice
+    assert advice.endswith("For a better one, run `longboat connect` (in the apps: /connect).")
     unready = {"providers": {"mine": MINE | {"base_url": None}}}
     assert (registry_of(unready).describe().advice or "").startswith("No provider in longboat.json is ready.")
 
@@ -221,7 +220,9 @@ def test_a6_an_address_of_anthropic_without_a_key_makes_nothing_ready():
     """Other programs set it beside a token of their own, which is not ours to use."""
     models = registry_of(environ={"ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "GROQ_API_KEY": "k"})
     assert models.resolve(None, "large").provider == "groq"
-    assert "Set ANTHROPIC_API_KEY." in refused(models, "anthropic/claude-sonnet-5-5")
+    assert "Run `longboat connect anthropic`, or set ANTHROPIC_API_KEY." in refused(
+        models, "anthropic/claude-sonnet-5-5"
+    )
 
 
 async def test_azure_is_asked_on_its_own_path_and_with_its_own_header():
@@ -257,7 +258,7 @@ def test_what_a_cloud_misses_is_named():
     by_name = {info.name: info for info in registry_of(environ={"AZURE_OPENAI_API_KEY": "k"}).describe().providers}
     assert by_name["azure"].problem is not None
     assert "AZURE_OPENAI_ENDPOINT" in by_name["azure"].problem
-    assert by_name["bedrock"].problem == "Set AWS_BEARER_TOKEN_BEDROCK."
+    assert by_name["bedrock"].problem == "Run `longboat connect bedrock`, or set AWS_BEARER_TOKEN_BEDROCK."
     no_region = registry_of(environ={"AWS_BEARER_TOKEN_BEDROCK": "k", "AWS_REGION": "evil.example/"})
     assert "AWS_REGION" in refused(no_region, "bedrock/m")
 
@@ -295,9 +296,7 @@ def refused(models: Registry, name: str | None = None) -> str:
 def test_with_nothing_configured_the_error_says_what_to_do():
     """E3"""
     message = refused(registry_of())
-    assert "ANTHROPIC_API_KEY" in message
-    assert "longboat.json" in message
-    assert "pip install 'longboat[local]'" in message
+    assert message == "No model is configured. Run `longboat connect` (in the apps: /connect)."
 
 
 def test_what_is_missing_is_named():
@@ -339,7 +338,10 @@ def test_the_overview_tells_what_is_set_and_what_is_missing_without_secrets():
         models=("mine/m",),
     )
     assert (by_name["groq"].key, by_name["groq"].problem) == ("set", None)
-    assert (by_name["anthropic"].key, by_name["anthropic"].problem) == ("missing", "Set ANTHROPIC_API_KEY.")
+    assert (by_name["anthropic"].key, by_name["anthropic"].problem) == (
+        "missing",
+        "Run `longboat connect anthropic`, or set ANTHROPIC_API_KEY.",
+    )
     assert (by_name["local"].key, by_name["local"].source) == ("not needed", "built in")
     assert by_name["local"].models == (f"local/{local.NAME}",)
     assert "sesame" not in repr(overview)
@@ -347,7 +349,7 @@ def test_the_overview_tells_what_is_set_and_what_is_missing_without_secrets():
 
 
 def test_the_overview_tells_what_to_do_when_no_model_can_answer():
-    assert "longboat.json" in (registry_of().describe().problem or "")
+    assert "longboat connect" in (registry_of().describe().problem or "")
     unready = registry_of({"models": {"large": "anthropic/claude-opus-5-5"}}).describe()
     assert (unready.large, "ANTHROPIC_API_KEY" in (unready.problem or "")) == (None, True)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import shell_attacks
 import shell_corpus
+import shell_reader_attacks
 from rules import parse_rules, rules_for
 
 from cases import for_each
@@ -20,11 +21,15 @@ FILES = (
     ".agents/skills/a/SKILL.md",
     ".claude/settings.json",
     ".config/longboat/longboat.json",
+    ".config/longboat/trusted.json",
     ".git",
     ".git/config",
     ".git/hooks/pre-commit",
+    ".local/share/longboat/token",
     ".mcp.json",
     "longboat.json",
+    "moved/longboat/credentials.json",
+    "moved/longboat/trusted.json",
     "sub/.git/config",
     "LONGBOAT.json",
     ".Agents/commands/x.md",
@@ -42,6 +47,17 @@ COMMANDS = sorted(
         *shell_attacks.NEVER,
         *shell_attacks.TRICKS,
         *shell_attacks.UNCOVERED,
+        *shell_reader_attacks.GIT_RUNS_A_PROGRAM,
+        *shell_reader_attacks.HEREDOCS_THAT_END_EARLY,
+        *shell_reader_attacks.HIDDEN_PUSHES,
+        *shell_reader_attacks.NO_PUSHES,
+        *shell_reader_attacks.READER_EVERYDAY,
+        *shell_reader_attacks.READER_NEVER,
+        *shell_reader_attacks.READER_TRICKS,
+        *shell_reader_attacks.READER_UNCOVERED,
+        *shell_reader_attacks.SETTINGS_FOR_NOTHING,
+        *shell_reader_attacks.VALUES_LIKE_OPTIONS,
+        *shell_reader_attacks.VALUES_OF_THE_ENVIRONMENT,
         "cd build && rm -rf ./* && git add -A && git commit -m x && git push",
         "echo x > notes.txt",
         "echo x | tee notes.txt",

@@ -9,13 +9,13 @@ from program_help import UNKNOWN, help_of, installed, options_in, run, takes_no_
 
 from cases import for_each
 from longboat.permissions.shell.harmless import FIND_BARE, FIND_VALUED, harmless_paths
-from longboat.permissions.shell.option_tables import COREUTILS, DATE, GIT, GREP, LOOKERS, LS, RG, TREE
+from longboat.permissions.shell.option_tables import COREUTILS, DATE, GIT, GREP, LS, OTHER_READERS, RG, TREE
 from longboat.permissions.shell.options import Options, read_command_line
 from longboat.permissions.shell.script import WRAPPERS, Command, Word
 
 TABLES: dict[str, Options] = {
     **COREUTILS,
-    **LOOKERS,
+    **OTHER_READERS,
     "ls": LS,
     "grep": GREP,
     "egrep": GREP,

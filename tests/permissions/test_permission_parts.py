@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rules import rules_for
 from shell_corpus import ASKED, DIRECTORY, PIECES
 
@@ -16,8 +17,10 @@ RULES = rules_for(allow=["bash(npm test *)", "edit(src/**)"], deny=["view(.env)"
 
 
 def parts(command: str, rules: Rules = RULES, **fields: str) -> tuple[CommandPart, ...]:
+    """Without places and dangers: `test_danger` has those."""
     need = Need(tool="bash", action="run", argument=command, **fields)  # type: ignore[arg-type]
-    return parts_of(need, rules=rules, directory=DIRECTORY)[0]
+    found = parts_of(need, rules=rules, directory=DIRECTORY)[0]
+    return tuple(replace(part, start=None, end=None, danger="") for part in found)
 
 
 def command(text: str, why: str = "", rule: str = "") -> CommandPart:
@@ -150,6 +153,15 @@ def permission(**fields: object) -> Permission:
 )
 def test_what_the_title_says_is_not_said_twice(title: str, argument: str, detail: str, beyond: str) -> None:
     assert permission(title=title, argument=argument, detail=detail).beyond_title == beyond
+
+
+def test_a_rule_for_the_text_of_the_command_does_not_repeat_it() -> None:
+    ask = permission(
+        title="", detail="", argument="eval $X\n", grant=("bash(= eval $X)", "bash(ls)"), wide=("bash(ls *)",)
+    )
+
+    assert ask.told_rules() == ("exactly this command", "bash(ls)")
+    assert ask.told_rules(wide=True) == ("bash(ls *)",)
 
 
 def test_parts_are_told_where_there_are_several_each_on_one_line() -> None:

@@ -117,6 +117,8 @@ def a_permission(
     wide: tuple[str, ...] = ("bash(git push *)",),
     parts: tuple[CommandPart, ...] = (),
     more_parts: int = 0,
+    danger: str = "",
+    rules_file: str = "",
 ) -> Permission:
     return Permission(
         id="per_1",
@@ -134,6 +136,8 @@ def a_permission(
         asked_at=WHEN,
         parts=parts,
         more_parts=more_parts,
+        danger=danger,
+        rules_file=rules_file,
     )
 
 

@@ -109,7 +109,7 @@ async def test_a_long_command_never_pushes_the_answers_off_the_screen(size: tupl
     async with app.run_test(size=size) as pilot:
         await app.open(pilot, PermissionDialog(a_permission(detail="echo and more; " * 200 + "THE END"), grace_s=0))
         assert "Allow once" in picture(app)
-        assert "Deny (optionally with a reason)" in picture(app)
+        assert "Deny, and say what to do instead" in picture(app)
         await pilot.press(*["pagedown"] * 25)
         await pilot.pause()
         assert "will allow" in picture(app)

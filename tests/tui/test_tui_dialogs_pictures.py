@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from rich.segment import Segment
 from terminal_attacks import GROUPS, PAYLOADS, acting
@@ -38,6 +39,7 @@ from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.permission import PermissionDialog
 from longboat.tui.dialogs.question import QuestionDialog
 from longboat.tui.dialogs.sessions import SessionList
+from longboat.tui.dialogs.setup import KeyDialog, ProviderPicker, SetupModelPicker
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
@@ -46,6 +48,7 @@ from longboat.wire.asks import PermissionAnswer
 from longboat.wire.events import Change
 from longboat.wire.listings import DiffPage, FileDiff
 from longboat.wire.models import ClientInfo, Delivery, Session
+from longboat.wire.providers import Provider, ProviderCheck
 from longboat.wire.workshop import Job, JobState, TodoItem, TodoState
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -57,6 +60,23 @@ async def few_sessions(text: str) -> list[Session]:
         a_session(200, title="A new sail, with a title that is longer than a narrow terminal is wide", cost=0.004),
         a_session(3_000, title="Paint", cost=12.25),
     ]
+
+
+def some_providers(text: str = "") -> tuple[Provider, ...]:
+    openai, anthropic, mine = (
+        Provider(id=name.lower(), name=f"{name}{text}", connected=True, key="required", url="none", problem=text)
+        for name in ("OpenAI", "Anthropic", "Mine")
+    )
+    url = f"http://127.0.0.1:8000/v1{text}"
+    return (
+        msgspec.structs.replace(openai, source="environment"),
+        msgspec.structs.replace(anthropic, connected=False, key_page=f"https://a.example/keys{text}"),
+        msgspec.structs.replace(mine, source="stored", key="optional", url="required", base_url=url),
+    )
+
+
+async def check_nothing(api_key: str | None, base_url: str | None) -> ProviderCheck:
+    raise NotImplementedError
 
 
 DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
@@ -81,6 +101,10 @@ DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
         few_sessions, rename=nothing, delete=nothing, current="ses_0200", clock=lambda: NOON
     ),
     "models": lambda: ModelPicker(some_models(), current="openai/gpt-large", effort="low"),
+    "setup-providers": lambda: ProviderPicker(some_providers()),
+    "setup-key": lambda: KeyDialog(some_providers()[1], check_nothing),
+    "setup-url": lambda: KeyDialog(some_providers()[2], check_nothing),
+    "setup-models": lambda: SetupModelPicker([model for model in some_models().items if model.ready]),
     "confirm": lambda: ConfirmDialog("Delete the session “Paint” and all its messages?", yes="Delete"),
     "text": lambda: TextDialog("Edit the waiting prompt:", text="Paint the boat\nin blue", lines=True),
     "line": lambda: TextDialog("Its new name:", text="Paint"),
@@ -190,6 +214,10 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
         "question-several": lambda: QuestionDialog(a_question(text=text, choices=rules, multiple=True)),
         "sessions": lambda: SessionList(search, rename=refuse, delete=refuse, clock=lambda: NOON),
         "models": lambda: ModelPicker(some_models(problem=text, name=text), current=text, effort=text),
+        "setup-providers": lambda: ProviderPicker(some_providers(text)),
+        "setup-key": lambda: KeyDialog(some_providers(text)[1], refuse),
+        "setup-url": lambda: KeyDialog(some_providers(text)[2], refuse),
+        "setup-models": lambda: SetupModelPicker(some_models(problem=text, name=text).items),
         "confirm": lambda: ConfirmDialog(text),
         "text": lambda: TextDialog(text, text=text, lines=True),
         "line": lambda: TextDialog(text, text=text),

@@ -30,6 +30,7 @@ from longboat.tui.dialogs.one_of import OneOf
 from longboat.tui.dialogs.permission import PermissionDialog
 from longboat.tui.dialogs.question import AnswerList, QuestionDialog
 from longboat.tui.dialogs.sessions import SessionList
+from longboat.tui.dialogs.setup import KeyDialog, ProviderPicker, SetupList, SetupModelPicker
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
@@ -41,6 +42,7 @@ WHERE: dict[str, tuple[type[DOMNode], ...]] = {
     "Questions": (QuestionDialog, AnswerList),
     "Sessions": (SessionList,),
     "Models": (ModelPicker,),
+    "Set-up": (KeyDialog, ProviderPicker, SetupList, SetupModelPicker),
     "Export": (ExportDialog, OneOf),
     "Text fields": (TextDialog,),
     "Confirmations": (ConfirmDialog,),

@@ -30,7 +30,7 @@ def test_a_cost_is_never_zero_where_a_price_is_unknown(usage: Usage, text: str) 
 
 
 def test_prices_and_durations() -> None:
-    assert price_text(None) == "unknown"
-    assert price_text(ModelPrice(input=3, output=15.5)) == "$3 / $15.50"
+    assert price_text(None) == "price unknown"
+    assert price_text(ModelPrice(input=3, output=0.25)) == "$3 in, $0.25 out per M"
     assert price_text(ModelPrice(input=0, output=0)) == "free"
     assert [duration(at) for at in (0.3, 4.25, 52, 61, 3_700)] == ["300 ms", "4.2 s", "52 s", "1 min 1 s", "1 h 1 min"]

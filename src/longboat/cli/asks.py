@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -9,12 +10,14 @@ from longboat.cli.console import one_line, safe
 from longboat.wire.asks import (
     AskState,
     CommandPart,
+    Mark,
     Permission,
     PermissionAnswer,
     PermissionNotification,
     Question,
     QuestionNotification,
 )
+from longboat.wire.typed_answers import is_number_in, pieces_of
 
 Ask = Permission | Question
 Notification = PermissionNotification | QuestionNotification
@@ -25,9 +28,13 @@ MAX_CHARACTERS = 4_000
 
 _ANSWERS = {
     "o": PermissionAnswer.ONCE,
+    "y": PermissionAnswer.ONCE,
+    "yes": PermissionAnswer.ONCE,
     "s": PermissionAnswer.SESSION,
     "a": PermissionAnswer.ALWAYS,
     "d": PermissionAnswer.DENY,
+    "n": PermissionAnswer.DENY,
+    "no": PermissionAnswer.DENY,
 } | {answer.value: answer for answer in PermissionAnswer}
 
 
@@ -47,26 +54,66 @@ def title_of(ask: Ask) -> str:
     return safe(ask.title if isinstance(ask, Permission) else ask.text)
 
 
-def render_ask(ask: Ask, *, whole: bool = False) -> Iterator[str]:
-    """A request as styled lines for a person."""
-    first, *more = title_of(ask).splitlines() or [""]
-    yield click.style(f"? {first}", bold=True)
-    yield from (f"  {line}" for line in more)
+def render_ask(ask: Ask, *, whole: bool = False, parts: bool = False) -> Iterator[str]:
+    """A request as styled lines for a person. `parts`: also each part of a command with its reason."""
+    if isinstance(ask, Permission) and ask.is_command:
+        first, *more = _command(ask, whole=whole)
+        yield click.style("? Run ", bold=True) + first
+        yield from (f"    {line}" for line in more)
+    else:
+        first, *more = title_of(ask).splitlines() or [""]
+        yield click.style(f"? {first}", bold=True)
+        yield from (f"  {line}" for line in more)
     if ask.parent_run_id is not None:
         yield "    (asked by a sub-agent)"
-    if isinstance(ask, Question):
-        yield from (f"    {number}. {safe(choice)}" for number, choice in enumerate(ask.choices, 1))
-        return
-    yield from (f"    {_colored(line)}" for line in _detail(ask, whole=whole))
-    if ask.why:
-        yield f"    why: {safe(ask.why)}"
-    yield from (f"      {_told(part)}" for part in ask.shown_parts)
-    if ask.more_parts:
-        yield f"      … and {ask.more_parts} more"
+    if isinstance(ask, Permission):
+        yield from _permission(ask, whole=whole, parts=parts)
+    else:
+        width = len(str(len(ask.choices)))
+        yield from (f"    {number:>{width}}. {safe(choice)}" for number, choice in enumerate(ask.choices, 1))
+
+
+def _permission(ask: Permission, *, whole: bool, parts: bool) -> Iterator[str]:
+    if not ask.is_command:
+        yield from (f"    {_colored(line)}" for line in _detail(ask, whole=whole))
+    yield from (f"    {line}" for line in _reasons(ask))
+    if parts:
+        yield from (f"      {_told(part)}" for part in ask.shown_parts)
+        yield from [f"      … and {ask.more_parts} more"] if ask.more_parts else []
     if ask.grant:
-        yield f"    session, always: will allow {one_line(', '.join(ask.grant))}"
+        yield f"    session, always: will allow {one_line(', '.join(ask.told_rules()))}"
     if ask.wide:
         yield f"    wide form:       will allow {one_line(', '.join(ask.wide))}"
+    if ask.rules_file:
+        yield f"    always adds the rules to {one_line(ask.rules_file)}"
+
+
+def _reasons(ask: Permission) -> Iterator[str]:
+    """Why it is dangerous, with the parts that are; else why it needs approval."""
+    if not ask.danger:
+        yield from [f"why: {safe(ask.why)}"] if ask.why else []
+        return
+    yield click.style(f"⚠ Dangerous. {safe(ask.danger)}", fg="red", bold=True)
+    for text in dict.fromkeys(part.text for part in ask.parts if part.danger and len(ask.parts) > 1):
+        yield click.style(f"  ⚠ {one_line(text)}", fg="red")
+
+
+def _command(ask: Permission, *, whole: bool) -> Iterator[str]:
+    """The command with its risky parts underlined, and what is said about where it runs."""
+    if is_cut(ask) and not whole:
+        yield from _detail(ask, whole=False)
+        return
+    styles: dict[Mark, dict[str, Any]] = {
+        Mark.NONE: {},
+        Mark.ASKED: {"underline": True},
+        Mark.DANGEROUS: {"fg": "red", "bold": True, "underline": True},
+    }
+    marked = [
+        "\n".join(click.style(line, **styles[mark]) if line else "" for line in safe(text).split("\n"))
+        for text, mark in ask.pieces()
+    ]
+    yield from "".join(marked).splitlines() or [""]
+    yield from safe(ask.notes).splitlines()
 
 
 def choices_of(ask: Ask) -> str:
@@ -74,7 +121,7 @@ def choices_of(ask: Ask) -> str:
     if isinstance(ask, Question):
         own = "Type a number or your own answer" if ask.choices else "Type your answer"
         return f"  {own}{', or several numbers: 1,3' if ask.multiple and ask.choices else ''}"
-    words = ["[o]nce"]
+    words = ["[y]es, once"]
     words += ["[s]ession", "[a]lways"] if ask.grant else []
     words += ["[sw], [aw] wide form"] if ask.wide else []
     words += ["[d]eny (reason optional)"]
@@ -103,10 +150,11 @@ def help_of(ask: Ask) -> Iterator[str]:
             yield f"  1 to {len(ask.choices)}: that choice{'; several with commas: 1,3' if ask.multiple else ''}"
         yield "  anything else: your answer, as typed"
         return
-    yield "  o, once: allow this call only"
+    yield "  y, once: allow this call only"
     if ask.grant:
         yield "  s, session: allow it for the rest of this session"
-        yield "  a, always: allow it in this project from now on (adds a rule to its longboat.json)"
+        file = one_line(ask.rules_file) or "its longboat.json"
+        yield f"  a, always: allow it in this project from now on (adds a rule to {file})"
     if ask.wide:
         yield "  sw, aw: session or always, with the wide form"
     yield '  d, deny: refuse the call; "d use the test database" also tells the agent why'
@@ -122,11 +170,9 @@ def describe_misreading(ask: Ask, line: str) -> str:
         return no_choice(ask, given)
     key = given.split()[0].lower()
     if key in _GRANTING and not (ask.grant or ask.wide):
-        return f"{given!r} is not available: this call can only be allowed once. Type o to allow it, d to deny it."
+        return f"{given!r} is not available: this call can only be allowed once. Type y to allow it, d to deny it."
     if key in ("sw", "aw") and not ask.wide:
         return f"{given!r} is not available: this call has no wide form."
-    if key in ("y", "yes", "n", "no"):
-        return f"{given!r} is ambiguous: type o to allow it once, d to deny it."
     return f"{given!r} is not an answer: type one of the letters, then Enter. ? explains them."
 
 
@@ -156,19 +202,11 @@ def is_answer(ask: Ask, line: str) -> bool:
     return word_of(ask, line) is not None if isinstance(ask, Permission) else not is_slip(ask, line)
 
 
-def texts_of(question: Question, line: str) -> tuple[str, ...]:
-    """The answers in a line: numbers stand for choices, anything else is the answer itself."""
-    line, pieces = line.strip(), _pieces(question, line)
-    if all(_is_number_in(question, piece) for piece in pieces):
-        return tuple(dict.fromkeys(question.choices[int(piece) - 1] for piece in pieces))
-    return (line,)
-
-
 def is_slip(question: Question, line: str) -> bool:
     """Whether the line has only numbers and one of them is not a choice. A choice may be a number itself."""
-    pieces = _pieces(question, line)
+    pieces = pieces_of(question, line)
     numbers = all(piece.isascii() and piece.isdigit() for piece in pieces)
-    known = all(_is_number_in(question, piece) or piece in question.choices for piece in pieces)
+    known = all(is_number_in(question, piece) or piece in question.choices for piece in pieces)
     return bool(question.choices) and numbers and not known
 
 
@@ -179,6 +217,13 @@ def no_choice(question: Question, line: str) -> str:
     return f"{line.strip()!r} is not a choice. {numbers}; anything but a number is taken as your own answer."
 
 
+def describe_answer(answered: Permission) -> str:
+    """What an answer did."""
+    if answered.answer is PermissionAnswer.DENY:
+        return "Denied."
+    return "\n".join(["Allowed.", *(f"  now allowed: {one_line(rule)}" for rule in answered.granted)])
+
+
 def describe_end(told: Notification) -> str:
     """How a request was settled elsewhere."""
     if told.state is AskState.WITHDRAWN:
@@ -187,14 +232,6 @@ def describe_end(told: Notification) -> str:
     if isinstance(told, QuestionNotification):
         return f"{who} answered: {safe(', '.join(told.answer))}"
     return f"{who} answered: {told.answer}{f' ({safe(told.reason)})' if told.reason else ''}"
-
-
-def _pieces(question: Question, line: str) -> list[str]:
-    return [piece.strip() for piece in line.split(",")] if question.multiple else [line.strip()]
-
-
-def _is_number_in(question: Question, text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= len(question.choices)
 
 
 def _detail(ask: Permission, *, whole: bool) -> Iterator[str]:

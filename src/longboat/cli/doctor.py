@@ -219,7 +219,7 @@ def _models(cwd: Path, data: Path) -> Iterator[Finding]:
     # A key missing only in this shell does not matter to a server that has it.
     missing = Verdict.NOTE if agent is not None and agent.ready else Verdict.WRONG
     yield from _as_this_shell_has_it(overview, missing, data)
-    if agent is not None:
+    if agent is not None and (agent.ready or agent.problem != overview.problem):  # else it is said already
         yield from _as_the_server_has_it(overview, agent, cwd)
     if advice := advice_for(overview, agent):
         yield Finding(Verdict.NOTE, "models", advice)
@@ -277,7 +277,7 @@ def _local_model(data: Path, *, in_use: bool) -> Iterator[Finding]:
     from longboat.models.weights import present
 
     if not runtime_installed():
-        yield Finding(Verdict.NOTE, "local model", "not installed (pip install 'longboat[local]')")
+        yield Finding(Verdict.NOTE, "local model", "not installed (optional: pip install 'longboat[local]')")
     elif not present(data):
         when = "will be at the first prompt" if in_use else "not in use"
         yield Finding(

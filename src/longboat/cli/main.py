@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "skills": "List skills, commands and sub-agents.",
     "mcp": "List the MCP servers and their state; log in to one.",
     "init": "Write a first AGENTS.md for this project.",
+    "connect": "Connect a provider and choose the default model.",
     "models": "Show the configured models; download the local one.",
     "config": "Show the effective configuration.",
     "trust": "Review a project's longboat.json and trust it.",
@@ -59,6 +60,7 @@ HINTS: dict[str, str] = {
     "nothing_to_undo": "Use -s for another session: `longboat session list` lists them.",
     "undo_conflict": "Restore those files yourself (`git diff` shows what changed), then try again.",
     "server_busy": "`longboat runs --state active` lists the active runs; `longboat stop --force` stops anyway.",
+    "provider_not_found": "`longboat connect --list` lists the providers.",
     "config_invalid": "`longboat config --schema` prints the schema of longboat.json.",
     "store_unavailable": "`longboat doctor` shows the data directory and the free disk space.",
     "data_dir_gone": "`longboat session export ID` can still save a session; then run `longboat stop --force`.",
@@ -174,6 +176,7 @@ def cli(ctx: click.Context, /, cwd: str, **wishes: object) -> None:
     longboat run "Why does the build fail?"    send a prompt
     longboat run -c "Then fix it."             continue the last session in this directory
     longboat undo                              undo the last turn
+    longboat connect                           connect a provider and choose the model
     longboat doctor                            diagnose problems
 
     \b

@@ -18,7 +18,7 @@ def check_ready(connection: "Connection", workspace_id: str, model: str | None) 
     """Fail early if no model is ready, so that no session is created just to hold that error."""
     agent = connection.send(calls.agent(workspace_id, model=model))
     if not agent.ready:
-        hint = "Nothing was sent. `longboat models` lists the models; `longboat doctor` diagnoses problems."
+        hint = "Nothing was sent. `longboat models` lists the models of this directory."
         raise Failure(agent.problem or "No model is ready.", hint)
 
 

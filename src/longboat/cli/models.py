@@ -24,14 +24,13 @@ def models(ctx: click.Context, style: str, cwd: str) -> None:
 
     The table reflects this shell's environment and longboat.json. Below it is what the running server uses.
 
-    To add a provider, set its key as shown in the table. To choose a model, put
-    `{"models": {"large": "openai/gpt-6.1-sol"}}` into longboat.json, in this directory or in ~/.config/longboat for all
-    directories. Your own model server is a provider with a base_url (docs/models.md). Without any provider, a small
-    local model is used if its runtime is installed. It can chat but cannot code.
+    To add a provider or to choose the default model, run `longboat connect`. A project can choose another model with
+    `{"models": {"large": "openai/gpt-6.1-sol"}}` in its longboat.json. Without any provider, a small local model is
+    used if its runtime is installed. It can chat but cannot code.
 
     \b
     longboat models
-    export ANTHROPIC_API_KEY=…  used by the next `longboat run` or `longboat`
+    longboat connect            connect a provider and choose the default model
     longboat models pull        download the small model that runs on this machine
     longboat models refresh     download current prices and context windows
     """
@@ -103,11 +102,13 @@ def describe(cwd: str) -> "Overview":
 
 
 def _registry(cwd: str) -> "Registry":
-    from longboat.config.load import load_config
+    from longboat.config.credentials import credentials_file, read_credentials
+    from longboat.config.load import load_config, user_config_file
     from longboat.models.registry import Registry
 
     config = load_config(Path(cwd), environ=os.environ, user_dir=Path.home())
-    return Registry(config, os.environ, data_dir=_data_dir())
+    credentials = read_credentials(credentials_file(user_config_file(os.environ, Path.home())))
+    return Registry(config, os.environ, data_dir=_data_dir(), credentials=credentials)
 
 
 def _data_dir() -> Path:

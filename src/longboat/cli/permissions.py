@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 Page = TypeVar("Page", PermissionPage, QuestionPage)
 
 
-@click.group(invoke_without_command=True, short_help="List and answer permission requests.")
+@click.group(invoke_without_command=True, short_help="Answer or list permission requests.")
 @format_option
 @cwd_option
 @click.pass_context
 def permissions(ctx: click.Context, style: str, cwd: str) -> None:
-    """List the tool calls that need approval, or answer one. The first answer wins, whoever gives it.
+    """Answer the tool calls that need approval, one by one. The first answer wins, whoever gives it.
+
+    In a pipe or a script this lists them, as `longboat permissions list` does.
 
     \b
     longboat permissions
@@ -30,7 +32,7 @@ def permissions(ctx: click.Context, style: str, cwd: str) -> None:
     """
     hand_down(ctx)
     if ctx.invoked_subcommand is None:
-        _list(style, cwd)
+        _list(style, cwd, answer=True)
 
 
 @permissions.command("list")
@@ -86,20 +88,29 @@ def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, 
         click.echo(f"  now allowed: {one_line(rule)}")
 
 
-def _list(style: str, cwd: str) -> None:
+def _list(style: str, cwd: str, *, answer: bool = False) -> None:
     from longboat.client import calls
 
-    print_asks(calls.permissions, style, cwd, none="No pending permission requests.")
+    print_asks(calls.permissions, style, cwd, none="No pending permission requests.", answer=answer)
 
 
-def print_asks(pending: "Callable[[str], Call[Page]]", style: str, cwd: str, *, none: str) -> None:
-    """List the pending permission requests or questions of the workspace; `none` is the text if there are none."""
+def print_asks(
+    pending: "Callable[[str], Call[Page]]", style: str, cwd: str, *, none: str, answer: bool = False
+) -> None:
+    """List the pending permission requests or questions of the workspace; `none` is the text if there are none.
+    `answer`: if a person is at this terminal, ask for the answers instead."""
     from longboat.cli.asks import how_to_answer, render_ask
     from longboat.cli.background import ensure_server
     from longboat.cli.console import ago, json_line
 
     connection = ensure_server(cwd)
-    page = connection.send(pending(connection.join(cwd).id))
+    workspace_id = connection.join(cwd).id
+    page = connection.send(pending(workspace_id))
+    if page.items and answer and style == "text" and _is_person_here():
+        from longboat.cli.answer_pending import answer_pending
+
+        answer_pending(connection, workspace_id, page.items)
+        return
     for ask in page.items:
         if style == "json":
             json_line(ask)
@@ -110,3 +121,11 @@ def print_asks(pending: "Callable[[str], Call[Page]]", style: str, cwd: str, *, 
         click.echo(f"  {how_to_answer(ask, elsewhere(cwd))}")
     if not page.items and style == "text":
         click.echo(none)
+
+
+def _is_person_here() -> bool:
+    import sys
+
+    from longboat.cli.run_asks import can_ask
+
+    return can_ask() and sys.stdout.isatty()

@@ -7,12 +7,14 @@ from longboat.cli.options import cwd_option, format_option, hand_down
 from longboat.cli.permissions import print_asks
 
 
-@click.group(invoke_without_command=True, short_help="List and answer the agent's questions.")
+@click.group(invoke_without_command=True, short_help="Answer or list the agent's questions.")
 @format_option
 @cwd_option
 @click.pass_context
 def questions(ctx: click.Context, style: str, cwd: str) -> None:
-    """List the agent's pending questions, or answer one. The first answer wins, whoever gives it.
+    """Answer the agent's questions, one by one. The first answer wins, whoever gives it.
+
+    In a pipe or a script this lists them, as `longboat questions list` does.
 
     \b
     longboat questions
@@ -20,7 +22,7 @@ def questions(ctx: click.Context, style: str, cwd: str) -> None:
     """
     hand_down(ctx)
     if ctx.invoked_subcommand is None:
-        _list(style, cwd)
+        _list(style, cwd, answer=True)
 
 
 @questions.command("list")
@@ -49,7 +51,7 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
     longboat questions answer 0198c2f4-… 2
     longboat questions answer 0198c2f4-… red blue
     """
-    from longboat.cli.asks import is_slip, no_choice, texts_of
+    from longboat.cli.asks import is_slip, no_choice
     from longboat.cli.background import ensure_server
     from longboat.cli.console import safe
     from longboat.cli.ids import ask_meant
@@ -57,6 +59,7 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
     from longboat.cli.options import own_name
     from longboat.client import calls
     from longboat.wire.requests import AnswerQuestion
+    from longboat.wire.typed_answers import texts_in
 
     connection = ensure_server(cwd)
     workspace_id = connection.join(cwd).id
@@ -67,13 +70,13 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
         for text in answer:
             if is_slip(question, text):
                 raise Failure(no_choice(question, text), "`longboat questions` lists the choices.")
-        words = tuple(word for text in answer for word in texts_of(question, text))
+        words = tuple(word for text in answer for word in texts_in(question, text))
     request = AnswerQuestion(answer=words, client_id=own_name())
     ask = connection.send(calls.answer_question(workspace_id, meant, request))
     click.echo(f"{ask.id} {safe(', '.join(ask.answer))}")
 
 
-def _list(style: str, cwd: str) -> None:
+def _list(style: str, cwd: str, *, answer: bool = False) -> None:
     from longboat.client import calls
 
-    print_asks(calls.questions, style, cwd, none="No pending questions.")
+    print_asks(calls.questions, style, cwd, none="No pending questions.", answer=answer)

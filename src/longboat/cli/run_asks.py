@@ -23,6 +23,7 @@ from longboat.tasks import Tasks
 from longboat.wire.asks import Permission, PermissionNotification, Question, QuestionNotification
 from longboat.wire.events import Event
 from longboat.wire.models import RunComplete
+from longboat.wire.typed_answers import texts_in
 
 CLEAR_LINE = "\r\x1b[K"
 PROMPT = "> "
@@ -182,7 +183,7 @@ class Person:
         self._put(self._open[0])
 
     def _put(self, ask: Ask, *, whole: bool = False) -> None:
-        for line in asks.render_ask(ask, whole=whole):
+        for line in asks.render_ask(ask, whole=whole, parts=whole):
             click.echo(line, err=True)
         click.echo(asks.choices_of(ask), err=True)
         _write(PROMPT)
@@ -233,7 +234,7 @@ class Person:
 
     async def _send(self, ask: Ask, line: str) -> None:
         if isinstance(ask, Question):
-            await self._client.answer_question(self._workspace_id, ask.id, *asks.texts_of(ask, line))
+            await self._client.answer_question(self._workspace_id, ask.id, *texts_in(ask, line))
         elif word := asks.word_of(ask, line):
             await self._client.answer_permission(
                 self._workspace_id, ask.id, word.answer, wide=word.wide, reason=word.reason

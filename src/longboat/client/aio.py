@@ -114,7 +114,7 @@ class Client:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections. Runs go on without us (B2)."""
+        """Close the connections. Runs continue (B2)."""
         await self._http.aclose()
 
     # -- watching
@@ -130,7 +130,7 @@ class Client:
         *,
         give_up_after_s: float | None = None,
     ) -> AsyncGenerator[Event, None]:
-        """The workspace's events, for ever: a lost stream is taken up again exactly where it broke.
+        """The workspace's events, endlessly: a lost stream continues exactly where it broke.
 
         Starts with a `snapshot`, or right after the cursor `after`. `resync` says that the cursor is no longer in the
         log; a `snapshot` follows it.
@@ -234,6 +234,10 @@ class Client:
     version = asked(calls.version)
     shutdown = asked(calls.shutdown)
     open_web = asked(calls.open_web)
+    providers = asked(calls.providers)
+    check_provider = asked(calls.check_provider)
+    connect_provider = asked(calls.connect_provider)
+    forget_provider = asked(calls.forget_provider)
 
     workspaces = asked(calls.workspaces)
     join = asked_by_name(methods.join)
@@ -284,6 +288,7 @@ class Client:
     search = asked(calls.search)
     diff = asked(calls.diff)
     session_timeline = asked(calls.session_timeline)
+    welcome = asked(calls.welcome)
     session_usage = asked(calls.session_usage)
     stats = asked(calls.stats)
 

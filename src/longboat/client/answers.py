@@ -22,7 +22,7 @@ FAMILIES: dict[int, type[errors.LongboatError]] = {
     429: errors.TooManyAttempts,
     503: errors.Unavailable,
 }
-"""The class for a status; its subclasses are told apart by their codes."""
+"""The class for a status; the code selects the subclass."""
 
 _GATEWAY = {502, 503, 504}
 """What a reverse proxy answers in place of a server that is away."""

@@ -1,4 +1,4 @@
-"""Every route as a value: how to ask and how to read the answer. Pure; whoever has a connection sends it.
+"""Every route as a value: how to send the request and read the answer. Pure; whoever has a connection sends it.
 
 Must not know httpx, sockets or event loops: the async client, the sync client and the command line share this.
 """
@@ -16,13 +16,14 @@ from longboat.client.answers import error_from
 from longboat.errors import LongboatError
 from longboat.wire import archive, asks, figures, listings, models, requests, workshop
 from longboat.wire.ids import new_id
+from longboat.wire.providers import Provider, ProviderCheck, ProviderPage
 
 T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
 LONG_S, SLOW = 300.0, 100_000
-"""For what may be many megabytes, at so many bytes per second or more."""
+"""For answers of many megabytes: the slowest transfer to expect, in bytes per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,37 @@ def shutdown(*, if_idle: bool = False) -> Call[None]:
 def open_web() -> Call[models.WebDoor]:
     """Let the server listen on TCP for a browser on its machine, if it does not yet."""
     return Call(method="POST", path=_path("web"), answer=models.WebDoor)
+
+
+def providers() -> Call[ProviderPage]:
+    """The providers of models: whether each is connected, and what it needs."""
+    return Call(method="GET", path=_path("providers"), answer=ProviderPage)
+
+
+def check_provider(provider: str, *, api_key: str | None = None, base_url: str | None = None) -> Call[ProviderCheck]:
+    """Try a key or an address, by default those that the server has. Stores nothing."""
+    body = _encode(requests.CheckProvider(api_key=api_key, base_url=base_url))
+    path = _path("providers", provider, "check")
+    return Call(method="POST", path=path, answer=ProviderCheck, body=body, timeout_s=60)
+
+
+def connect_provider(
+    provider: str,
+    *,
+    api_key: str | None = None,
+    base_url: str | None = None,
+    model: str | None = None,
+    context_window: int | None = None,
+) -> Call[Provider]:
+    """Store a key and an address, and make a model the default. `model`: its name at the provider."""
+    request = requests.ConnectProvider(api_key=api_key, base_url=base_url, model=model, context_window=context_window)
+    path = _path("providers", provider)
+    return Call(method="PUT", path=path, answer=Provider, body=_encode(request), timeout_s=60)
+
+
+def forget_provider(provider: str) -> Call[Provider]:
+    """Forget the stored key."""
+    return Call(method="DELETE", path=_path("providers", provider), answer=Provider, timeout_s=60)
 
 
 def workspaces() -> Call[models.WorkspacePage]:
@@ -234,7 +266,7 @@ def cancel_session(workspace_id: str, session_id: str, client_id: str | None = N
 
 
 def clear_queue(workspace_id: str, session_id: str, client_id: str | None = None) -> Call[models.Canceled]:
-    """Cancel what is queued; the active run goes on."""
+    """Cancel the queued runs; the active run continues."""
     path = _in(workspace_id, "agent", "sessions", session_id, "prompts", "clear")
     return Call(method="POST", path=path, answer=models.Canceled, params=_named(client_id), repeatable=False)
 
@@ -257,7 +289,7 @@ def permissions(workspace_id: str) -> Call[asks.PermissionPage]:
 def answer_permission(
     workspace_id: str, permission_id: str, request: requests.AnswerPermission
 ) -> Call[asks.Permission]:
-    """Not repeatable: the second answer is told who gave the first, even if that was us."""
+    """Not repeatable: a second answer gets 409 with who gave the first, even if that was us."""
     path = _in(workspace_id, "permissions", permission_id)
     return Call(method="POST", path=path, answer=asks.Permission, body=_encode(request), repeatable=False)
 
@@ -381,6 +413,11 @@ def diff(workspace_id: str, *, session_id: str | None = None, run_id: str | None
     given = {"session_id": session_id, "run_id": run_id}
     params = {name: value for name, value in given.items() if value is not None}
     return Call(method="GET", path=_in(workspace_id, "diff"), answer=listings.DiffPage, params=params)
+
+
+def welcome(workspace_id: str) -> Call[listings.Welcome]:
+    """The git branch of a workspace, and three prompts to try that fit its directory."""
+    return Call(method="GET", path=_in(workspace_id, "welcome"), answer=listings.Welcome)
 
 
 def session_usage(workspace_id: str, session_id: str) -> Call[figures.SessionUsage]:

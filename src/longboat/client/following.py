@@ -62,7 +62,7 @@ def follow(
     while True:
         event: Event = yield Next()
         if event.type != "snapshot":
-            if own.concerned_by(event):
+            if own.belongs(event):
                 yield event
             if own.ended_by(event):
                 return
@@ -84,7 +84,7 @@ def _calls_under_way(workspace_id: str, own: "_Own", snapshot: Snapshot) -> Scri
     """The message that made the calls which run now. It is finished, so no snapshot has it; but without it nobody can
     tell what the output belongs to."""
     for run in snapshot.runs:
-        own.concerned_by(Event("run", Change.UPDATED, run))  # a folded run has its host's calls
+        own.belongs(Event("run", Change.UPDATED, run))  # a folded run has its host's calls
     known = {part.id for message in snapshot.messages for part in message.parts if isinstance(part, ToolCallPart)}
     unknown: dict[str, set[str]] = {}
     for message in snapshot.messages:
@@ -161,7 +161,7 @@ class _Own:
     def __post_init__(self) -> None:
         self.turns.add(self.run_id)
 
-    def concerned_by(self, event: Event) -> bool:
+    def belongs(self, event: Event) -> bool:
         match event.payload:
             case Run() as run:
                 return self._knows(run)
@@ -201,13 +201,13 @@ class _Own:
         for name, payloads in (("run", snapshot.runs), ("message", snapshot.messages)):
             for payload in payloads:
                 event = self.told(name, payload)
-                if self.concerned_by(event):
+                if self.belongs(event):
                     yield event
         asks: tuple[Permission | Question, ...] = (*snapshot.permissions, *snapshot.questions)
         for ask in asks:
             name = "permission_request" if isinstance(ask, Permission) else "question_request"
             event = Event(name, Change.CREATED, ask, parent_session_id=ask.parent_session_id)
-            if self.concerned_by(event):
+            if self.belongs(event):
                 yield event
 
     def told(self, name: str, payload: Run | Message) -> Event:

@@ -158,7 +158,7 @@ def cancel_session(client_id: str, workspace_id: str, session_id: str) -> Call[m
 
 
 def clear_queue(client_id: str, workspace_id: str, session_id: str) -> Call[models.Canceled]:
-    """Cancel what is queued; the active run goes on."""
+    """Cancel the queued runs; the active run continues."""
     return calls.clear_queue(workspace_id, session_id, client_id)
 
 
@@ -170,7 +170,7 @@ def kill_job(client_id: str, workspace_id: str, job_id: str) -> Call[workshop.Jo
 def summarize_session(
     client_id: str, workspace_id: str, session_id: str, *, run_id: str | None = None, model: str | None = None
 ) -> Call[models.Accepted]:
-    """Ask for a summary: a run like any other, which the model goes on from."""
+    """Summarize the session, as a run: the model continues from the summary."""
     request = requests.Summarize(run_id=run_id, model=model, client_id=client_id)
     return calls.summarize_session(workspace_id, session_id, request)
 

@@ -43,7 +43,7 @@ def watch(workspace_id: str, run_id: str, *, sub_agents: bool = False) -> Script
 def _placed(
     workspace_id: str, submit: Submit, hand_in: Callable[[Submit], Generator[S, Any, T]]
 ) -> Generator[Call[Any] | S, Any, T]:
-    """Hand in the prompt in its session. Whoever hands in the same run_id at the same time ends in the same session."""
+    """Submit the prompt to its session. Two callers with the same run_id at the same time end in the same session."""
     named, submit = submit.run_id, msgspec.structs.replace(submit, run_id=submit.run_id or new_id())
     if submit.session_id:
         return (yield from hand_in(submit))

@@ -11,7 +11,7 @@ from longboat.wire.tools import UNKNOWN, Draw, ToolTraits
 LEADING = ("command", "pattern", "symbol", "path", "url", "query", "job_id", "text", "prompt", "name")
 """The arguments that tell most, most telling first."""
 BESIDE = ("path", "new_name", "agent")
-"""Arguments that are told after the first."""
+"""Arguments that are shown after the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,7 @@ class SyncClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections. Runs go on without us (B2)."""
+        """Close the connections. Runs continue (B2)."""
         self._http.close()
 
     # -- watching
@@ -128,7 +128,7 @@ class SyncClient:
         *,
         give_up_after_s: float | None = None,
     ) -> Generator[Event, None, None]:
-        """The workspace's events, for ever: a lost stream is taken up again exactly where it broke.
+        """The workspace's events, endlessly: a lost stream continues exactly where it broke.
 
         Starts with a `snapshot`, or right after the cursor `after`. `resync` says that the cursor is no longer in the
         log; a `snapshot` follows it.
@@ -230,6 +230,10 @@ class SyncClient:
     version = asked(calls.version)
     shutdown = asked(calls.shutdown)
     open_web = asked(calls.open_web)
+    providers = asked(calls.providers)
+    check_provider = asked(calls.check_provider)
+    connect_provider = asked(calls.connect_provider)
+    forget_provider = asked(calls.forget_provider)
 
     workspaces = asked(calls.workspaces)
     join = asked_by_name(methods.join)
@@ -280,6 +284,7 @@ class SyncClient:
     search = asked(calls.search)
     diff = asked(calls.diff)
     session_timeline = asked(calls.session_timeline)
+    welcome = asked(calls.welcome)
     session_usage = asked(calls.session_usage)
     stats = asked(calls.stats)
 

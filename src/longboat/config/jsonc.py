@@ -106,6 +106,34 @@ def _walk(first: tuple[str, int], tokens: Iterator[tuple[str, int]], path: Path,
                 index += 1
 
 
+def spans(text: str) -> dict[Path, tuple[int, int]]:
+    """Where each value of a text that parses begins and ends, down to `MAX_DEPTH`."""
+    tokens = _TOKEN.finditer(_plain(text))
+    where: dict[Path, tuple[int, int]] = {}
+    _measure(next(tokens), tokens, (), where)
+    return where
+
+
+def _measure(
+    first: re.Match[str], tokens: Iterator[re.Match[str]], path: Path, where: dict[Path, tuple[int, int]]
+) -> None:
+    closing = {"{": "}", "[": "]"}.get(first.group())
+    last = first
+    index = 0
+    while closing is not None and (last := next(tokens)).group() != closing:
+        if last.group() == ",":
+            continue
+        key: str | int = index
+        if closing == "}":
+            key = json.loads(last.group())
+            next(tokens)  # the colon
+            last = next(tokens)
+        _measure(last, tokens, (*path, key), where)
+        index += 1
+    if len(path) <= MAX_DEPTH:
+        where[path] = (first.start(), last.end())
+
+
 def _skip(first: str, tokens: Iterator[tuple[str, int]]) -> None:
     """To the end of the value that begins with `first`."""
     depth, token = 0, first

@@ -35,6 +35,12 @@ def remember(directory: Path, rules: Sequence[str], *, environ: Mapping[str, str
     draft.replace(file)
 
 
+def rules_file(directory: Path, *, user_dir: Path) -> str:
+    """The file that `remember` changes, as people write it: from the home directory, if it is in there."""
+    file = directory / FILE_NAME
+    return f"~/{file.relative_to(user_dir)}" if file.is_relative_to(user_dir) else str(file)
+
+
 def with_rules(file: Path, text: str, rules: Sequence[str]) -> str:
     """The file's text with these rules added. Existing rules are not repeated."""
     value = jsonc.parse(text)

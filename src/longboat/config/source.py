@@ -67,9 +67,9 @@ def place(sources: tuple[Source, ...], path: jsonc.Path) -> str:
     """File, line and key of a value, in the first source that has the key."""
     places = [(source.file, jsonc.lines(source.text)) for source in sources if source.value]
     owner = path
-    while not any(owner in lines for _, lines in places):
+    while owner and not any(owner in lines for _, lines in places):
         owner = owner[:-1]  # a key that is missing has no line, but its owner has
-    file, line = next((file, lines[owner]) for file, lines in places if owner in lines)
+    file, line = next(((file, lines[owner]) for file, lines in places if owner in lines), (sources[-1].file, 1))
     return f"{file}:{line}: {spelled(path)}"
 
 

@@ -4,17 +4,14 @@ Owns that file. Trust applies to content: it is recorded with the SHA-256 of wha
 changed since is no longer trusted. Must not know what a file contains.
 """
 
-import fcntl
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
+from longboat.config.private_file import locked, write
 from longboat.config.source import contents
 from longboat.errors import ConfigInvalid
-from longboat.regular import opener
 
 MAX_RECORD = 4 << 20
 """About 30,000 directories. The file is read on the event loop, so a larger one would be noticeable."""
@@ -64,13 +61,13 @@ def recorded(trusted: Path) -> dict[str, str]:
 
 def record(trusted: Path, directory: Path, digest: str) -> None:
     """Trust a file of this content in this directory from now on."""
-    with _locked(trusted):
+    with locked(trusted):
         _write(trusted, _still_there(recorded(trusted)) | {_name(directory): digest})
 
 
 def forget(trusted: Path, directory: Path) -> bool:
     """Stop trusting it. False if it was not trusted."""
-    with _locked(trusted):
+    with locked(trusted):
         known = recorded(trusted)
         if known.pop(_name(directory), None) is None:
             return False
@@ -97,28 +94,10 @@ def _is_gone(directory: str) -> bool:
     return False
 
 
-@contextmanager
-def _locked(trusted: Path) -> Iterator[None]:
-    """Locks the record, so that concurrent changes cannot bring back a forgotten entry."""
-    try:
-        trusted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(trusted.with_suffix(".lock"), "a", opener=opener) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-    except OSError as error:
-        raise ConfigInvalid(f"{trusted}: cannot be written: {error.strerror}") from None
-
-
 def _write(trusted: Path, known: dict[str, str]) -> None:
-    """Write atomically, readable only by the owner."""
     content = json.dumps(known, indent=2, sort_keys=True)
     if len(content) > MAX_RECORD:
         raise ConfigInvalid(
             f"{trusted}: this file is full. Run `longboat trust --forget` for projects you no longer need."
         )
-    fresh = trusted.with_suffix(".new")
-    with open(fresh, "w", encoding="ascii", opener=opener) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, trusted)
+    write(trusted, content)

@@ -75,7 +75,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 class _Tap:
-    """One pipe and what came through it. Our own, as asyncio's would have `wait()` wait for whoever holds it open."""
+    """One pipe and what came through it. Not asyncio's, whose `wait()` waits until every holder has closed it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from longboat.context.file_cache import display_path
+from longboat.context.git_head import read_head
 from longboat.context.instructions import Instruction
 from longboat.context.library import Agent, Skill
 
@@ -36,7 +37,7 @@ async def read_project_facts(directory: Path, *, date: str) -> ProjectFacts:
         directory=directory,
         date=date,
         platform=f"{platform.system()} {platform.machine()}",
-        git=await asyncio.to_thread(_branch, directory),
+        git=await asyncio.to_thread(_describe_head, directory),
     )
 
 
@@ -111,16 +112,6 @@ def _text(name: str) -> str:
     return files("longboat.context").joinpath(name).read_text("utf-8").strip()
 
 
-def _branch(directory: Path) -> str | None:
-    """Read from the repository's own files: git itself would run the programs that the repository's configuration
-    names, and nobody has been asked about those."""
-    for above in (directory, *directory.parents):
-        place = above / ".git"
-        try:
-            if place.is_file():  # a worktree or a submodule
-                place = above / place.read_text("utf-8")[:4096].removeprefix("gitdir:").strip()
-            head = (place / "HEAD").read_text("utf-8")[:4096].strip()
-        except (OSError, UnicodeDecodeError):
-            continue
-        return f"branch {head.removeprefix('ref: refs/heads/')}" if head.startswith("ref: ") else f"at {head[:12]}"
-    return None
+def _describe_head(directory: Path) -> str | None:
+    head = read_head(directory)
+    return None if head is None else f"branch {head.name}" if head.is_branch else f"at {head.name}"

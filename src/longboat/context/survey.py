@@ -66,12 +66,13 @@ class Survey:
     """Files of the root that are written in one of the languages, unless there are many."""
 
 
-def survey(directory: Path) -> Survey:
+def survey(directory: Path, *, most: int = MAX_FILES) -> Survey:
+    """`most`: the number of files to look at."""
     total: Counter[str] = Counter()
     files: Counter[str] = Counter()
     by_area: dict[str, Counter[str]] = {}
     sources: list[str] = []
-    for steps, name in islice(_files(directory), MAX_FILES):
+    for steps, name in islice(_files(directory), most):
         language = _BY_SUFFIX.get(os.path.splitext(name)[1].lower())
         total.update([language] if language else [])
         sources += [name] if language and not steps else []

@@ -4,24 +4,20 @@ Owns when the connections of a model that was retired close: as soon as no strea
 was made. Adapters are imported here, on the thread that builds them, because they are heavy.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from longboat.config.settings import ModelEntry, ProviderSection
 from longboat.models import catalogue, local, refreshed_catalogue
-from longboat.models.protocol import Abilities
+from longboat.models.protocol import Abilities, Model, ModelEvent, ModelRequest
 from longboat.models.providers import KNOWN, LOCAL_TYPE
 from longboat.wire.listings import ModelPrice
 
 if TYPE_CHECKING:
     from longboat.models.pydantic_adapter import Wire
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Protocol
-
-from longboat.models.protocol import Model, ModelEvent, ModelRequest
 
 
 class Closable(Model, Protocol):

@@ -15,7 +15,4 @@ def advice_on(config: Config, provider: str) -> str | None:
         return None
     if config.providers:
         return f"No provider in longboat.json is ready. {_NO_CODER} Run `longboat models` to see what is missing."
-    return (
-        f"No provider is configured. {_NO_CODER} For a real one set ANTHROPIC_API_KEY, OPENAI_API_KEY or another key, "
-        "or write a longboat.json; see `longboat models --help`."
-    )
+    return f"No provider is configured. {_NO_CODER} For a better one, run `longboat connect` (in the apps: /connect)."

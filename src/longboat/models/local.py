@@ -273,7 +273,7 @@ async def _answer(chat: "OpenAIChatModel", request: ModelRequest) -> AsyncGenera
 
 
 async def _fill_in_form(chat: "OpenAIChatModel", request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-    """A step of the form. What it is shows only at its end, so it is told whole."""
+    """A step of the form. Its kind is known only at its end, so it is sent as a whole."""
     written = ""
     async with chat.stream(request) as stream:
         async for event in stream:

@@ -74,7 +74,7 @@ def _state(request: ModelRequest) -> tuple[str, bool]:
 
 
 def as_talk(request: ModelRequest) -> ModelRequest:
-    """The transcript as text alone. Calls are left out: shown some, it would go on writing such."""
+    """The transcript as text alone. Calls are left out: the model would imitate them."""
     spoken = (_spoken(message) for message in without_images(request.messages))
     return replace(request, messages=tuple(message for message in spoken if message.parts), tools=())
 

@@ -202,7 +202,7 @@ class StreamReader:
             yield ToolCallDelta(call.index, arguments)
 
     def _open_call(self, piece: _ToolCall, function: _Function) -> _Call | None:
-        """The call that a piece goes on with, or None if it begins one.
+        """The call that a piece continues, or None if it begins one.
 
         Servers differ: some repeat the id with every piece, some leave out the index, and some send each call whole,
         all of them with index 0. An id, where there is one, decides; then the index; then whether it has a name.

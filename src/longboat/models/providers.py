@@ -20,6 +20,31 @@ class KnownProvider:
     """Where it speaks OpenAI's chat wire, if that is how we speak to it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """How a provider is called in a list of them, and where its keys are made."""
+
+    title: str
+    key_page: str | None = None
+
+
+LISTINGS: dict[str, Listing] = {
+    "anthropic": Listing(title="Anthropic", key_page="https://console.anthropic.com/settings/keys"),
+    "openai": Listing(title="OpenAI", key_page="https://platform.openai.com/api-keys"),
+    "google": Listing(title="Google Gemini", key_page="https://aistudio.google.com/apikey"),
+    "openrouter": Listing(title="OpenRouter", key_page="https://openrouter.ai/settings/keys"),
+    "groq": Listing(title="Groq", key_page="https://console.groq.com/keys"),
+    "mistral": Listing(title="Mistral", key_page="https://console.mistral.ai/api-keys"),
+    "azure": Listing(title="Azure OpenAI", key_page="https://portal.azure.com"),
+    "bedrock": Listing(
+        title="Amazon Bedrock", key_page="https://console.aws.amazon.com/bedrock/home#/api-keys/long-term/create"
+    ),
+    "ollama": Listing(title="Ollama on this machine"),
+    "llamacpp": Listing(title="llama.cpp on this machine"),
+    "local": Listing(title="Small local model (chats, cannot code)"),
+}
+
+
 KNOWN: dict[str, KnownProvider] = {
     # In order of preference when several keys are set.
     "anthropic": KnownProvider(

@@ -4,12 +4,14 @@ Owns the choice. Must not know any wire format: `building.py` makes the adapters
 nothing else that leaves this module contains one.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from longboat.config.credentials import Credentials
 from longboat.config.settings import Config, ProviderSection
 from longboat.errors import ConfigInvalid, ModelError
 from longboat.models import catalogue, local, refreshed_catalogue, running_servers
@@ -34,6 +36,8 @@ __all__ = ["KNOWN", "Overview", "ProviderInfo", "Registry"]
 
 Role = Literal["large", "small"]
 
+NO_CREDENTIALS = Credentials(file=Path(os.devnull))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderInfo:
@@ -41,7 +45,7 @@ class ProviderInfo:
 
     name: str
     type: str
-    source: Literal["config", "environment", "built in", "found running"]
+    source: Literal["config", "environment", "stored", "built in", "found running"]
     base_url: str | None
     key: Literal["set", "missing", "not needed"]
     models: tuple[str, ...]
@@ -60,7 +64,7 @@ class Overview:
     hint: str | None = None
     """What could be set better."""
     advice: str | None = None
-    """What to tell whoever asks `large` without having chosen it: that nothing is configured, and how to do it."""
+    """For someone who got `large` without choosing it: that nothing is configured, and how to do it."""
 
 
 class Registry:
@@ -72,6 +76,7 @@ class Registry:
         environ: Mapping[str, str],
         *,
         data_dir: Path,
+        credentials: Credentials = NO_CREDENTIALS,
         local_model: Model | None = None,
         look: Callable[[], running_servers.Found | None] = running_servers.look,
     ) -> None:
@@ -79,6 +84,7 @@ class Registry:
         self._config = config
         self._environ = environ
         self._data_dir = data_dir
+        self._credentials = credentials
         self._local_model = local_model
         self._look = look
         self._found: running_servers.Found | None = None
@@ -128,6 +134,24 @@ class Registry:
         for model in models.values():
             await model.aclose()
 
+    # For setting up
+
+    def section(self, provider: str) -> ProviderSection:
+        """What is known of a provider; raises ModelError for a name that nobody knows."""
+        return self._section(provider)
+
+    def access(self, provider: str, section: ProviderSection) -> Access:
+        """How it is reached. Raises ConfigInvalid if a reference leads nowhere."""
+        return self._access(provider, section)
+
+    def info(self, provider: str) -> ProviderInfo:
+        return self._info(provider)
+
+    def describe_models(self, provider: str, section: ProviderSection) -> tuple[ModelInfo, ...]:
+        """What is known of the section's models."""
+        choices = (Choice(provider=provider, section=section, model=entry.id) for entry in section.models)
+        return tuple(self._model_info(choice, None) for choice in choices)
+
     # Choosing
 
     def _named(self, name: str, role: Role) -> Choice:
@@ -149,11 +173,7 @@ class Registry:
         for provider in (*([self._found[0]] if self._found else []), LOCAL_TYPE):
             if choice := self._ready(provider, role):
                 return choice
-        raise _not_configured(
-            "No model is configured. Set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or write a longboat.json "
-            "with a provider and models.large, or start Ollama, or run `pip install 'longboat[local]'` for a small "
-            "model on this machine."
-        )
+        raise _not_configured("No model is configured. Run `longboat connect` (in the apps: /connect).")
 
     def _ready(self, provider: str, role: Role) -> Choice | None:
         """The provider's default, if it has one and nothing is missing."""
@@ -191,14 +211,29 @@ class Registry:
     # What a provider needs
 
     def _key(self, provider: str, section: ProviderSection) -> str | None:
-        """The provider's key. One from the environment goes to the provider's own address only, not to a base_url
-        that some project's file gives."""
+        """The provider's key: the configuration's, else the environment's, else the stored one."""
         if section.api_key is not None:
             return self._expanded(section.api_key)
+        return self.environment_key(provider, section) or self.stored_key(provider, section)
+
+    def environment_key(self, provider: str, section: ProviderSection) -> str | None:
+        """It goes to the provider's own address only, not to a base_url that some project's file gives."""
         if provider in self._config.providers and section.base_url is not None:
             return None
         found = (self._environ.get(key) for key in keys_of(section.type))
         return next((key for key in found if key), None)
+
+    def stored_key(self, provider: str, section: ProviderSection) -> str | None:
+        """It goes only to the address it was stored for."""
+        if not self._credentials.has(provider):
+            return None
+        return self._credentials.key_for(provider, section.type, self.address_of(section))
+
+    def address_of(self, section: ProviderSection) -> str | None:
+        """Where requests go; None is the provider's own address, which we know."""
+        if section.base_url:
+            return self._expanded(section.base_url)
+        return cloud_address(section.type, self._environ) if section.type in CLOUDS else None
 
     def _problem(self, provider: str, section: ProviderSection) -> str | None:
         """What to do before this provider can be used, or None."""
@@ -211,9 +246,9 @@ class Registry:
         if section.type in ("openai-compatible", "anthropic-compatible"):
             return None if section.base_url else f"Set providers.{provider}.base_url in longboat.json."
         if key is None and not section.base_url:
-            return f"Set {' or '.join(keys_of(section.type))}."
+            return f"Run `longboat connect {provider}`, or set {' or '.join(keys_of(section.type))}."
         if section.type in CLOUDS and not section.base_url and cloud_address(section.type, self._environ) is None:
-            return f"Set {cloud_wants(section.type)}, or providers.{provider}.base_url in longboat.json."
+            return f"Run `longboat connect {provider}`, or set {cloud_wants(section.type)}."
         return None
 
     def _check_usable(self, provider: str, section: ProviderSection) -> None:
@@ -238,11 +273,8 @@ class Registry:
             raise _not_configured(error.message) from None
 
     def _access(self, provider: str, section: ProviderSection) -> Access:
-        base_url = self._expanded(section.base_url) if section.base_url else None
-        if base_url is None and section.type in CLOUDS:
-            base_url = cloud_address(section.type, self._environ)
         headers = {name: self._expanded(value) for name, value in section.headers.items()}
-        return Access(key=self._key(provider, section), base_url=base_url, headers=headers)
+        return Access(key=self._key(provider, section), base_url=self.address_of(section), headers=headers)
 
     def accesses(self) -> dict[str, tuple[ProviderSection, Access]]:
         """Every provider that is ready, and how it is reached: for a refresh of what is known of its models."""
@@ -284,12 +316,16 @@ class Registry:
 
     def _source(
         self, provider: str, section: ProviderSection
-    ) -> Literal["config", "built in", "found running", "environment"]:
+    ) -> Literal["config", "built in", "found running", "environment", "stored"]:
         if provider in self._config.providers:
             return "config"
         if section.type == LOCAL_TYPE:
             return "built in"
-        return "found running" if self._found is not None and self._found[0] == provider else "environment"
+        if self._found is not None and self._found[0] == provider:
+            return "found running"
+        if self.environment_key(provider, section) is None and self.stored_key(provider, section) is not None:
+            return "stored"
+        return "environment"
 
     def _info(self, provider: str) -> ProviderInfo:
         section = self._section(provider)

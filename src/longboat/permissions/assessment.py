@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from longboat.permissions.guarded_files import is_guarded
 from longboat.permissions.rules import CommandPattern, Glob, PathPattern, Rule, Rules, UrlPattern, relative_to
+from longboat.wire.asks import NEEDS_APPROVAL
 from longboat.wire.tools import Governs, Lists, ToolTraits
 
 
@@ -65,7 +66,7 @@ class Assessment:
             named = rule.concerns(self.tool, traits) and self._meets(rule)
             changed = traits.writes and rule.governs_changes
             read = rule.governs_reading and self._shows(rule)
-            if named or read or (changed and any(self.on_path(rule, path) for path in self._places())):
+            if named or read or (changed and any(self.on_path(rule, path) for path in self.places)):
                 yield rule
 
     def _shows(self, rule: Rule) -> bool:
@@ -80,7 +81,7 @@ class Assessment:
 
     def gaps(self) -> Iterator[Gap]:
         """What no rule allows."""
-        for path in self._places():
+        for path in self.places:
             yield from self.path_gaps(self.tool, path)
         traits = self.traits
         if not traits.needs_rule or traits.changes_paths or any(map(self._meets, self.allowing(self.tool))):
@@ -95,7 +96,8 @@ class Assessment:
         """The rule that allows exactly this call if its parts cannot be named; empty if there is none."""
         return ""
 
-    def _places(self) -> tuple[str, ...]:
+    @property
+    def places(self) -> tuple[str, ...]:
         """The paths that it touches: as resolved, and as named."""
         named = (self.absolute(self.argument),) if self.traits.about_paths else ()
         return tuple(dict.fromkeys((*named, *map(posixpath.normpath, self.paths))))
@@ -114,7 +116,7 @@ class Assessment:
             case None:
                 return True
             case PathPattern():
-                return any(self.on_path(rule, path) for path in self._places())
+                return any(self.on_path(rule, path) for path in self.places)
             case UrlPattern() | Glob():
                 return rule.pattern.fits(self.argument)
             case CommandPattern():
@@ -176,7 +178,7 @@ def path_gap(tool: str, path: str, inside: str | None, *, guarded: bool, verb: s
         why=f"{verb} {inside} needs your approval.",
         narrow=narrow,
         wide=f"{tool}({parent}/**)" if parent else f"{tool}(*)",
-        brief="needs approval",
+        brief=NEEDS_APPROVAL,
     )
 
 

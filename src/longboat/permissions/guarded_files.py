@@ -8,9 +8,10 @@ and that names the file allows a change. Must not know rules, nor look at the di
 
 import re
 
-GUARDED_DIRECTORIES = (".agents", ".claude", ".config/longboat", ".git")
+GUARDED_DIRECTORIES = (".agents", ".claude", ".config/longboat", ".git", ".local/share/longboat")
 """Including everything in them. `.git` is a file in a worktree."""
-GUARDED_FILES = (".mcp.json", "longboat.json")
+GUARDED_FILES = (".mcp.json", "longboat.json", "longboat/credentials.json", "longboat/trusted.json")
+"""Those in `longboat/` may be anywhere: `XDG_CONFIG_HOME` chooses where it is."""
 GUARDED = (*GUARDED_DIRECTORIES, *GUARDED_FILES)
 
 READ_ONLY_IN_SANDBOX = (*(name for name in GUARDED if name != ".git"), ".git/config", ".git/hooks")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from longboat.permissions.assessment import Assessment
+from longboat.permissions.danger import danger_of_call
 from longboat.permissions.rules import PathPattern, Rule, RuleInvalid, Rules, parse_rule, parse_rules
 from longboat.permissions.shell.assessment import ShellAssessment
 from longboat.permissions.shell.paths import NamedPath, moves_of
@@ -28,6 +29,7 @@ __all__ = [
     "RuleInvalid",
     "Rules",
     "Verdict",
+    "danger",
     "grant_for",
     "hidden_by",
     "judge",
@@ -147,6 +149,11 @@ def parts_of(
     """The parts of a shell command that needs approval, and how many were left out."""
     assessment = _assess(need, rules, grants, directory)
     return describe_parts(assessment) if isinstance(assessment, ShellAssessment) else ((), 0)
+
+
+def danger(need: Need, *, rules: Rules, directory: str) -> str:
+    """Why the call is dangerous, in one sentence; empty if it is not."""
+    return danger_of_call(_assess(need, rules, (), directory))
 
 
 def may_be_denied(need: Need, *, rules: Rules, directory: str) -> str:

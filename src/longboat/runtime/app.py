@@ -33,8 +33,11 @@ from longboat.wire.events import Change
 from longboat.wire.figures import Stats
 from longboat.wire.ids import new_id
 from longboat.wire.models import Health, WorkspacePage
+from longboat.wire.providers import Provider
+from longboat.wire.requests import ConnectProvider
 
 if TYPE_CHECKING:
+    from longboat.runtime.providers import Providers
     from longboat.runtime.workspace.workspace import Workspace
     from longboat.tools.mcp.logins import Logins
     from longboat.tools.protocol import Tool
@@ -58,7 +61,7 @@ async def open_app(
     stop: asyncio.Event | None = None,
     hurry: asyncio.Event | None = None,
 ) -> AsyncIterator["App"]:
-    """Hold the data directory, open the store, take up what was left; leave in order at the end.
+    """Lock the data directory, open the store, continue unfinished work; shut down in order at the end.
 
     `stop`: set by whoever wants the server to leave. Before it is open, that raises ServerLeaving. `hurry`: set by one
     who does not want to wait for the drain.
@@ -115,6 +118,7 @@ class App:
         self._tasks = tasks
         self._tools = tools
         self._logins: Logins | None = None
+        self._providers: Providers | None = None
         self._output_files = OutputFiles(
             scratches(settings.data_dir),
             limit=settings.server.max_output_mb * MEGABYTE,
@@ -258,12 +262,40 @@ class App:
         first = datetime.now(UTC) - timedelta(days=days - 1)  # today is one of them
         return await self._store.reads.stats(workspace_id, first.strftime("%Y-%m-%d"))
 
+    # Providers
+
+    async def providers(self) -> "Providers":
+        """The set-up of providers. It takes long to import, as the models do."""
+        if self._providers is None:
+            self._providers = await asyncio.to_thread(self._load_providers)
+        return self._providers
+
+    def _load_providers(self) -> "Providers":
+        from longboat.runtime.providers import Providers
+
+        return Providers(self.settings.data_dir)
+
+    async def connect_provider(self, provider: str, request: ConnectProvider) -> Provider:
+        """Store what is given; every open workspace uses it from the next prompt on, and its clients are told."""
+        connected = await (await self.providers()).connect(provider, request)
+        await self._reread_configuration()
+        return connected
+
+    async def forget_provider(self, provider: str) -> Provider:
+        forgotten = await (await self.providers()).forget(provider)
+        await self._reread_configuration()
+        return forgotten
+
+    async def _reread_configuration(self) -> None:
+        for workspace in list(self._open.values()):
+            await self._models.look(workspace.directory)
+
     async def drop_client(self, client_id: str) -> None:
         for workspace in list(self._open.values()):
             await workspace.presence.release(client_id)
 
     def _close(self, workspace: "Workspace") -> None:
-        """Nobody holds it and nothing is left to do. In one go: whoever asks next gets a fresh one."""
+        """Nobody is attached and nothing is left to do. Without an await: the next request gets a new one."""
         if self.leaving:
             return
         workspace.close()
@@ -297,7 +329,7 @@ class App:
         recovery.result()
 
     async def _recover(self) -> None:
-        """After a crash or a restart: clients and commands are gone, work that was left goes on or is settled (B6)."""
+        """After a crash or a restart: clients and commands are gone; unfinished work continues or is ended (B6)."""
         await process_tree.sweep(scratches(self.settings.data_dir))
         gone = await self._store.reads.all_clients()
         unfinished = await self._store.reads.unfinished_workspaces()

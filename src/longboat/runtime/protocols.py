@@ -68,6 +68,11 @@ class WorkspaceServices(Protocol):
         """The permission rules as they are now; raises ConfigInvalid."""
         ...
 
+    @property
+    def rules_file(self) -> str:
+        """The file that `remember` changes, as people write it."""
+        ...
+
     async def remember(self, rules: tuple[str, ...]) -> None:
         """Add these rules to the project's configuration."""
         ...

@@ -18,8 +18,8 @@ RESTORE_S = 20.0
 
 
 async def retry_store(work: Callable[[], Awaitable[T]], *, for_s: float | None = None) -> T:
-    """Do `work` until the store takes it; after `for_s` seconds its refusal stands. Damage does not go away: whoever
-    can give up does so at once."""
+    """Repeat `work` until the store accepts it; after `for_s` seconds its error is raised. With
+    `for_s`, damage is raised at once: it does not go away."""
     clock, backoff = asyncio.get_running_loop().time, replace(BACKOFF, deadline_s=for_s)
     start, failures = clock(), 0
     while True:

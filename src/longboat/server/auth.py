@@ -92,7 +92,7 @@ class Policy:
     allowed_hosts: tuple[str, ...] = ()
 
     def check(self, *, local: tuple[str, int], path: str, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-        """Raise unless a TCP request that came in at our address `local` may go on. True if it shows the token."""
+        """Raise unless a TCP request to our address `local` may continue. True if it has the token."""
         found = _pick(headers)
         host = self.check_host(found.get("host", []), local_address=local[0])
         for origin in found.get("origin", []):
@@ -158,7 +158,7 @@ class Policy:
         return self._is_allowed(host) and found.get("x-forwarded-proto") == ["https"]
 
     def _cookie_value(self) -> str:
-        """Derived from the token: whoever sees a cookie can use a browser here, but does not have the token."""
+        """Derived from the token: a stolen cookie works in a browser, but does not reveal the token."""
         return hmac.digest(self.token.encode(), b"longboat cookie", hashlib.sha256).hex()
 
     def _is_known(self, found: Mapping[str, list[str]], *, local_port: int) -> bool:

@@ -157,7 +157,7 @@ def find_summary(session_id: str) -> Write:
 
 
 def undo_messages(session_id: str, first_seq: int, *, count: int) -> Write:
-    """Take the messages from this one on out of the transcript; there must be so many."""
+    """Remove the messages from this one on from the transcript; there must be exactly this many."""
     return Write("messages_undo", {"session_id": session_id, "mark": first_seq, "from_seq": first_seq}, rows=count)
 
 

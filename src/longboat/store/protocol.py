@@ -133,9 +133,9 @@ class Store(Protocol):
         ...
 
     def when_gone(self, told: Callable[[], None]) -> None:
-        """Whom to tell, once, that the store was taken away under us: from then on it refuses every unit."""
+        """Call this once if the store's file disappears: from then on it refuses every unit."""
         ...
 
     def listen(self, workspace_id: str, listener: Listener | None) -> None:
-        """Whom to tell of a workspace's committed entries; None to stop."""
+        """Call this with a workspace's committed entries; None to stop."""
         ...

@@ -158,10 +158,10 @@ class Reads(Protocol):
     async def log_page(
         self, workspace_id: str, *, after: int, session_id: str | None, entries: int, size: int
     ) -> LogPage | None:
-        """What follows an event, for a reader of the workspace or of one session: at most so many entries, and about
-        so many bytes. None if it was pruned. Raises StoreDamaged."""
+        """What follows an event, for a reader of the workspace or of one session: at most this many entries, and about
+        this many bytes. None if it was pruned. Raises StoreDamaged."""
         ...
 
     async def snapshot(self, workspace_id: str, session_id: str | None, *, sessions: int) -> tuple[int, Snapshot]:
-        """The committed state and the number of the newest event in it. At most so many sessions, newest first."""
+        """The committed state and the number of the newest event in it. At most this many sessions, newest first."""
         ...

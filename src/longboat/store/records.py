@@ -76,7 +76,7 @@ class UnfinishedRuns:
     runs: Mapping[str, Sequence[RunRecord]]
     """By session."""
     damaged: Mapping[str, SessionDamaged]
-    """Sessions that cannot be taken up, because a run or what it asks cannot be read."""
+    """Sessions that cannot be opened, because a run or one of its asks cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ _DONE = b"data: [DONE]\n\n"
 
 
 class Dropped(Exception):
-    """The script drops the connection: whoever serves the answer returns without ending it."""
+    """The script drops the connection: the server returns without ending the answer."""
 
 
 class Answer:

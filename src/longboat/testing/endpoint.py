@@ -85,8 +85,13 @@ class Exchange:
 class ScriptedEndpoint:
     """The server, and the ASGI application that it serves."""
 
-    def __init__(self, *, port: int = 0) -> None:
+    def __init__(self, *, port: int = 0, api_key: str | None = None, models: tuple[str, ...] = ("scripted",)) -> None:
+        """With `api_key`, requests without it are refused with 401. `models`: the names that it lists."""
         self.port = port
+        self.api_key = api_key
+        self.models = models
+        self.lists: Recorded[dict[str, str]] = Recorded()
+        """The headers of the requests for the list of models."""
         self.requests: Recorded[Exchange] = Recorded()
         self._queue: Script[HttpStep] = Script()
         self._named: dict[str, Script[HttpStep]] = {}
@@ -137,13 +142,20 @@ class ScriptedEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method, path = scope["method"], scope["path"]
         body = await _body(receive)
-        if path.endswith("/chat/completions") and method == "POST":
+        headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"]}
+        if path == "/v1/models":
+            self.lists.note(headers)
+        if path.startswith("/v1/") and self.api_key not in (None, headers.get("authorization", "").partition(" ")[2]):
+            told = f"Incorrect API key provided: {headers.get('authorization', '')}"
+            await _send_json(send, 401, {"error": {"message": told, "code": "invalid_api_key"}})
+        elif path.endswith("/chat/completions") and method == "POST":
             await self._complete(scope, body, receive, send)
         elif path.startswith("/control/"):
             status, reply = await self._control(method, path.split("/")[2:], _query(scope), body)
             await _send_json(send, status, reply)
-        elif path.endswith("/models"):
-            await _send_json(send, 200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
+        elif path == "/v1/models":
+            listed = [{"id": name, "object": "model"} for name in self.models]
+            await _send_json(send, 200, {"object": "list", "data": listed})
         else:
             await _send_json(send, 404, {"error": {"message": f"no route {method} {path}", "code": "not_found"}})
 

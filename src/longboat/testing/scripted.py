@@ -80,7 +80,7 @@ class ScriptedModel:
         self._script.add(*steps)
 
     async def wait_requests(self, count: int) -> None:
-        """Wait until so many requests have come, all told."""
+        """Wait until this many requests have come in total."""
         await self.requests.wait(count)
 
     @asynccontextmanager
@@ -181,7 +181,7 @@ class ScriptedTool:
         self._gate = gate
 
     async def wait_calls(self, count: int) -> None:
-        """Wait until it was called so many times, all told."""
+        """Wait until it was called this many times in total."""
         await self.calls.wait(count)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:

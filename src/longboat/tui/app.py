@@ -15,10 +15,11 @@ from textual.screen import Screen
 from longboat.client import Client
 from longboat.errors import LongboatError
 from longboat.tui import app_exit, suggestions, textual_fixes
+from longboat.tui.answering import AnswerLine
 from longboat.tui.ask_dialogs import AskDialogs
 from longboat.tui.command_actions import CommandActions
 from longboat.tui.commands import BY_NAME, CommandProvider, Palette, command_in
-from longboat.tui.composer import Completing, Composed, Composer, PromptInput
+from longboat.tui.composer import Completing, Composed, Composer, Drafted, PromptInput
 from longboat.tui.connection import Connection
 from longboat.tui.current_session import CurrentSession
 from longboat.tui.dialogs.frame import Dialog
@@ -30,6 +31,7 @@ from longboat.tui.panels.todos import ClientsPanel, TodosPanel
 from longboat.tui.prompt_outbox import Kind, Outgoing, Progress, Sender
 from longboat.tui.prose import Prose
 from longboat.tui.saved_state import SavedState
+from longboat.tui.setup import Setup
 from longboat.tui.status import Header, Place, StatusBar, state_of
 from longboat.tui.stopping import Stopping
 from longboat.tui.tail import Notices, OutgoingView
@@ -45,6 +47,7 @@ from longboat.wire.workshop import CommandInfo
 
 HINT = "enter send · ctrl+j new line · ctrl+p commands"
 HINT_BUSY = "enter steer · ctrl+q queue · esc interrupt"
+HINT_ASKED = "enter answer · alt+enter steer · ctrl+q queue · esc interrupt"
 
 
 class LongboatApp(App[None]):
@@ -95,6 +98,7 @@ class LongboatApp(App[None]):
         self.hearing = EventHandling(self)
         self.asking = AskDialogs(self)
         self.command_actions = CommandActions(self)
+        self.model_setup = Setup(self)
         self.interrupting = Stopping(self)
         self._runs_due = False
         self.leaving = app_exit.AppExit(self)
@@ -124,6 +128,7 @@ class LongboatApp(App[None]):
                 yield JobsPanel(self._kill_job, id="jobs")
         with Vertical(id="bottom"):
             yield QueuePanel(id="queue")
+            yield AnswerLine()
             yield self.composer
             yield StatusBar()
 
@@ -221,6 +226,8 @@ class LongboatApp(App[None]):
     # -- prompts
 
     def on_composed(self, event: Composed) -> None:
+        if self.asking.take(event):
+            return
         text = event.text
         if (name := command_in(text)) in BY_NAME:
             self.composer.give_back(event.attachments)  # they belong to the next prompt
@@ -254,6 +261,13 @@ class LongboatApp(App[None]):
         # Queued on the input, after what was typed before the dialog opened.
         self.composer.input.call_later(self.composer.input.take, event.typed)
 
+    def on_drafted(self, event: Drafted) -> None:
+        self.asking.show_line()
+
+    def on_answer_line_prompt_wanted(self, event: AnswerLine.PromptWanted) -> None:
+        self.composer.input.action_as_prompt()
+        self.composer.input.focus()
+
     def on_outgoing_view_retried(self, event: OutgoingView.Retried) -> None:
         self.sender.retry(event.prompt)
 
@@ -272,7 +286,9 @@ class LongboatApp(App[None]):
 
     def show_state(self) -> None:
         self.query_one(StatusBar).state = state_of(self)
-        self.composer.hint(HINT if self.desk.active is None else HINT_BUSY)
+        self.asking.show_line()
+        busy = HINT_ASKED if self.composer.input.answers else HINT_BUSY
+        self.composer.hint(HINT if self.desk.active is None else busy)
 
     def show_runs_soon(self) -> None:
         """Redraw queue and state once for all events that arrive together: canceling a queue sends thousands."""

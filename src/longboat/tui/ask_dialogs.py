@@ -1,12 +1,17 @@
-"""Shows the session's permission requests and questions, one dialog at a time; closes it if somebody else answers.
+"""Shows the session's permission requests and questions, one dialog at a time; closes it if somebody else answers. A
+prompt that is sent while one waits answers it.
 
 Must not know how the dialogs look.
 """
 
+import time
 from typing import TYPE_CHECKING
 
 from longboat.errors import AlreadyAnswered, LongboatError
+from longboat.tui.answering import AnswerLine, decide, is_answer
+from longboat.tui.composer import Composed
 from longboat.tui.dialogs.asks import Gone, told_permission, told_question
+from longboat.tui.dialogs.frame import GRACE_S
 from longboat.tui.dialogs.permission import PermissionDecision, PermissionDialog
 from longboat.tui.dialogs.question import QuestionAnswered, QuestionDialog
 from longboat.tui.toolcard import WAITING
@@ -32,21 +37,63 @@ class AskDialogs:
         self._open: PermissionDialog | QuestionDialog | None = None
         self._later: set[str] = set()
         """The ids of postponed requests."""
+        self._sending: set[str] = set()
+        """The ids of requests whose answer is being sent."""
+        self._changed_at = -GRACE_S
+        """When somebody else answered what was being typed an answer to, on the monotonic clock."""
 
     @property
     def pending(self) -> list[Ask]:
         """The pending requests of this session and its sub-agents, oldest first."""
-        mirror, desk = self._app.connection.mirror, self._app.desk
-        asks: list[Ask] = [*mirror.permissions.values(), *mirror.questions.values()]
-        ours = [ask for ask in asks if desk.is_ours(ask.session_id, ask.parent_session_id)]
+        ours = [ask for ask in self._all if self._is_ours(ask)]
         return sorted(ours, key=lambda ask: ask.asked_at)
+
+    @property
+    def elsewhere(self) -> list[Ask]:
+        """The pending requests of other sessions."""
+        return [ask for ask in self._all if not self._is_ours(ask)]
 
     @property
     def sessions(self) -> set[str]:
         """The sessions with a pending request, their own or a sub-agent's."""
+        return {ask.parent_session_id or ask.session_id for ask in self._all}
+
+    @property
+    def _all(self) -> list[Ask]:
         mirror = self._app.connection.mirror
-        asks: list[Ask] = [*mirror.permissions.values(), *mirror.questions.values()]
-        return {ask.parent_session_id or ask.session_id for ask in asks}
+        return [*mirror.permissions.values(), *mirror.questions.values()]
+
+    def _is_ours(self, ask: Ask) -> bool:
+        return self._app.desk.is_ours(ask.session_id, ask.parent_session_id)
+
+    @property
+    def _next(self) -> Ask | None:
+        """The request that a typed text would answer."""
+        return next((ask for ask in self.pending if ask.id not in self._sending), None)
+
+    def show_line(self) -> None:
+        """Say what enter will do."""
+        ask = self._next
+        self._app.composer.input.answers = ask is not None
+        for shown in self._app.query(AnswerLine):
+            shown.show(ask, self._app.composer.input.text)
+
+    def take(self, sent: Composed) -> bool:
+        """Take what was sent from the composer as the answer to the oldest request; False if it is not one."""
+        if sent.as_prompt or sent.attachments or not is_answer(sent.text):
+            return False
+        if sent.place[0] != self._app.desk.session_id:
+            return False
+        if time.monotonic() - self._changed_at < GRACE_S:  # it was meant for a request that is gone
+            self._app.composer.give_back((), sent.text)
+            return True
+        ask = self._next
+        if ask is not None:
+            self._sending.add(ask.id)
+            self._later.add(ask.id)
+            self._app.run_worker(self._answer(ask, decide(ask, sent.text), typed=sent.text), name="answer")
+            self.show_line()
+        return ask is not None
 
     def recall(self) -> None:
         """Show postponed requests again."""
@@ -73,6 +120,8 @@ class AskDialogs:
         self._later.discard(told.id)
         answered = told.state is AskState.ANSWERED
         mine = told.answered_by == self._app.connection.client.client_id
+        if ask is not None and told.id not in self._sending and is_answer(self._app.composer.input.text):
+            self._changed_at = time.monotonic()
         if ask is not None:
             self._app.view.remark(ask.run_id, ask.tool_call_id, self._app.view.said(*_answer_in(told)))
         match self._open, told:
@@ -105,10 +154,12 @@ class AskDialogs:
                 self._app.notify("Postponed. ctrl+g reopens it.")
             case PermissionDecision() | QuestionAnswered():
                 self._later.add(ask.id)  # do not reopen it while the answer is being sent
+                self._sending.add(ask.id)
                 self._app.run_worker(self._answer(ask, result), name="answer")
         self._app.call_later(self.refresh)
 
-    async def _answer(self, ask: Ask, result: PermissionDecision | QuestionAnswered) -> None:
+    async def _answer(self, ask: Ask, result: PermissionDecision | QuestionAnswered, *, typed: str = "") -> None:
+        """`typed`: the text that the answer was made from. It is not lost if the answer is refused."""
         client, workspace_id = self._app.connection.client, self._app.connection.workspace_id
         try:
             match result:
@@ -119,11 +170,18 @@ class AskDialogs:
                 case QuestionAnswered():
                     await client.answer_question(workspace_id, ask.id, *result.answer)
         except AlreadyAnswered as first:
-            self._app.notify(first.message, markup=False)
+            self._changed_at = time.monotonic()
+            self._app.composer.give_back((), typed)
+            kept = " Your text is in the prompt again." if typed else ""
+            self._app.notify(f"{first.message}{kept}", markup=False)
         except LongboatError as error:
             self._later.discard(ask.id)
+            self._app.composer.give_back((), typed)
             self._app.notify(f"Could not send the answer: {error.message}", severity="error", markup=False)
             self.refresh()
+        finally:
+            self._sending.discard(ask.id)
+            self.show_line()
 
     @staticmethod
     def _ask_of(dialog: PermissionDialog | QuestionDialog) -> Ask:

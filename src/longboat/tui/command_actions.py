@@ -16,7 +16,7 @@ from longboat.tui.dialogs.confirm import TextDialog, Written
 from longboat.tui.dialogs.diffs import DiffDialog
 from longboat.tui.dialogs.export import ExportChoice, ExportDialog
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
-from longboat.tui.dialogs.models import ModelChoice, ModelPicker
+from longboat.tui.dialogs.models import ConnectWanted, ModelChoice, ModelPicker
 from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList
 from longboat.tui.prompt_outbox import Kind, Outgoing, Progress
 from longboat.wire.models import Message, Role, Session, TextPart
@@ -32,7 +32,7 @@ KEYS = HelpSection(
     title="Keys",
     rows=(
         ("enter", "Send; while the agent is working, steer it"),
-        ("ctrl+q alt+enter", "Queue: run after the current turn"),
+        ("ctrl+q alt+enter", "Queue: run after the current turn (alt+enter steers while a request waits)"),
         ("ctrl+j", "New line (shift+enter if your terminal supports it)"),
         ("ctrl+v", "Attach the image on the clipboard"),
         ("backspace", "In an empty prompt: remove the last attachment"),
@@ -185,13 +185,19 @@ class CommandActions:
         picker = ModelPicker(page, current=self._app.model, effort=self._app.effort)
         self._app.push_screen(picker, self._picked)
 
-    def _picked(self, choice: ModelChoice | None) -> None:
+    def _picked(self, choice: ModelChoice | ConnectWanted | None) -> None:
+        if isinstance(choice, ConnectWanted):
+            self._app.model_setup.open()
+            return
         if choice is not None:
             self._app.model = choice.model
             self._app.effort = next((each for each in EFFORTS if each == choice.effort), None)
             self._app.show_state()
             self._app.show_notices()
         self._app.asking.refresh()
+
+    def connect(self, _: str) -> None:
+        self._app.model_setup.open()
 
     def effort(self, level: str) -> None:
         if level and level not in EFFORTS:

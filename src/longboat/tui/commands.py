@@ -23,6 +23,7 @@ class Command:
 COMMANDS = (
     Command(name="attach", told="Attach text, an image or a PDF", argument="file"),
     Command(name="cancel", told="Cancel all runs of this session", grave=True),
+    Command(name="connect", told="Connect a provider and choose the default model"),
     Command(name="copy", told="Copy the last answer"),
     Command(name="diff", told="Show this session's file changes"),
     Command(name="editor", told="Write the prompt in $EDITOR", key="ctrl+o"),

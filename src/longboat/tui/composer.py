@@ -34,15 +34,17 @@ class PromptInput(TextArea):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+j,shift+enter", "newline", "New line", show=False),
-        Binding("alt+enter,ctrl+q", "queue", "Queue", show=False),
+        Binding("ctrl+q", "queue", "Queue", show=False),
+        Binding("alt+enter", "as_prompt", "Queue, or send as a prompt while a request waits", show=False),
         Binding("tab", "complete", "Complete", show=False),
         Binding("ctrl+d", "leave", "Leave", show=False),
     ]
 
     class Sent(Message):
-        def __init__(self, *, queue: bool) -> None:
+        def __init__(self, *, queue: bool, as_prompt: bool = False) -> None:
             super().__init__()
             self.queue = queue
+            self.as_prompt = as_prompt
 
     class Pasted(Message):
         def __init__(self, attachment: Attachment) -> None:
@@ -68,6 +70,8 @@ class PromptInput(TextArea):
         self._history = history
         self._choices = choices
         self.attached = 0
+        self.answers = False
+        """Whether what is sent answers a request."""
 
     # -- keys
 
@@ -125,7 +129,11 @@ class PromptInput(TextArea):
         self._replace_via_keyboard("\n", *self.selection)
 
     def action_queue(self) -> None:
-        self.post_message(self.Sent(queue=True))
+        self.post_message(self.Sent(queue=True, as_prompt=True))
+
+    def action_as_prompt(self) -> None:
+        """Steer although a request waits for an answer; queue if none does."""
+        self.post_message(self.Sent(queue=not self.answers, as_prompt=True))
 
     def action_leave(self) -> None:
         if self.text:
@@ -216,6 +224,13 @@ class Composed(Message):
     queue: bool
     place: Place
     """The session or draft it was written in."""
+    as_prompt: bool = False
+    """It is a prompt even if a request waits for an answer."""
+
+
+@dataclass
+class Drafted(Message):
+    """The text of the prompt changed."""
 
 
 @dataclass
@@ -289,6 +304,7 @@ class Composer(Vertical):
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
+        self.post_message(Drafted())
         word = self.input.wanted
         if word is None:
             self.choices.close()
@@ -300,7 +316,7 @@ class Composer(Vertical):
         text, attachments = self.input.text, tuple(self.attachments)
         if text.strip() or attachments or (self._reading and not self._held):
             self.clear()
-            self._send(Composed(text.strip("\n"), attachments, event.queue, self._place()))
+            self._send(Composed(text.strip("\n"), attachments, event.queue, self._place(), event.as_prompt))
 
     def _send(self, prompt: Composed) -> None:
         if self._reading:

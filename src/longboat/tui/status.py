@@ -69,6 +69,10 @@ class State:
     questions: int = 0
     """How many of those are questions."""
     elsewhere: int = 0
+    """Pending requests of other sessions."""
+    questions_elsewhere: int = 0
+    """How many of those are questions."""
+    others: int = 0
     """The number of other sessions with a pending request."""
     model: str = ""
     effort: str = ""
@@ -109,11 +113,12 @@ class StatusBar(Widget):
             words = one_line(f"{turn} Reconnecting… {state.away}", max(20, self.size.width - 2))
             return Content.styled(words, "bold $text-error")
         if state.asks:
-            return Content.styled(f"? {_needed(state)} (ctrl+g)", "bold $text-warning")
+            return Content.styled(f"? {_needed(state.asks, state.questions)} (ctrl+g)", "bold $text-warning")
         queued = f", {state.queued} queued" if state.queued else ""
         if state.since is None:
-            others = "another session" if state.elsewhere == 1 else f"{state.elsewhere} other sessions"
-            waits = f"  ? answer needed in {others} (ctrl+s)" if state.elsewhere else ""
+            others = "another session" if state.others == 1 else "other sessions"
+            needed = _needed(state.elsewhere, state.questions_elsewhere)
+            waits = f"  ? {needed} in {others} (ctrl+s)" if state.elsewhere else ""
             return Content.assemble((f"Idle{queued}", "dim"), (waits, "$text-warning"))
         seconds = int(monotonic() - state.since)
         return Content.assemble(
@@ -140,10 +145,10 @@ class StatusBar(Widget):
         return parts
 
 
-def _needed(state: State) -> str:
+def _needed(asks: int, questions: int) -> str:
     """What the agent needs from the person, such as "1 approval needed"."""
-    one, several = ("approval", "approvals") if not state.questions else ("answer", "answers")
-    return f"{state.asks} {one if state.asks == 1 else several} needed"
+    one, several = ("approval", "approvals") if not questions else ("answer", "answers")
+    return f"{asks} {one if asks == 1 else several} needed"
 
 
 def state_of(app: "LongboatApp") -> State:
@@ -159,7 +164,9 @@ def state_of(app: "LongboatApp") -> State:
         queued=sum(run.state in (RunState.ACCEPTED, RunState.QUEUED) for run in app.desk.unfinished),
         asks=len(app.asking.pending),
         questions=sum(isinstance(ask, Question) for ask in app.asking.pending),
-        elsewhere=len(app.asking.sessions - {app.desk.session_id}),
+        elsewhere=len(app.asking.elsewhere),
+        questions_elsewhere=sum(isinstance(ask, Question) for ask in app.asking.elsewhere),
+        others=len(app.asking.sessions - {app.desk.session_id}),
         model=model,
         effort=app.effort or efforts.get(model) or "",
         all_approved=app.approve is Approve.ALL,

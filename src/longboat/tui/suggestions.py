@@ -21,7 +21,7 @@ async def look_around(app: "LongboatApp") -> None:
         app.project_commands = (await client.skills(workspace_id)).commands
     except LongboatError:
         return  # requested again when it is needed
-    _show(app, app.models)
+    _show(app, app.models, offering=True)
 
 
 def hear_config(app: "LongboatApp", told: ConfigChanged) -> None:
@@ -32,10 +32,13 @@ def hear_config(app: "LongboatApp", told: ConfigChanged) -> None:
         _show(app, app.models)
 
 
-def _show(app: "LongboatApp", models: ModelPage) -> None:
+def _show(app: "LongboatApp", models: ModelPage, *, offering: bool = False) -> None:
+    """`offering`: the set-up opens if no provider is ready. It does not help if the configuration is wrong."""
     if models.problem and not app.told_problem:
         app.told_problem = True
-        app.notify(models.problem, title="No model available", severity="warning", timeout=20, markup=False)
+        offering = offering and not any(model.ready for model in models.items)
+        if not (offering and app.model_setup.offer()):
+            app.notify(models.problem, title="No model available", severity="warning", timeout=20, markup=False)
     app.show_state()
     app.show_notices()
 

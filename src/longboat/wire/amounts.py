@@ -20,14 +20,10 @@ def cost_of(usage: Usage) -> str:
 
 
 def price_text(price: ModelPrice | None) -> str:
-    """For a million tokens in and out, such as `$3 / $15`; `free` for a model that costs nothing."""
+    """For a million tokens; `free` for a model that costs nothing."""
     if price is None:
-        return "unknown"
-    return f"{_short(price.input)} / {_short(price.output)}" if price.input or price.output else "free"
-
-
-def _short(amount: float) -> str:
-    return f"${amount:,.2f}".removesuffix(".00")
+        return "price unknown"
+    return f"${price.input:g} in, ${price.output:g} out per M" if price.input or price.output else "free"
 
 
 def worked_s(run: Run) -> float | None:

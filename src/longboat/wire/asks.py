@@ -1,6 +1,7 @@
 """Shapes of what the agent asks people: permissions and questions."""
 
 from enum import StrEnum
+from itertools import pairwise
 
 from longboat.wire.ids import person
 from longboat.wire.shape import Shape
@@ -41,6 +42,13 @@ class CallAnswer(Shape, frozen=True, kw_only=True):
         return f"{'denied' if self.answer is PermissionAnswer.DENY else f'allowed ({self.answer})'} by {who}"
 
 
+NEEDS_APPROVAL = "needs approval"
+"""The reason of a part that no rule allows, if there is no other."""
+
+
+EXACTLY = "exactly this command"
+
+
 class CommandPartKind(StrEnum):
     COMMAND = "command"
     """One simple command: its words as bash reads them, without wrappers (`timeout 5 …`, `sh -c '…'`)."""
@@ -48,6 +56,15 @@ class CommandPartKind(StrEnum):
     """A file that `<` reads or `>` writes."""
     WHOLE = "whole"
     """Concerns the whole command: a part that cannot be parsed, a variable that it sets, where a link leads."""
+
+
+class Mark(StrEnum):
+    """How a piece of a command is marked where it is shown."""
+
+    NONE = "none"
+    ASKED = "asked"
+    """It needs approval."""
+    DANGEROUS = "dangerous"
 
 
 class CommandPart(Shape, frozen=True, kw_only=True):
@@ -60,11 +77,19 @@ class CommandPart(Shape, frozen=True, kw_only=True):
     """Why it needs approval; empty if it does not."""
     rule: str = ""
     """The rule that allows it; also empty if it needs none because it only reads."""
+    danger: str = ""
+    """Why it is dangerous, in one sentence; empty if it is not."""
+    start: int | None = None
+    """Where it is in the permission's argument, in code points, up to `end`. For a command inside a wrapper, where the
+    wrapper is. Null for the whole command, and if the place is not known."""
+    end: int | None = None
 
     def told(self) -> str:
         """For people, on one line, with a mark if it needs approval. Contains untrusted text."""
         note = self.why or (f"allowed by {self.rule}" if self.rule else "needs no approval")
-        return " ".join(f"{'?' if self.why else '✓'} {self.text}{': ' if self.text else ''}{note}".split())
+        note = f"{self.danger} {note}" if self.danger else note
+        sign = "⚠" if self.danger else "?" if self.why else "✓"
+        return " ".join(f"{sign} {self.text}{': ' if self.text else ''}{note}".split())
 
 
 class Permission(Shape, frozen=True, kw_only=True):
@@ -101,6 +126,11 @@ class Permission(Shape, frozen=True, kw_only=True):
     """The parts of a shell command, and which of them need approval. Empty for other tools."""
     more_parts: int = 0
     """How many parts were left out. If any, those that need approval come first."""
+    danger: str = ""
+    """Why the call is dangerous, in one sentence: it deletes, publishes, writes outside the workspace and so on. Empty
+    if it is not."""
+    rules_file: str = ""
+    """The file to which the answer always adds its rules. Empty if it can only be allowed once."""
 
     @property
     def beyond_title(self) -> str:
@@ -113,9 +143,50 @@ class Permission(Shape, frozen=True, kw_only=True):
         return detail
 
     @property
+    def is_command(self) -> bool:
+        """Whether the argument is a shell command."""
+        return bool(self.parts)
+
+    @property
+    def notes(self) -> str:
+        """What the detail of a command says beyond the command itself."""
+        return self.detail[len(self.argument) :].strip() if self.detail.startswith(self.argument) else ""
+
+    def told_rules(self, *, wide: bool = False) -> tuple[str, ...]:
+        """The rules that session and always would add, for people: the text of the command is not repeated."""
+        exact = f"{self.tool}(= {self.argument.strip()})"
+        return tuple(EXACTLY if rule == exact else rule for rule in (self.wide if wide else self.grant))
+
+    def pieces(self) -> tuple[tuple[str, Mark], ...]:
+        """The argument in pieces, with a mark on those that need approval or are dangerous. Contains untrusted text."""
+        length = len(self.argument)
+        marked = [
+            (part.start, min(part.end, length), Mark.DANGEROUS if part.danger else Mark.ASKED)
+            for part in self.parts
+            if part.start is not None and part.end is not None and (part.danger or part.why)
+            # Marking all of it would say nothing.
+            if part.danger or (part.start, part.end) != (0, length)
+        ]
+        cuts = sorted({0, length, *(at for start, end, _ in marked for at in (start, end))})
+        pieces: list[tuple[str, Mark]] = []
+        for start, end in pairwise(cuts):
+            here = {mark for first, last, mark in marked if first <= start < last}
+            mark = Mark.DANGEROUS if Mark.DANGEROUS in here else Mark.ASKED if here else Mark.NONE
+            if pieces and pieces[-1][1] is mark:
+                pieces[-1] = (pieces[-1][0] + self.argument[start:end], mark)
+            else:
+                pieces.append((self.argument[start:end], mark))
+        return tuple(pieces)
+
+    @property
     def shown_parts(self) -> tuple[CommandPart, ...]:
         """The parts, if they say more than `why`."""
         return self.parts if len(self.parts) > 1 else ()
+
+    @property
+    def noted_parts(self) -> tuple[CommandPart, ...]:
+        """Those parts of which a mark in the command does not say enough."""
+        return tuple(part for part in self.shown_parts if part.danger or part.why not in ("", NEEDS_APPROVAL))
 
 
 class PermissionNotification(Shape, frozen=True, kw_only=True):

@@ -98,3 +98,19 @@ class ModelPage(Shape, frozen=True, kw_only=True):
     problem: str | None = None
     advice: str | None = None
     """If nothing is configured and `large` is a fallback: what it can do, and how to get a better model."""
+
+
+class Suggestion(Shape, frozen=True, kw_only=True):
+    """Something to try: `title` is for a button, `prompt` goes into the composer."""
+
+    title: str
+    prompt: str
+
+
+class Welcome(Shape, frozen=True, kw_only=True):
+    """For the screen before the first prompt."""
+
+    branch: str | None
+    """The git branch, or the beginning of the commit's id if no branch is checked out; null outside a repository."""
+    suggestions: tuple[Suggestion, ...]
+    """Three that fit the directory."""

@@ -137,3 +137,27 @@ class Render(_Request, frozen=True, kw_only=True):
     """Text to render for a page."""
 
     items: Annotated[tuple[RenderItem, ...], msgspec.Meta(max_length=64)]
+
+
+ApiKey = Annotated[str, msgspec.Meta(min_length=1, max_length=8_192)]
+BaseUrl = Annotated[str, msgspec.Meta(max_length=2_048, extra_json_schema={"pattern": "^https?://"})]
+
+
+class CheckProvider(_Request, frozen=True, kw_only=True):
+    """What is left out is taken from where the server has it: configuration, environment, stored key."""
+
+    api_key: ApiKey | None = None
+    base_url: BaseUrl | None = None
+
+
+class ConnectProvider(_Request, frozen=True, kw_only=True):
+    """What is left out stays as it is."""
+
+    api_key: ApiKey | None = None
+    """Stored in the user's credentials file, or in the system's keyring. Never shown again."""
+    base_url: BaseUrl | None = None
+    """Goes into the user's own longboat.json, as does the model."""
+    model: Annotated[str, msgspec.Meta(min_length=1, max_length=500)] | None = None
+    """The model's name at the provider: it becomes the default."""
+    context_window: Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)] | None = None
+    """The model's window in tokens, as the check told it; used for endpoints of your own."""

@@ -31,6 +31,7 @@ from longboat.permissions.shell.scope import (
 )
 from longboat.permissions.shell.script import Command, Kind, Redirection, Word, plain_name
 from longboat.permissions.shell.syntax import Assignment, names
+from longboat.wire.asks import NEEDS_APPROVAL
 from longboat.wire.tools import Governs
 
 _PRINTING = names(": echo printf true false seq sleep")
@@ -278,7 +279,7 @@ class ShellAssessment(ShellPaths):
             )
         else:
             why = _OUTSIDE if self.unwalled and self._is_harmless(command) else self._why(command)
-            brief = "needs approval" if why == _needs_approval(command) else ""
+            brief = NEEDS_APPROVAL if why == _needs_approval(command) else ""
             risk = Risk.DESTRUCTIVE if is_destructive(command) else Risk.USUAL
             yield Gap(
                 why=why,

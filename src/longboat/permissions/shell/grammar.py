@@ -7,6 +7,7 @@ bash and refuses the rest with `NotUnderstood`;
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from longboat.permissions.shell.redirections import Redirecting
 from longboat.permissions.shell.syntax import MAX_WORDS, Assignment, Command, Findings, Kind, NotUnderstood, Word, names
@@ -31,8 +32,8 @@ _TESTS_OF_TWO = frozenset({"=", "==", "!="})
 
 
 class Grammar(Redirecting):
-    def __init__(self, text: str, *, found: Findings | None = None, depth: int = 0) -> None:
-        super().__init__(text, found=found, depth=depth)
+    def __init__(self, text: str, *, found: Findings | None = None, depth: int = 0, offset: int = 0) -> None:
+        super().__init__(text, found=found, depth=depth, offset=offset)
         self._separators = 0
         self._trying = False
         """Whether a loop is read only to see what is in it."""
@@ -55,9 +56,9 @@ class Grammar(Redirecting):
         if self.pos < len(self.text) or self.heredocs:
             raise NotUnderstood("it cannot be parsed as one complete command")
 
-    def enclosed(self, text: str | None = None) -> None:
+    def enclosed(self, text: str | None = None, at: int = 0) -> None:
         if text is not None:
-            inner = Grammar(text, found=self.found, depth=self.depth)
+            inner = Grammar(text, found=self.found, depth=self.depth, offset=self.offset + at)
             inner.substituted = True
             with self.found.values.branch():
                 inner.deeper(inner.read)
@@ -75,8 +76,8 @@ class Grammar(Redirecting):
             raise NotUnderstood("a substitution mixes a heredoc with other commands")
         self.heredocs, self.substituted = waiting, outer
 
-    def body_of_heredoc(self, text: str) -> None:
-        inner = Grammar(text, found=self.found, depth=self.depth)
+    def body_of_heredoc(self, text: str, at: int) -> None:
+        inner = Grammar(text, found=self.found, depth=self.depth, offset=self.offset + at)
         inner.deeper(inner.body)
 
     def _token(self) -> str:
@@ -150,7 +151,9 @@ class Grammar(Redirecting):
             self.pos += 2 if self.char(1) == "&" else 1
             self.newlines()
             self.found.values.back_to(start)  # Each part of a pipeline has a shell of its own.
+            before = len(self.found.commands)
             self._command()
+            self.found.commands[before:] = [replace(each, piped=True) for each in self.found.commands[before:]]
             self.found.values.back_to(start)
             self.gap()
 
@@ -378,15 +381,17 @@ class Grammar(Redirecting):
         assignments: list[Assignment] = []
         words: list[Word] = []
         sources: list[tuple[bool, list[str]]] = []
-        start = self.pos
+        start, ends = self.pos, []
         while True:
             self.gap()
+            at = self.pos
             if self.redirection():
                 continue
             if not words and (found := _ASSIGNMENT.match(self.text, self.pos)):
                 before = len(self.found.expanded)
                 assignments.append(self._assignment(found))
                 sources.append((found.group().endswith("+="), self.found.expanded[before:]))
+                ends += [at, self.pos]
                 continue
             token = self._token()
             word = self.word()
@@ -395,10 +400,12 @@ class Grammar(Redirecting):
             if not words:
                 self._check_name(token)
             words.append(word)
+            ends += [at, self.pos]
         if self.char() == "(" and len(words) == 1 and _FUNCTION.match(self.text, self.pos):
             self._function()
         elif words:
-            self.found.commands.append(Command(tuple(words), tuple(assignments)))
+            span = (self.offset + ends[0], self.offset + ends[-1])
+            self.found.commands.append(Command(tuple(words), tuple(assignments), span))
         elif self.pos == start:
             raise NotUnderstood("a command is missing")
         else:

@@ -8,7 +8,7 @@ them.
 import re
 from collections.abc import Sequence
 
-from longboat.permissions.shell.option_tables import COREUTILS, DATE, GIT, GREP, LOOKERS, LS, RG, TREE
+from longboat.permissions.shell.option_tables import COREUTILS, DATE, GIT, GREP, LS, OTHER_READERS, RG, TREE
 from longboat.permissions.shell.options import CommandLine, Options, read_command_line
 from longboat.permissions.shell.script import Command, Kind, Word, plain_name
 from longboat.permissions.shell.syntax import names
@@ -54,7 +54,7 @@ def harmless_paths(command: Command) -> tuple[Word, ...] | None:
         return tuple(word for word in words if word.kind is Kind.GLOB)  # it tells which files there are
     if any(word.kind is Kind.STATUS for word in words):
         return None
-    if options := COREUTILS.get(name) or LOOKERS.get(name):
+    if options := COREUTILS.get(name) or OTHER_READERS.get(name):
         return _named_files(options, words)
     special = _SPECIAL.get(name)
     return special(words) if special else None

@@ -67,7 +67,7 @@ COREUTILS: dict[str, Options] = {
 }
 """None of their options, listed or not, writes or runs anything: `cat *.md` is fine whatever the files are called."""
 
-LOOKERS: dict[str, Options] = {
+OTHER_READERS: dict[str, Options] = {
     **dict.fromkeys(("md5sum", "sha1sum", "sha256sum", "sha512sum"), _CHECKSUM),
     "diff": declare(
         "abBdEinNpqstTuwyZ",

@@ -7,7 +7,7 @@ implements `body_of_heredoc()`.
 import re
 from dataclasses import dataclass
 
-from longboat.permissions.shell.syntax import Findings, NotUnderstood, Redirection, Word
+from longboat.permissions.shell.syntax import Findings, NotUnderstood, Redirection, Span, Word
 from longboat.permissions.shell.words import BLANK_OR_END, Scanner
 
 _REDIRECTION = re.compile(r"[0-9]{0,4}(<<<|<<-|<<|<>|<&-|>&-|<&|>&|>>|>\||<|>)|(&>>|&>)")
@@ -26,8 +26,8 @@ class _Heredoc:
 
 
 class Redirecting(Scanner):
-    def __init__(self, text: str, *, found: Findings | None = None, depth: int = 0) -> None:
-        super().__init__(text, found=found, depth=depth)
+    def __init__(self, text: str, *, found: Findings | None = None, depth: int = 0, offset: int = 0) -> None:
+        super().__init__(text, found=found, depth=depth, offset=offset)
         self.heredocs: list[_Heredoc] = []
         """Those whose body begins after the next newline."""
         self.bodies = 0
@@ -35,8 +35,8 @@ class Redirecting(Scanner):
         self.substituted = False
         """Whether this is inside `$(…)` or one of its like."""
 
-    def body_of_heredoc(self, text: str) -> None:
-        """Read the body of a heredoc whose delimiter is not quoted."""
+    def body_of_heredoc(self, text: str, at: int) -> None:
+        """Read the body of a heredoc whose delimiter is not quoted. It begins at `at`."""
         raise NotImplementedError
 
     def gap(self) -> None:
@@ -92,10 +92,11 @@ class Redirecting(Scanner):
         body = self.text[start : self.pos]
         self.pos = len(self.text) if end < 0 else end + 1
         if not heredoc.quoted:
-            self.body_of_heredoc(body)
+            self.body_of_heredoc(body, start)
 
     def redirection(self) -> bool:
-        found = _REDIRECTION.match(self.text, self.pos)
+        start = self.pos
+        found = _REDIRECTION.match(self.text, start)
         if not found:
             return False
         sign = found.group(1) or found.group(2)
@@ -117,17 +118,17 @@ class Redirecting(Scanner):
         if sign == "<<<":
             self.found.fed += self.found.expanded[before:]
         else:
-            self._redirect(sign, target)
+            self._redirect(sign, target, (self.offset + start, self.offset + self.pos))
         return True
 
-    def _redirect(self, sign: str, target: Word) -> None:
+    def _redirect(self, sign: str, target: Word, span: Span) -> None:
         if sign in ("<&", ">&"):
             if target.literal and _DUPLICATE.fullmatch(target.text):
                 return
             # Bash expands the target of `>&` twice: quoted or not, nothing in it may be expandable.
             if sign == "<&" or not _PLAIN_TARGET.fullmatch(target.text):
                 raise NotUnderstood("a redirection uses a descriptor that is only known when it runs")
-        self.found.redirections.append(Redirection(target, writes=sign != "<"))
+        self.found.redirections.append(Redirection(target, writes=sign != "<", span=span))
 
     def _heredoc(self, *, tabs: bool) -> None:
         found = _DELIMITER.match(self.text, self.pos)

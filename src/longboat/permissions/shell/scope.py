@@ -26,7 +26,7 @@ _SUBCOMMANDS_OF_GIT = names(
 _PLACES_FOR_GIT = ("-C", "--git-dir", "--work-tree", "--namespace")
 """Options that choose another repository. Its configuration cannot rename subcommands either."""
 _RUNNING_INPUT = names("at batch crontab newgrp parallel runuser screen script su tmux")
-_SHELLS = names("ash bash csh dash fish ksh mksh rbash sh tcsh zsh")
+SHELLS = names("ash bash csh dash fish ksh mksh rbash sh tcsh zsh")
 _COMMAND_IN_VARIABLE = re.compile(
     r"""BASH_ENV|BASH_FUNC_.*|BASHOPTS|BROWSER|ENV|HOME|LESSCLOSE|LESSOPEN|MAKEFLAGS|PROMPT_COMMAND|PS[0-4]|SHELLOPTS
     |(?:[A-Z_]*_)?ASKPASS|GIT_(?!AUTHOR_|COMMITTER_|OPTIONAL_LOCKS|TERMINAL_PROMPT|TRACE).*""",
@@ -87,7 +87,7 @@ def unexpected_option(command: Command) -> int | None:
 
 def may_be_alias(command: Command) -> bool:
     """Whether git may be told by its configuration to run another subcommand than the one that is named."""
-    if _file_name(command) != "git":
+    if file_name(command) != "git":
         return False
     rest = [word.text for word in command.words[1:] if word.text not in _HARMLESS_FOR_GIT]
     while rest and rest[0].startswith(_PLACES_FOR_GIT):
@@ -97,18 +97,19 @@ def may_be_alias(command: Command) -> bool:
 
 def runs_input(command: Command) -> bool:
     """Whether this may give what it reads to a shell, or to a program that an option names."""
-    options = _RUNNING_OPTIONS.get(_file_name(command))
+    options = _RUNNING_OPTIONS.get(file_name(command))
     named = options is not None and any(options.fullmatch(word.text) for word in command.words)
-    return named or _file_name(command) in _RUNNING_INPUT
+    return named or file_name(command) in _RUNNING_INPUT
 
 
 def is_reading_shell(command: Command) -> bool:
     """Whether this is a shell that runs what it reads from a pipe or a file, as a runner may start one."""
     operands = [word.text for word in command.words[1:] if not word.text.startswith(("-", "+"))]
-    return _file_name(command) in _SHELLS and (not operands or operands[0].startswith("/dev/"))
+    return file_name(command) in SHELLS and (not operands or operands[0].startswith("/dev/"))
 
 
-def _file_name(command: Command) -> str:
+def file_name(command: Command) -> str:
+    """The name of its program without the directory; empty where it is not known."""
     return plain_name(command.words[0]).rpartition("/")[2].casefold()
 
 
@@ -124,7 +125,7 @@ def paths_written(command: Command) -> tuple[str, ...]:
     texts = [word.text for word in command.words[1:]]
     name = plain_name(command.words[0])
     if name in _COPIERS:
-        return tuple(texts) if name in ("ditto", "rsync") or any(map(_RECURSIVE.match, texts)) else ()
+        return tuple(texts) if name in ("ditto", "rsync") or is_recursive(texts) else ()
     if name not in _UNPACKERS or not _extracts(name, texts):
         return ()
     # Into the directory of such an option, whichever word that is; else into this one.
@@ -138,15 +139,20 @@ def paths_removed(command: Command) -> tuple[str, ...]:
         case "mv":
             # The last word is where they are moved to, unless an option says where.
             return tuple(texts if any(re.match(r"-[A-Za-z]*t|--t", text) for text in texts) else texts[:-1])
-        case name if name in _REMOVERS or (name in _MODE_CHANGERS and any(map(_RECURSIVE.match, texts))):
+        case name if name in _REMOVERS or (name in _MODE_CHANGERS and is_recursive(texts)):
             return tuple(texts)
         case "git":
             return _removals_of_git(texts)
     return ()
 
 
+def is_recursive(texts: Sequence[str]) -> bool:
+    """Whether one of its options makes it go down into directories."""
+    return any(map(_RECURSIVE.match, texts))
+
+
 def _removals_of_git(texts: Sequence[str]) -> tuple[str, ...]:
-    subcommand, *rest = _from_subcommand(texts) or [""]
+    subcommand, *rest = from_subcommand(texts) or [""]
     if subcommand not in _REMOVERS_OF_GIT:
         return ()
     # `:/` and `:(top)` are the root.
@@ -156,14 +162,14 @@ def _removals_of_git(texts: Sequence[str]) -> tuple[str, ...]:
 
 def sets_git_config(command: Command) -> bool:
     """Whether it changes the configuration of git, and with it the programs that git runs."""
-    texts = _from_subcommand([word.text for word in command.words[1:]])
+    texts = from_subcommand([word.text for word in command.words[1:]])
     if plain_name(command.words[0]) != "git" or texts[:1] != ["config"]:
         return False
     reads = len(texts) == 2 and not texts[1].startswith("-")
     return not reads and texts[1:2] != [] and texts[1] not in _READS_GIT_CONFIG
 
 
-def _from_subcommand(texts: Sequence[str]) -> list[str]:
+def from_subcommand(texts: Sequence[str]) -> list[str]:
     """The words of git behind the options of git itself."""
     rest = list(texts)
     while rest and rest[0].startswith("-"):

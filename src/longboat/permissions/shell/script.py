@@ -12,7 +12,7 @@ made for highlighting and skips unknown text, and 20 kB of `a|a|…` cost it 1 G
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from longboat.permissions.shell.grammar import Grammar
@@ -230,7 +230,7 @@ class _Reading:
         self._look_through(inner, found, depth + 1)
         options = _operands(WRAPPERS[name], command.words)
         if name == "env" and options > 1 and any(plain_name(each.words[0]) in _KEPT_QUIET for each in found[before:]):
-            found.append(Command(command.words[:options]))
+            found.append(Command(command.words[:options], span=command.span))
 
     def _shadow_of_sudo(self, command: Command, depth: int) -> None:
         start = _operands(_SUDO, command.words)
@@ -261,7 +261,7 @@ class _Reading:
             return
         if is_login:
             # It runs the user's start-up files first.
-            found.append(Command((Word(name), Word("-l")), command.assignments))
+            found.append(replace(command, words=(Word(name), Word("-l"))))
         if name != "bash" and _BEYOND_POSIX.search(script):
             raise NotUnderstood(f"“{name}” reads this differently from bash")
         self.shadows.append(command)
@@ -272,7 +272,7 @@ class _Reading:
         found += [_set_by(command, each) for each in inner.commands]
         self.suspects += [(_set_by(command, each), why) for each, why in inner.suspects]
         self.shadows += inner.shadows
-        self.redirections += inner.redirections
+        self.redirections += [replace(each, span=command.span) for each in inner.redirections]
         self.variables += inner.variables
         self.exported += inner.exported
         self.settings += inner.settings
@@ -296,7 +296,12 @@ class _Reading:
 
 def _set_by(outer: Command, inner: Command) -> Command:
     """What a shell runs, with what was set for the shell."""
-    return Command(inner.words, outer.assignments + inner.assignments)
+    return replace(
+        inner,
+        assignments=outer.assignments + inner.assignments,
+        span=outer.span,
+        piped=outer.piped or inner.piped,
+    )
 
 
 def _operands(wrapper: _Wrapper, words: Sequence[Word]) -> int:
@@ -348,7 +353,7 @@ def _inside(name: str, command: Command) -> Command | None:
     inner = words[start:]
     if name == "xargs":
         inner = _filled(inner or (Word("echo"),), words[1:start])
-    return Command(inner, tuple(assignments)) if inner else None
+    return replace(command, words=inner, assignments=tuple(assignments)) if inner else None
 
 
 def _filled(words: tuple[Word, ...], options: Sequence[Word]) -> tuple[Word, ...]:
@@ -369,7 +374,7 @@ def _inside_find(command: Command) -> list[Command]:
         if words is None:
             words = [] if word.text in ("-exec", "-execdir", "-ok", "-okdir") else None
         elif word.text == ";" or (word.text == "+" and words and words[-1] is _ARGUMENTS):
-            inner.append(Command(tuple(words), command.assignments))
+            inner.append(replace(command, words=tuple(words)))
             words = None
         else:
             words.append(_ARGUMENTS if "{}" in word.text else word)

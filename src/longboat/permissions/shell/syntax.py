@@ -52,18 +52,27 @@ class Assignment:
     value: Word
 
 
+Span = tuple[int, int]
+"""Where a part stands in the text: its first code point, and the one after its last."""
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """One simple command: its words, and what it sets in its own environment."""
 
     words: tuple[Word, ...]
     assignments: tuple[Assignment, ...] = ()
+    span: Span | None = field(default=None, compare=False)
+    """Where it stands; for one inside a wrapper, where the wrapper does. None if that is not known."""
+    piped: bool = field(default=False, compare=False)
+    """Whether it reads the output of another command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
     target: Word
     writes: bool
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)

@@ -47,14 +47,17 @@ def _spreads(bare: str) -> bool:
 class Scanner:
     """A position in a text, and the ways to read on from it."""
 
-    def __init__(self, text: str, *, found: Findings | None = None, depth: int = 0) -> None:
+    def __init__(self, text: str, *, found: Findings | None = None, depth: int = 0, offset: int = 0) -> None:
+        """`offset`: where this text begins in the whole command."""
         self.text = text
         self.pos = 0
+        self.offset = offset
         self.found = found or Findings(sets_ifs="IFS" in text)
         self.depth = depth
 
-    def enclosed(self, text: str | None = None) -> None:
-        """Read the commands of a substitution: up to its `)`, or all of `text` for the old backquoted form."""
+    def enclosed(self, text: str | None = None, at: int = 0) -> None:
+        """Read the commands of a substitution: up to its `)`, or all of `text`, which begins at `at`, for the old
+        backquoted form."""
         raise NotImplementedError
 
     def _count(self) -> None:
@@ -265,7 +268,7 @@ class Scanner:
         if "\\" in inner:
             raise NotUnderstood("it has a backslash inside backquotes")
         self.pos = end + 1
-        self.enclosed(inner)
+        self.enclosed(inner, start + 1)
         return self.text[start : self.pos], Kind.DYNAMIC
 
     def _arithmetic(self) -> tuple[str, Kind]:

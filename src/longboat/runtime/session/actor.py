@@ -148,7 +148,7 @@ class SessionActor:
 
     async def _enter(self, run_id: str) -> None:
         own = self.live.state.find(run_id)
-        # An older one whose entry the store refused goes first: order is by accept (L8).
+        # An older one whose entry the store refused comes first: the order is that of acceptance (L8).
         due = [run for run in self.live.state.accepted if own is not None and run.seq <= own.seq]
         try:
             for run in due:

@@ -167,7 +167,7 @@ class CommandLoop:
         return self.live.next_message_seq()
 
     def add_usage(self, run_id: str, model: str, usage: Usage, *, context: int | None = None) -> None:
-        """Goes to disk with the next decision: all that is told of a session is told in one order."""
+        """Written with the next decision, so that all events of a session have one order."""
         self.live.add_usage(run_id, model, usage, context=context)
 
     def add_call(self, run_id: str, result: ToolResultPart) -> None:

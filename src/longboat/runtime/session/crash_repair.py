@@ -62,7 +62,7 @@ def repair_transcript(
 
 
 def view_of(record: RunRecord) -> RunView:
-    """A run as the core is told of it after a start."""
+    """A run as the core gets it after a start."""
     orphan = record.run.parent_run_id is not None
     waiting = record.run.state is RunState.QUEUED and not record.run.cancel_requested
     return RunView(

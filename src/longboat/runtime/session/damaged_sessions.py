@@ -26,7 +26,7 @@ TITLE = "The session is damaged"
 
 
 async def end_runs(store: Store, workspace_id: str, session_id: str, why: LongboatError, *, asks: Asks) -> None:
-    """End what is unfinished in a session that cannot be taken up: each run with one terminal event that says why."""
+    """End the unfinished runs of a session that cannot be opened, each with one terminal event that says why."""
     logger.error("%s", why.message, extra={"session_id": session_id})
     runs = await store.reads.runs_without_end(workspace_id, session_id)
     error, at = f"{TITLE}: {why.message}", now()
@@ -59,7 +59,7 @@ async def delete(store: Store, workspace_id: str, session_id: str) -> None:
 
 
 def _end(ended: RunWithoutEnd, error: str, at: str) -> list[Entry]:
-    """What is told of the end of a run; nothing if it has had its end before, and only its state is damaged."""
+    """The event for the end of a run; none if it has ended before and only its state is damaged."""
     if ended.was_ended:
         return []
     session_id, parent = ended.session_id, ended.parent_session_id

@@ -70,7 +70,7 @@ def run_from_summarize(session_id: str, request: Summarize) -> RunRecord:
 
 
 def run_from_shell(session_id: str, request: RunShell) -> RunRecord:
-    """A command that a person runs as a run. People read it as they typed it; whoever sent it allows it."""
+    """A shell command of a person, as a run. Shown as typed; sending it is its approval."""
     record = run_from_prompt(
         Submit(
             session_id=session_id,

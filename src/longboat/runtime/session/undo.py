@@ -139,7 +139,7 @@ def _is_made(change: FileChangeRecord) -> bool:
 
 
 def _turnabout(turn: TurnRecord, *, back: bool) -> TurnReversal:
-    """The net change of each file in the turn; one whose changes do not follow on each other is broken."""
+    """The net change of each file in the turn. Broken if someone else changed the file in between."""
     stretches = stretches_by_path((change.path, change.before, change.after) for change in turn.changes)
     files = [
         Restore(path=Path(path), now=each.after if back else each.before, then=each.before if back else each.after)

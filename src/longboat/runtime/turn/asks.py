@@ -82,7 +82,7 @@ class _AskTable(Generic[Ask]):
         return future
 
     async def load(self) -> None:
-        """After a restart: what was asked is still asked, until its run goes on or ends."""
+        """After a restart: pending asks stay pending until their run continues or ends."""
         for ask in await self.pending():
             if ask.id not in self._waiting:
                 self._wait_for(ask)
@@ -114,7 +114,7 @@ class _AskTable(Generic[Ask]):
                 del self._waiting[ask.id]  # answered, and nobody will hear it
             elif about(ask):
                 gone = msgspec.structs.replace(ask, state=AskState.WITHDRAWN)
-                # It may be answered in this very moment, and then stays so: the row decides, and one end is told.
+                # Someone may be answering at this moment: the row decides, and only one end is published.
                 told = _entry(gone, Change.UPDATED, _notification(gone))
                 closing.entries.append(replace(told, only_with=put_ask(self._workspace_id, gone)))
                 closing.again.append(partial(self._wait_for, ask))

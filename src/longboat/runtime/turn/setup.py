@@ -32,7 +32,7 @@ class TurnSetup:
 
 
 def apply_options(setup: TurnSetup, options: RunOptions, model: Model) -> TurnSetup:
-    """The setup with what the prompt wishes; a wish that the model cannot grant is told, and the run goes on."""
+    """The setup with the prompt's options. If the model lacks one, people get a notice and the run continues."""
     form = AnswerSchema(options.schema) if options.schema is not None else None
     if options.effort is not None and not model.abilities.effort:
         told = f"{model.provider}/{model.name} has no reasoning effort setting; {options.effort} is ignored."

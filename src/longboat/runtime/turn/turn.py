@@ -242,7 +242,7 @@ class Turn:
             self._setup = replace(self._setup, system=self._setup.system + added)
 
     async def _step(self, model: Model) -> tuple[StopReason | None, list[ToolCallPart]]:
-        """One answer of the model: why the turn ends with it, or the calls it goes on with.
+        """One answer of the model: why the turn ends with it, or the calls with which it continues.
 
         Neither, if the window overflowed: then the session was summarized and the step is to be built anew.
         """
@@ -321,7 +321,7 @@ class Turn:
     # The window
 
     async def _make_room(self, model: Model) -> bool:
-        """T8: summarize before the window is full; the same run goes on. Whether that was needed."""
+        """Summarize before the window is full; the same run continues (T8). Returns whether that was needed."""
         counted, covered = self._counted
         used = counted + estimate_tokens(for_model(self._history[covered:], self._owner.summary_seq))
         needed = nearly_full(used, model.context_window) and not self._summarized and self._can_shrink()

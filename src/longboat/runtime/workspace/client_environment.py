@@ -28,7 +28,7 @@ class ClientEnvironments:
         self._last: Environ | None = None
 
     def put(self, client_id: str | None, environ: Environ) -> None:
-        """A client sent its own. One without a name is whoever sent last."""
+        """A client sent its environment. Clients without a name share the last one sent."""
         self._last = environ
         if client_id is not None:
             self._of_client.pop(client_id, None)
@@ -58,7 +58,7 @@ class ClientEnvironments:
 
 
 def check_environ(environ: Environ) -> Environ:
-    """The same, or BadInput. What is wrong is told without any value, and names are told only where they are short."""
+    """The same, or BadInput. The error contains no values, and names only if they are short."""
     if len(environ) > MAX_NAMES:
         raise _bad(f"it has {len(environ):,} variables; the limit is {MAX_NAMES:,}")
     total = 0

@@ -18,7 +18,7 @@ from longboat.tasks import Tasks
 from longboat.wire.workshop import ConfigChanged
 
 LOOK_S = 2.0
-"""Three calls of `stat` each time."""
+"""Four calls of `stat` each time."""
 
 
 class ConfigWatcher:
@@ -58,7 +58,7 @@ class ConfigWatcher:
             await asyncio.sleep(LOOK_S)
 
     def _changed(self) -> None:
-        """Called while the configuration is being read, by whoever reads it: what it means is found out beside that."""
+        """Called by the reader of the configuration, while it reads. What changed is worked out in a task."""
         self._untold = True
         if self._telling is None or self._telling.done():
             self._telling = self._tasks.spawn(self._tell_all(), name=f"tell of {self._directory / FILE_NAME}")

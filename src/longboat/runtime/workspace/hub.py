@@ -72,7 +72,7 @@ class Hub:
         self._head = max(self._head, await self._store.reads.newest_event(self._workspace_id))
 
     def publish(self, entries: Sequence[Published]) -> None:
-        """Take committed entries into the ring and wake whoever waits."""
+        """Add committed entries to the ring and wake the waiting readers."""
         for entry in entries:
             self._ring[entry.first] = entry
             self._order.append(entry.first)
@@ -145,7 +145,7 @@ class Hub:
 
     async def _from_store(self, number: int, session_id: str | None) -> FrameBatch:
         """The same from the store, for a reader that fell behind; a resync if what it wants was pruned
-        meanwhile or is damaged: it goes on from the state as it is now."""
+        meanwhile or is damaged: it continues from the current state."""
         page = self._pages.get((number, session_id))
         if page is None:
             try:

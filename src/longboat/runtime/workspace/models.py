@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import msgspec
 
+from longboat.config.credentials import Credentials, credentials_file, read_credentials
 from longboat.config.load import FILE_NAME, load_config, user_config_file
 from longboat.config.settings import Config
 from longboat.config.trust import trusted_file
@@ -42,6 +43,8 @@ class ModelPool:
         self._data_dir = data_dir
         self._source = source
         self._configs: dict[Path, tuple[Stamp, Config | ConfigInvalid]] = {}
+        self._credentials: dict[Path, Credentials] = {}
+        """As they were read with the directory's configuration."""
         self._files: dict[Path, tuple[str, ...]] = {}
         self._listeners: dict[Path, Listener] = {}
         self._found: dict[tuple[Path, str | None, ModelRole], tuple[Config, Model]] = {}
@@ -85,7 +88,7 @@ class ModelPool:
                 self.config(directory)
 
     def listen(self, directory: Path, listener: Listener | None) -> None:
-        """Whom to tell when the configuration of a directory says something else than before; None to stop."""
+        """Call this when the configuration of a directory has changed; None to stop."""
         if listener is None:
             self._listeners.pop(directory, None)
         else:
@@ -98,12 +101,14 @@ class ModelPool:
         return tuple(_stamp(file) for file in files)
 
     def _read(self, directory: Path) -> Config | ConfigInvalid:
-        """What the files say; the same object as before if they say the same."""
-        now = _load(directory)
-        known = self._configs.get(directory)
+        """What the files say; the same object as before if they say the same. Another stored key makes another object,
+        and so other models."""
+        now, credentials = _load(directory)
+        known, keys_before = self._configs.get(directory), self._credentials.get(directory)
+        self._credentials[directory] = credentials
         if known is None:
             return now
-        if _says(known[1]) == _says(now):
+        if keys_before == credentials and _says(known[1]) == _says(now):
             return known[1]
         if (listener := self._listeners.get(directory)) is not None:
             listener()
@@ -116,10 +121,10 @@ class ModelPool:
         if found is not None and found[0] is self.config(directory):
             return found[1]
         async with self._resolving:
-            config = self.config(directory)
-            key = msgspec.json.encode(config)
+            config, credentials = self.config(directory), self._credentials[directory]
+            key = msgspec.json.encode(config) + credentials.digest.encode()
             self._turn_to(directory, key)
-            model = await asyncio.to_thread(self._resolve, config, key, name, role)
+            model = await asyncio.to_thread(self._resolve, config, credentials, key, name, role)
             self._found[directory, name, role] = (config, model)
         return model
 
@@ -129,12 +134,13 @@ class ModelPool:
             model = self._source.resolve(None, "large")
             name = f"{model.provider}/{model.name}"
             return ModelPage(items=(ModelInfo(name=name, ready=True),), large=name, small=name)
-        return await asyncio.to_thread(self._look_up, self.config(directory))
+        config = self.config(directory)
+        return await asyncio.to_thread(self._look_up, config, self._credentials[directory])
 
-    def _look_up(self, config: Config) -> ModelPage:
+    def _look_up(self, config: Config, credentials: Credentials) -> ModelPage:
         from longboat.models.registry import Registry
 
-        registry = Registry(config, os.environ, data_dir=self._data_dir)
+        registry = Registry(config, os.environ, data_dir=self._data_dir, credentials=credentials)
         overview = registry.describe()
         return ModelPage(
             items=registry.models(),
@@ -145,7 +151,7 @@ class ModelPool:
         )
 
     def advice(self, directory: Path, model: Model) -> str | None:
-        """What to tell whoever gets this model without having named it."""
+        """A notice for someone who got this model without naming it."""
         return advice_on(self.config(directory), model.provider) if self._source is None else None
 
     def _turn_to(self, directory: Path, key: bytes) -> None:
@@ -159,22 +165,28 @@ class ModelPool:
             # Beside the run that happens to be first after an edit: it neither waits for this nor fails with it.
             self._closing.spawn(self._registries.pop(before).retire(), name="retire models")
 
-    def _resolve(self, config: Config, key: bytes, name: str | None, role: ModelRole) -> Model:
+    def _resolve(
+        self, config: Config, credentials: Credentials, key: bytes, name: str | None, role: ModelRole
+    ) -> Model:
         from longboat.models.local import LocalModel
         from longboat.models.registry import Registry
 
         if self._local is None:
             self._local = LocalModel(self._data_dir)
         if key not in self._registries:
-            self._registries[key] = Registry(config, os.environ, data_dir=self._data_dir, local_model=self._local)
+            self._registries[key] = Registry(
+                config, os.environ, data_dir=self._data_dir, credentials=credentials, local_model=self._local
+            )
         return self._registries[key].resolve(name, role)
 
 
-def _load(directory: Path) -> Config | ConfigInvalid:
+def _load(directory: Path) -> tuple[Config | ConfigInvalid, Credentials]:
+    file = credentials_file(user_config_file(os.environ, Path.home()))
     try:
-        return load_config(directory, environ=os.environ, user_dir=Path.home())
+        credentials = read_credentials(file)
+        return load_config(directory, environ=os.environ, user_dir=Path.home()), credentials
     except ConfigInvalid as error:
-        return error
+        return error, Credentials(file=file)
 
 
 def _says(found: Config | ConfigInvalid) -> Config | str:
@@ -184,7 +196,7 @@ def _says(found: Config | ConfigInvalid) -> Config | str:
 def _files_of(directory: Path) -> tuple[str, ...]:
     """As strings: they are looked at several times in every run, and a Path takes longer than its stat."""
     user = user_config_file(os.environ, Path.home())
-    return str(directory / FILE_NAME), str(user), str(trusted_file(user))
+    return str(directory / FILE_NAME), str(user), str(trusted_file(user)), str(credentials_file(user))
 
 
 def _stamp(file: str) -> tuple[int, int] | None:

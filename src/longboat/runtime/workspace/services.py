@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from longboat.config.rules import remember
+from longboat.config.rules import remember, rules_file
 from longboat.config.settings import Config, Settings
 from longboat.context.library import Command
 from longboat.errors import ConfigInvalid, ModelError
@@ -114,6 +114,10 @@ class Services:
             return Rules.parse(tools=self.tools.traits, allow=section.allow, deny=(*section.deny, *self._private))
         except RuleInvalid as error:
             raise ConfigInvalid(f"permissions: {error}") from None
+
+    @property
+    def rules_file(self) -> str:
+        return rules_file(self.directory, user_dir=Path.home())
 
     async def remember(self, rules: tuple[str, ...]) -> None:
         await asyncio.to_thread(remember, self.directory, rules, environ=os.environ, user_dir=Path.home())

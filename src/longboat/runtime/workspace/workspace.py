@@ -43,6 +43,7 @@ from longboat.runtime.workspace.models import ModelPool
 from longboat.runtime.workspace.presence import Presence
 from longboat.runtime.workspace.services import Services
 from longboat.runtime.workspace.sessions import RunWaiters, Sessions
+from longboat.runtime.workspace.welcome import welcome
 from longboat.store.changes import insert_session
 from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
 from longboat.store.records import RunRecord, WorkspaceRecord
@@ -52,7 +53,7 @@ from longboat.tools.protocol import Tool
 from longboat.wire import models as wire
 from longboat.wire.events import Change
 from longboat.wire.ids import check_session_id, new_id
-from longboat.wire.listings import ModelPage
+from longboat.wire.listings import ModelPage, Welcome
 from longboat.wire.models import (
     Accepted,
     AgentInfo,
@@ -178,6 +179,9 @@ class Workspace:
 
     async def models(self) -> ModelPage:
         return await self.services.models.offered(self.directory)
+
+    async def welcome(self) -> Welcome:
+        return await welcome(self.directory, self.tools.environ)
 
     # Sessions
 

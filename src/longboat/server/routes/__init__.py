@@ -12,6 +12,7 @@ from longboat.server.routes import (
     jobs,
     page,
     prompts,
+    providers,
     runs,
     service,
     sessions,
@@ -33,6 +34,7 @@ def _allow(path: str, methods: Iterable[str]) -> HTTPRouteHandler:
 
 _ROUTES: list[HTTPRouteHandler] = [
     *service.HANDLERS,
+    *providers.HANDLERS,
     *workspaces.HANDLERS,
     *sessions.HANDLERS,
     *archive.HANDLERS,

@@ -1,4 +1,4 @@
-"""The files of a workspace: list a directory, search paths, show changes."""
+"""The files of a workspace: list a directory, search paths, show changes, suggest what to try."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ from litestar import get
 from litestar.params import FromQuery, QueryParameter
 
 from longboat.server.routes.request import HttpRequest, W, workspace_of
-from longboat.wire.listings import DiffPage, FilePage, FoundPage
+from longboat.wire.listings import DiffPage, FilePage, FoundPage, Welcome
 
 Path = Annotated[str, QueryParameter(max_length=4_096, description="A directory, relative to the workspace.")]
 All = Annotated[bool, QueryParameter(name="all", description="Include hidden and git-ignored files.")]
@@ -36,4 +36,10 @@ async def show_diff(
     return await (await workspace_of(request)).browse.diff(session_id=session_id, run_id=run_id)
 
 
-HANDLERS = [list_files, search_files, show_diff]
+@get(W + "/welcome")
+async def welcome(request: HttpRequest) -> Welcome:
+    """For the screen before the first prompt: the git branch, and three prompts to try that fit the directory."""
+    return await (await workspace_of(request)).welcome()
+
+
+HANDLERS = [list_files, search_files, show_diff, welcome]

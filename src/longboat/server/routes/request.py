@@ -1,29 +1,26 @@
 """Shared by all handlers: the runtime of a request, its body (JSON of a known type,
 limited in size), client ids, and paging."""
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
 import msgspec
 from litestar import Request, Response
+from litestar.exceptions import InternalServerException
+from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from litestar.params import QueryParameter
 
-from longboat.errors import BadInput
+from longboat.errors import BadInput, BodyTooLarge
+from longboat.server.errors import bad_body
 from longboat.wire.ids import check_own_id
 from longboat.wire.models import Accepted
 
 if TYPE_CHECKING:
     from longboat.runtime.app import App
     from longboat.runtime.workspace.workspace import Workspace
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
-from typing import TypeVar
 
-from litestar.exceptions import InternalServerException
-from litestar.exceptions.http_exceptions import RequestEntityTooLarge
-
-from longboat.errors import BodyTooLarge
-from longboat.server.errors import bad_body
 
 HttpRequest: TypeAlias = Request[Any, Any, Any]
 

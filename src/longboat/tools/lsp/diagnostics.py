@@ -1,7 +1,7 @@
 """`diagnostics`: errors and warnings from language servers for a file, a directory or the workspace (A1)."""
 
 import asyncio
-from typing import Annotated, Self
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -9,12 +9,11 @@ from msgspec import Meta
 from longboat.tools.context import ToolContext, parse
 from longboat.tools.files.paths import resolve
 from longboat.tools.lsp.client.check import Report
-from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.symbol_location import open_source, permit_read
+from longboat.tools.lsp.client.tool import LanguageServerTool
 from longboat.tools.lsp.client.wording import diagnostic_lines, join_names, summary
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
-from longboat.tools.services import ToolServices
 from longboat.wire.tools import Effect, SubAgents, ToolTraits
 
 MAX_LINES = 100
@@ -24,19 +23,12 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     path: Annotated[str | None, Meta(description="A file or a directory. Default: the whole workspace.")] = None
 
 
-class DiagnosticsTool:
+class DiagnosticsTool(LanguageServerTool):
     spec = spec_of(
         "diagnostics",
         Input,
         ToolTraits(effect=Effect.READS, path="path", heading=("path",), sub_agents=SubAgents.ALL, quick=True),
     )
-
-    def __init__(self, servers: LanguageServers) -> None:
-        self._servers = servers
-
-    @classmethod
-    def build(cls, services: ToolServices) -> Self:
-        return cls(services.language_servers)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("diagnostics", call.arguments, Input)

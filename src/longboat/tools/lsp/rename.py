@@ -4,7 +4,7 @@ The files that the server changes count as read: the edit was computed from thei
 """
 
 import asyncio
-from typing import Annotated, Self
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -14,13 +14,12 @@ from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.files.file_io import MAX_DETAIL, MAX_RESULT, Change, apply_all
 from longboat.tools.files.text import bounded
 from longboat.tools.lsp.client.edit import changes_of
-from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import EDIT, WorkspaceEdit
 from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolLocation, SymbolName, find_symbol
+from longboat.tools.lsp.client.tool import LanguageServerTool
 from longboat.tools.lsp.client.wording import count_of
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
-from longboat.tools.services import ToolServices
 from longboat.wire.tools import Draw, Effect, ToolTraits
 
 MAX_SAID = 4_000
@@ -34,7 +33,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     line: LineNumber = None
 
 
-class RenameTool:
+class RenameTool(LanguageServerTool):
     spec = spec_of(
         "rename",
         Input,
@@ -46,13 +45,6 @@ class RenameTool:
             draw=Draw.DIFF,
         ),
     )
-
-    def __init__(self, servers: LanguageServers) -> None:
-        self._servers = servers
-
-    @classmethod
-    def build(cls, services: ToolServices) -> Self:
-        return cls(services.language_servers)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("rename", call.arguments, Input)

@@ -1,7 +1,7 @@
 """`symbols`: the outline of a file, or the symbols of the workspace by name (A1)."""
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -9,14 +9,12 @@ from msgspec import Meta
 from longboat.permissions.verdict import Need
 from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.lsp.client.locations import locate
-from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.shapes import SYMBOLS, Symbol
 from longboat.tools.lsp.client.symbol_location import open_source
+from longboat.tools.lsp.client.tool import LanguageServerTool, lookup_traits
 from longboat.tools.lsp.client.wording import plain_text
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
-from longboat.tools.services import ToolServices
-from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
 
 MAX_SHOWN = 200
 MAX_DEPTH = 6
@@ -41,26 +39,12 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = None
 
 
-class SymbolsTool:
+class SymbolsTool(LanguageServerTool):
     spec = spec_of(
         "symbols",
         Input,
-        ToolTraits(
-            effect=Effect.READS,
-            path="path",
-            heading=("path", "query"),
-            sub_agents=SubAgents.ALL,
-            quick=True,
-            draw=Draw.QUIET,
-        ),
+        lookup_traits("path", "query"),
     )
-
-    def __init__(self, servers: LanguageServers) -> None:
-        self._servers = servers
-
-    @classmethod
-    def build(cls, services: ToolServices) -> Self:
-        return cls(services.language_servers)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted = parse("symbols", call.arguments, Input)

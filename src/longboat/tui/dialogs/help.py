@@ -62,7 +62,11 @@ DIALOG_HELP = (
             ("del", "Delete, after a confirmation"),
         ),
     ),
-    HelpSection(title="Models", rows=(("enter", "Select"), ("ctrl+t", "Next effort"))),
+    HelpSection(
+        title="Models",
+        rows=(("enter", "Select"), ("ctrl+t", "Next effort"), ("ctrl+n", "Connect a provider")),
+    ),
+    HelpSection(title="Set-up", rows=(("enter", "Select; test the key"), ("esc", "Cancel; back to the list"))),
     HelpSection(title="Export", rows=(("enter", "Save"), ("ctrl+t", "Markdown or JSON"))),
     HelpSection(
         title="Text fields",

@@ -7,7 +7,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.fields import Field
@@ -23,7 +23,6 @@ from longboat.wire.plain import plain, plain_line
 EFFORTS = (None, "low", "medium", "high")
 UNFOLD = "unfold"
 """The row that stands for the models that are not ready."""
-PRICES = "Prices: US dollars for a million tokens in / out."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +33,12 @@ class ModelChoice:
     """None: the model's default."""
 
 
-class ModelPicker(Dialog[ModelChoice]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectWanted:
+    """The person wants a provider that is not connected yet."""
+
+
+class ModelPicker(Dialog[ModelChoice | ConnectWanted]):
     """Models that are ready, with their prices. The others are folded away until they are asked for or searched for;
     they say what is missing."""
 
@@ -45,6 +49,7 @@ class ModelPicker(Dialog[ModelChoice]):
         Binding("pagedown", "move('page_down')", show=False),
         Binding("pageup", "move('page_up')", show=False),
         Binding("ctrl+t", "effort", "Effort", priority=True),
+        Binding("ctrl+n", "connect", "Connect", priority=True),
     ]
     DEFAULT_CSS = """
     ModelPicker {
@@ -53,7 +58,6 @@ class ModelPicker(Dialog[ModelChoice]):
         &.-short > .box { height: 100%; max-height: 100%; }
         &.-short Listing { border: none; }
         #models { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
-        &.-short #prices { display: none; }
     }
     """
 
@@ -70,9 +74,8 @@ class ModelPicker(Dialog[ModelChoice]):
         return [
             Field(placeholder="Filter", id="filter"),
             Listing(id="models", markup=False),
-            Static(Content.styled(PRICES, FAINT), id="prices", markup=False),
             OneOf("effort: ", self._efforts(None), index=self._effort, id="effort"),
-            keys_line(("enter", "select"), ("ctrl+t", "effort"), ("esc", "cancel")),
+            keys_line(("enter", "select"), ("ctrl+t", "effort"), ("ctrl+n", "connect a provider"), ("esc", "cancel")),
         ]
 
     def on_mount(self) -> None:
@@ -124,7 +127,7 @@ class ModelPicker(Dialog[ModelChoice]):
                 "Default",
                 (f"  {plain_line(self._models.large)}" if self._models.large else "", FAINT),
             )
-        notes = [f"{price_text(model.price):<16}" if model.ready else ""]
+        notes = [f"{price_text(model.price):<20}" if model.ready else ""]
         notes += [f"{tokens(model.context_window)} context" if model.context_window else ""]
         notes += ["" if model.images else "no images", "" if model.effort else "no effort"]
         said = "  ".join(filter(None, notes)) if model.ready else f"not ready: {plain_line(model.problem or '')}"
@@ -140,6 +143,9 @@ class ModelPicker(Dialog[ModelChoice]):
     def action_effort(self) -> None:
         """Select the next effort, wherever the focus is."""
         self.query_one(OneOf).action_step(1)
+
+    def action_connect(self) -> None:
+        self.end(ConnectWanted())
 
     @on(Input.Submitted, "#filter")
     @on(OptionList.OptionSelected, "#models")

@@ -18,7 +18,7 @@ from longboat.tui.dialogs.frame import GRACE_S, HIGH, Clock, Dialog, keys_line
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
-from longboat.wire.asks import Permission, PermissionAnswer
+from longboat.wire.asks import Mark, Permission, PermissionAnswer
 from longboat.wire.plain import plain, plain_line
 
 MAX_REASON = 10_000
@@ -40,7 +40,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
 
     HEADING = "Permission"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "answer('once')", "Once"),
+        Binding("y,o", "answer('once')", "Once"),
         Binding("s", "answer('session')", "This session"),
         Binding("a", "answer('always')", "Always"),
         Binding("w", "wide", "Wider rules"),
@@ -53,8 +53,12 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         #about { height: auto; }
         #head { max-height: 2; }
         #title { text-style: bold; max-height: 3; &.-all { max-height: 100%; } }
+        #command { background: $panel; padding: 0 1; }
+        #danger { color: $text-error; text-style: bold; }
         #why { color: $text-warning; max-height: 4; }
         #detail { background: $panel; padding: 0 1; }
+        &.-high #about > * { margin-bottom: 1; }
+        &.-dangerous > .box { border: heavy $error; border-title-color: $text-error; }
         DiffView { height: auto; max-height: 30vh; }  /* until it is known what the others leave */
         &.-short DiffView { scrollbar-size-horizontal: 0; }
         #answers { height: auto; border: none; padding: 0; background: $surface; &:focus { border: none; } }
@@ -84,6 +88,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         self._of = of
         self._wide = False
         self.set_class(_is_diff(permission.detail), "-diff")
+        self.set_class(bool(permission.danger), "-dangerous")
         self.yielding = "#diff" if _is_diff(permission.detail) else "#about"
 
     def fit(self) -> None:
@@ -107,14 +112,18 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         permission = self.permission
         is_diff = self.has_class("-diff")
         beyond = permission.beyond_title
-        about: list[Widget] = [
-            Static(self._heading(), id="head", markup=False),
-            Static(plain(permission.title), id="title", markup=False, classes=_of_title(permission)),
-            Static(plain(permission.why), id="why", markup=False),
-        ]
-        if not is_diff and beyond:
+        about: list[Widget] = [Static(self._heading(), id="head", markup=False)]
+        if permission.is_command:
+            about.append(Static(_marked_command(permission), id="command", markup=False))
+        else:
+            about.append(Static(plain(permission.title), id="title", markup=False, classes=_of_title(permission)))
+        if permission.danger:
+            about.append(Static(f"⚠ Dangerous. {plain_line(permission.danger)}", id="danger", markup=False))
+        if not (permission.danger and permission.is_command):
+            about.append(Static(plain(permission.why), id="why", markup=False))
+        if not is_diff and not permission.is_command and beyond:
             about.append(Static(plain(beyond), id="detail", markup=False))
-        if permission.shown_parts:
+        if permission.noted_parts:
             about.append(Static(_told_parts(permission), id="parts", markup=False))
         about.append(Static("", id="rules", markup=False))
         pane = VerticalScroll(*about, id="about", can_focus=False)
@@ -123,7 +132,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
             pane,
             *diff,
             Listing(id="answers", markup=False),
-            Field(placeholder="Reason for the agent (optional). enter deny, esc back", id="reason"),
+            Field(placeholder="What to do instead (optional). enter deny, esc back", id="reason"),
             keys_line(("enter", "select"), ("PgUp/PgDn", "scroll"), ("esc", "decide later")),
         ]
 
@@ -139,11 +148,14 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         reason = self.query_one("#reason", Input)
         reason.max_length = MAX_REASON
         self._draw()
+        if self.permission.danger:  # enter alone must not allow it
+            answers = self.query_one("#answers", OptionList)
+            answers.highlighted = answers.option_count - 1
         self.query_one("#answers").focus()
 
     @property
     def _rules(self) -> tuple[str, ...]:
-        return self.permission.wide if self._wide else self.permission.grant
+        return self.permission.told_rules(wide=self._wide)
 
     def _draw(self) -> None:
         self.query_one("#rules", Static).update(self._told_rules())
@@ -157,20 +169,25 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         if not self._rules:
             return Content.styled("This call can only be allowed once.", FAINT)
         wider = " (wider)" if self._wide else ""
-        lines: list[Content | tuple[str, str] | str] = [(f"“Session” and “Always” will allow{wider}:", FAINT)]
+        told = f"“Allow for this session” and “Always allow” will allow{wider}:"
+        lines: list[Content | tuple[str, str] | str] = [(told, FAINT)]
         lines += [f"\n  {plain_line(rule)}" for rule in self._rules]
         return Content.assemble(*lines)
 
     def _options(self) -> list[Option]:
-        options = [_option("once", "o", "Allow once")]
+        options = [_option("once", "y", "Allow once")]
         if self.permission.grant:
             options += [
                 _option("session", "s", "Allow for this session"),
-                _option("always", "a", "Always allow (adds the rules to longboat.json)"),
+                _option("always", "a", f"Always allow (adds the rules to {self._file})"),
             ]
         if self.permission.wide:
             options.append(_option("wide", "w", f"[{'x' if self._wide else ' '}] Use the wider rules"))
-        return [*options, _option("deny", "d", "Deny (optionally with a reason)")]
+        return [*options, _option("deny", "d", "Deny, and say what to do instead")]
+
+    @property
+    def _file(self) -> str:
+        return plain_line(self.permission.rules_file) or "longboat.json"
 
     @on(OptionList.OptionSelected, "#answers")
     def _chosen(self, event: OptionList.OptionSelected) -> None:
@@ -234,9 +251,18 @@ def _of_title(permission: Permission) -> str:
     return "" if permission.beyond_title == (permission.detail or permission.argument).strip() else "-all"
 
 
+_MARKS = {Mark.NONE: "", Mark.ASKED: "underline", Mark.DANGEROUS: "bold underline reverse $text-error"}
+
+
+def _marked_command(permission: Permission) -> Content:
+    """The command, once, with its risky parts marked, and what is said about where it runs."""
+    pieces = [(plain(text), _MARKS[mark]) for text, mark in permission.pieces()]
+    return Content.assemble(*pieces, (f"\n{plain(permission.notes)}" if permission.notes else "", FAINT))
+
+
 def _told_parts(permission: Permission) -> Content:
-    """A line for each part of the command; those that need approval have the color of the reason."""
-    lines = [(plain_line(part.told()), "$text-warning" if part.why else FAINT) for part in permission.shown_parts]
+    """A line for each part of the command with a reason of its own."""
+    lines = [(plain_line(part.told()), "$text-warning") for part in permission.noted_parts]
     if permission.more_parts:
         lines.append((f"… and {permission.more_parts} more", FAINT))
     return Content("\n").join(Content.styled(*line) for line in lines)

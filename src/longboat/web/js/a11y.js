@@ -13,9 +13,10 @@ function put(id, text) {
   region.replaceChildren(h('p', {}, text.slice(0, 400)));
 }
 
-/** One tab stop for a whole list; arrows, Home and End move within it. `selector` finds its items. */
+/** One tab stop for a whole list; arrows, Home and End move within it. `selector` finds its items; → opens their menu. */
 export function roving(list, selector) {
   list.addEventListener('keydown', (event) => {
+    if (event.key === 'ArrowRight' && event.target.matches(selector)) openMenu(event);
     const items = [...list.querySelectorAll(selector)].filter((item) => item.offsetParent !== null);
     const at = items.indexOf(document.activeElement);
     const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
@@ -27,15 +28,26 @@ export function roving(list, selector) {
   });
 }
 
+function openMenu(event) {
+  const button = event.target.parentElement.querySelector('[aria-haspopup=menu]');
+  if (!button) return;
+  event.preventDefault();
+  button.focus();
+  button.click();
+}
+
 /** A side panel that a button opens on narrow screens. */
 export class Drawer {
   constructor(element, button) {
     this.element = element;
     this.button = button;
+    element.tabIndex = -1;
     this.inside = () => getComputedStyle(button).display !== 'none';
     button.addEventListener('click', () => this.set(!this.isOpen));
     document.addEventListener('keydown', (event) => {
-      if (event.key === 'Escape' && this.isOpen && this.inside() && !event.defaultPrevented) this.set(false);
+      if (event.key !== 'Escape' || !this.isOpen || !this.inside() || event.defaultPrevented) return;
+      event.preventDefault();
+      this.set(false);
     });
     this.set(false);
   }
@@ -50,15 +62,24 @@ export class Drawer {
     this.button.setAttribute('aria-expanded', String(open));
     document.body.classList.toggle('drawer-open', Boolean(document.querySelector('.drawer.open')));
     if (!this.inside()) return;
-    if (open) this.element.querySelector('input, button, a, [tabindex]')?.focus({ preventScroll: true });
+    // Not a field in it: on a phone that would open the keyboard.
+    if (open) this.element.focus({ preventScroll: true });
     else if (was && (this.element.contains(document.activeElement) || document.activeElement === document.body))
       this.button.focus();
   }
 }
 
-/** A short message at the edge of the page. */
-export function toast(text, kind = 'info') {
-  const box = h('p', { class: `toast ${kind}` }, text);
+/** A short message at the top of the page. `action` has label and run. It stays while it has the focus. */
+export function toast(text, kind = 'info', action = null) {
+  const box = h('div', { class: `toast ${kind}` }, h('p', {}, text));
+  const leave = () => setTimeout(() => (box.matches(':focus-within, :hover') ? leave() : box.remove()), SHOWN_MS[kind]);
+  const run = () => {
+    box.remove();
+    action.run();
+  };
+  if (action) box.append(h('button', { type: 'button', class: 'small', onclick: run }, action.label));
   byId('toasts').append(box);
-  setTimeout(() => box.remove(), kind === 'error' ? 9000 : 5000);
+  leave();
 }
+
+const SHOWN_MS = { info: 5000, error: 9000 };

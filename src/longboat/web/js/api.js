@@ -56,6 +56,9 @@ export const server = {
       'GET',
       `${workspace_id ? `/v1/workspaces/${encodeURIComponent(workspace_id)}` : '/v1'}/stats${query({ days })}`,
     ),
+  providers: () => call('GET', '/v1/providers'),
+  checkProvider: (id, entered) => call('POST', `/v1/providers/${encodeURIComponent(id)}/check`, entered),
+  connectProvider: (id, wanted) => call('PUT', `/v1/providers/${encodeURIComponent(id)}`, wanted),
   render: (items) => call('POST', '/v1/render', { items }),
 };
 
@@ -184,6 +187,10 @@ export class Workspace {
 
   models() {
     return call('GET', `${this.root}/models`);
+  }
+
+  welcome() {
+    return call('GET', `${this.root}/welcome`);
   }
 
   skills() {

@@ -3,11 +3,14 @@
 import { Drawer } from './a11y.js';
 import { Refused, server } from './api.js';
 import { Connection } from './connection.js';
+import { startCopying } from './copying.js';
 import { Desk } from './desk.js';
 import { byId, replace } from './dom.js';
 import { base, plain } from './format.js';
 import { askName, ownName } from './identity.js';
+import { startKeyboard } from './keyboard.js';
 import { startNotifications } from './notify.js';
+import { PageActions } from './pageactions.js';
 import { startTheme } from './theme.js';
 import { Workspaces } from './workspaces.js';
 
@@ -111,6 +114,9 @@ async function start() {
   dispatchEvent(new Event('longboat-started'));
   startTheme();
   startNotifications();
+  startCopying();
+  const actions = new PageActions(() => desk);
+  startKeyboard((action, target) => actions.run(action, target));
   drawers.nav = new Drawer(byId('nav'), byId('toggle-nav'));
   drawers.aside = new Drawer(byId('aside'), byId('toggle-aside'));
   for (const [one, other] of [

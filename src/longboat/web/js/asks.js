@@ -2,10 +2,9 @@
 
 import { alertTo, say, toast } from './a11y.js';
 import { Refused } from './api.js';
-import { Diff } from './diff.js';
 import { h } from './dom.js';
-import { plain } from './format.js';
-import { splitDiff } from './toolinput.js';
+import { oneLine, plain } from './format.js';
+import { permissionCard } from './permission.js';
 
 const ANSWER_SHOWN_MS = 5000;
 const ANSWERS = { once: 'allowed once', session: 'allowed for this session', always: 'always allowed', deny: 'denied' };
@@ -34,42 +33,54 @@ export class Asks {
     this.stops.forEach((stop) => stop());
   }
 
+  /** What this session and its sub-agents ask, oldest first. */
   pending() {
     const mine = (ask) => this.session_id && this.mirror.concerns(ask, this.session_id);
-    return [
-      ...[...this.mirror.permissions.values()].filter(mine).map((ask) => ({ ask, make: permissionCard })),
-      ...[...this.mirror.questions.values()].filter(mine).map((ask) => ({ ask, make: questionCard })),
-    ];
+    return this.mirror
+      .pendingAsks()
+      .filter(mine)
+      .sort((one, other) => one.asked_at.localeCompare(other.asked_at));
   }
 
   draw(event) {
     const pending = this.pending();
-    const ids = new Set(pending.map(({ ask }) => ask.id));
+    const ids = new Set(pending.map((ask) => ask.id));
     for (const [id, card] of this.cards) {
       if (!ids.has(id) && !card.classList.contains('leaving')) this.drop(id);
     }
-    for (const { ask, make } of pending) {
+    for (const ask of pending) {
       if (this.cards.has(ask.id)) continue;
-      const card = make(ask, (send) => this.answer(ask.id, send), this.workspace);
+      const card = this.card(ask);
       this.cards.set(ask.id, card);
       this.element.append(card);
       if (event.asked?.id === ask.id) {
-        alertTo(ask.title ? `Approval needed: ${plain(ask.title)}` : `Question: ${plain(ask.text)}`);
+        alertTo(isPermission(ask) ? `Approval needed: ${plain(`${ask.title} ${ask.danger}`)}` : `Question: ${plain(ask.text)}`);
       }
     }
   }
 
-  async answer(id, send) {
-    const card = this.cards.get(id);
+  card(ask) {
+    if (!isPermission(ask)) return frame(ask, 'question', plain(ask.text), questionForm(ask, (words) => this.reply(ask, words)));
+    const { kind, title, content } = permissionCard(ask, (body) => this.reply(ask, body));
+    return frame(ask, kind, title, ...content);
+  }
+
+  /** Answers a permission with the body of the request, a question with its texts. A refusal goes to `tell`. */
+  async reply(ask, answer, tell = (error) => toast(error.message, 'error')) {
+    const card = this.cards.get(ask.id);
+    if (!card) return false; // settled in the meantime
     card.hadFocus = card.contains(document.activeElement); // an inert card loses the focus
     card.inert = true;
     try {
-      await send();
+      if (isPermission(ask)) await this.workspace.answerPermission(ask.id, answer);
+      else await this.workspace.answerQuestion(ask.id, answer);
+      return true;
     } catch (error) {
       card.inert = false;
-      if (card.hadFocus) card.querySelector('button')?.focus();
-      toast(error.message, 'error');
-      if (error instanceof Refused && [404, 409].includes(error.status)) this.drop(id);
+      if (card.hadFocus) card.querySelector('button')?.focus(); // of a dangerous call, the one that denies it
+      tell(error);
+      if (error instanceof Refused && [404, 409].includes(error.status)) this.drop(ask.id);
+      return false;
     }
   }
 
@@ -96,8 +107,10 @@ export class Asks {
   }
 }
 
-function answerText(answer, mine) {
-  const what = answer.kind === 'permissions' ? plain(answer.title ?? 'Permission') : plain(answer.text ?? 'Question');
+export const isPermission = (ask) => ask.tool !== undefined;
+
+export function answerText(answer, mine) {
+  const what = oneLine(plain((answer.kind === 'permissions' ? answer.title : answer.text) ?? 'Request'), 200);
   if (answer.state === 'withdrawn') return `Withdrawn because the run ended: ${what}`;
   const who = mine ? 'you' : plain(answer.answered_by ?? 'someone');
   if (answer.kind === 'permissions') return `${what}: ${ANSWERS[answer.answer]} by ${who}.`;
@@ -115,128 +128,15 @@ function frame(ask, kind, title, ...children) {
   );
 }
 
-function permissionCard(ask, answer, workspace) {
-  const send = (body) => answer(() => workspace.answerPermission(ask.id, body));
-  const wide = h('input', { type: 'checkbox', id: `wide-${ask.id}` });
-  const rules = () => (wide.checked ? ask.wide : ask.grant);
-  const told = h('code', {}, plain(ask.grant.join('  ')));
-  wide.addEventListener('change', () => (told.textContent = plain(rules().join('  '))));
-  const grant = (kind) => () => send({ answer: kind, wide: wide.checked });
-  const buttons = h(
-    'div',
-    { class: 'buttons' },
-    h('button', { type: 'button', class: 'primary', onclick: () => send({ answer: 'once' }) }, 'Allow once'),
-    ask.grant.length > 0 && h('button', { type: 'button', onclick: grant('session') }, 'For this session'),
-    ask.grant.length > 0 && h('button', { type: 'button', onclick: grant('always') }, 'Always'),
-    h('button', { type: 'button', class: 'danger', 'aria-expanded': 'false', onclick: () => denyForm.open() }, 'Deny…'),
-  );
-  const denyForm = reasonForm(ask.id, (reason) => send({ answer: 'deny', reason }), buttons);
-  return frame(
-    ask,
-    isToldByTitle(ask) ? 'permission told' : 'permission',
-    plain(ask.title || `${ask.tool}: ${ask.argument}`),
-    detail(ask),
-    h('p', { class: 'quiet' }, plain(ask.why)),
-    parts(ask),
-    ask.grant.length > 0 && h('p', { class: 'rules' }, '“For this session” and “Always” will allow: ', told),
-    ask.wide?.length > 0 &&
-      h(
-        'p',
-        {},
-        wide,
-        ' ',
-        h('label', { for: wide.id }, 'Use wider rules: ', h('code', {}, plain(ask.wide.join('  ')))),
-      ),
-    buttons,
-    denyForm.element,
-  );
-}
-
-function detail(ask) {
-  const change = ask.detail && splitDiff(ask.detail);
-  if (change) return new Diff(change.diff, ask.argument).element;
-  const beyond = beyondTitle(ask);
-  if (!beyond) return null;
-  return h('pre', { class: 'command', tabindex: '0', role: 'group', 'aria-label': 'Requested action' }, plain(beyond));
-}
-
-/** Whether only the title has the argument: then it is never shortened. */
-function isToldByTitle(ask) {
-  return beyondTitle(ask) !== (ask.detail || ask.argument).trim();
-}
-
-/** The part of the detail that the title does not show already. */
-function beyondTitle(ask) {
-  const text = (ask.detail || ask.argument).trim();
-  const argument = ask.argument.trim();
-  if (ask.title.endsWith(text)) return '';
-  if (argument && ask.title.endsWith(argument) && text.startsWith(`${argument}\n`)) {
-    return text.slice(argument.length).trim();
-  }
-  return text;
-}
-
-/** The parts of a shell command, with a mark on those that need approval. */
-function parts(ask) {
-  if (!(ask.parts?.length > 1)) return null;
-  return h(
-    'ul',
-    { class: 'parts', 'aria-label': 'Parts of the command' },
-    ask.parts.map((part) =>
-      h(
-        'li',
-        { class: part.why ? 'asked' : 'quiet' },
-        h('span', { 'aria-hidden': 'true' }, part.why ? '? ' : '✓ '),
-        part.text && h('code', {}, plain(part.text)),
-        part.text && ' ',
-        plain(part.why || (part.rule ? `allowed by ${part.rule}` : 'needs no approval')),
-      ),
-    ),
-    ask.more_parts > 0 && h('li', { class: 'quiet' }, `… and ${ask.more_parts} more`),
-  );
-}
-
-function reasonForm(id, deny, buttons) {
-  const input = h('input', { id: `reason-${id}`, maxlength: '10000', autocomplete: 'off' });
-  const toggle = (open) => {
-    element.hidden = !open;
-    buttons.hidden = open;
-    (open ? input : buttons.querySelector('.danger')).focus();
-  };
-  const element = h(
-    'form',
-    {
-      class: 'reason',
-      hidden: true,
-      onsubmit: (event) => {
-        event.preventDefault();
-        deny(input.value.trim());
-      },
-      onkeydown: (event) => {
-        if (event.key !== 'Escape') return;
-        event.stopPropagation();
-        toggle(false);
-      },
-    },
-    h('label', { for: input.id }, 'Reason to give the model (optional)'),
-    input,
-    h(
-      'div',
-      { class: 'buttons' },
-      h('button', { type: 'submit', class: 'danger' }, 'Deny'),
-      h('button', { type: 'button', onclick: () => toggle(false) }, 'Cancel'),
-    ),
-  );
-  return { element, open: () => toggle(true) };
-}
-
-function questionCard(ask, answer, workspace) {
+/** Choices with their numbers, which are keys too, and a field for an own answer. */
+function questionForm(ask, send) {
   const kind = ask.multiple ? 'checkbox' : 'radio';
   const choices = ask.choices.map((choice, index) =>
     h(
       'label',
       { class: 'choice' },
       h('input', { type: kind, name: `choice-${ask.id}`, value: String(index) }),
+      h('kbd', { 'aria-hidden': 'true' }, index < 9 ? String(index + 1) : ''),
       h('span', {}, plain(choice)),
     ),
   );
@@ -250,7 +150,7 @@ function questionCard(ask, answer, workspace) {
         const words = own.value.trim();
         const all = words ? (ask.multiple ? [...picked, words] : [words]) : picked;
         if (!all.length) return own.focus();
-        answer(() => workspace.answerQuestion(ask.id, all));
+        send(all);
       },
     },
     choices.length > 0 &&
@@ -259,5 +159,5 @@ function questionCard(ask, answer, workspace) {
     own,
     h('div', { class: 'buttons' }, h('button', { type: 'submit', class: 'primary' }, 'Answer')),
   );
-  return frame(ask, 'question', plain(ask.text), form);
+  return form;
 }

@@ -21,7 +21,7 @@ export class Completion {
     field.setAttribute('aria-controls', 'completion');
     field.setAttribute('aria-autocomplete', 'list');
     field.addEventListener('input', () => this.look());
-    field.addEventListener('blur', () => setTimeout(() => this.hide(), 150));
+    field.addEventListener('blur', () => setTimeout(() => document.activeElement !== field && this.hide(), 150));
   }
 
   get isOpen() {

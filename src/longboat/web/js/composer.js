@@ -194,11 +194,12 @@ export class Composer {
   // Writing
 
   key(event) {
-    if (this.completion.key(event)) return;
+    if (this.completion.key(event) || this.answering?.key(event)) return;
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       this.submit();
-    } else if (event.key === 'ArrowUp' && !this.text.value) this.fromHistory(event, 1);
+    } else if (event.altKey) return; // goes to other messages
+    else if (event.key === 'ArrowUp' && !this.text.value) this.fromHistory(event, 1);
     else if (this.recalled !== undefined && ['ArrowUp', 'ArrowDown'].includes(event.key))
       this.fromHistory(event, event.key === 'ArrowUp' ? 1 : -1);
   }
@@ -229,6 +230,11 @@ export class Composer {
     this.text.focus();
   }
 
+  /** Focuses the prompt of a session that was just opened, but not on a phone: its keyboard would cover the page. */
+  arrive() {
+    if (!matchMedia('(pointer: coarse)').matches && !document.querySelector('dialog[open]')) this.text.focus();
+  }
+
   /** Puts a text into the prompt and focuses it. */
   begin(text) {
     this.put(text);
@@ -254,7 +260,8 @@ export class Composer {
 
   // Sending
 
-  async submit() {
+  /** `asPrompt`: even if a request waits for an answer. */
+  async submit({ asPrompt = false } = {}) {
     const text = this.text.value.trim();
     if (!text && !this.files.items.length) return;
     // A path is not a command, and neither is anything after a leading space.
@@ -266,6 +273,7 @@ export class Composer {
     if (name && !(await this.on.knows(name)))
       return toast(`Unknown command /${plain(name)}. To send it as a prompt, start with a space.`, 'error');
     if (this.text.value.trim() !== text) return; // the text changed in the meantime
+    if (!asPrompt && this.answering?.take(text)) return;
     const command = text.startsWith('!') ? text.slice(1).trim() : '';
     remember(text);
     // Shell commands have no attachments: the files stay for the next prompt.

@@ -1,4 +1,4 @@
-// The state of the connection in the top bar: live, retrying, refused.
+// The state of the connection: in the top bar, and as a banner while the server is away.
 
 import { say } from './a11y.js';
 import { byId, h } from './dom.js';
@@ -12,14 +12,13 @@ const WORDS = {
   none: '',
 };
 
-const AWAY =
-  'The server is not responding. To start it, run “longboat web” on its machine. This page reconnects by itself.';
-const HINTS = { reconnecting: AWAY, waiting: AWAY };
 const PATIENCE_MS = 3_000;
 
 export class Connection {
   constructor() {
     this.element = byId('connection');
+    this.banner = byId('banner');
+    this.banner.append(...bannerText());
     this.state = 'none';
   }
 
@@ -34,7 +33,8 @@ export class Connection {
       h('span', { class: 'lamp', 'aria-hidden': 'true' }),
       h('span', { class: 'words' }, WORDS[state]),
     );
-    this.element.title = HINTS[state] ?? WORDS[state];
+    this.element.title = WORDS[state];
+    this.showAway(state);
     // Announced once each way, not at every attempt.
     if (state === 'live' && this.lost) {
       this.lost = false;
@@ -52,6 +52,14 @@ export class Connection {
     }, PATIENCE_MS);
   }
 
+  /** The banner stays until the connection is back, not only between attempts. */
+  showAway(state) {
+    if (state === 'waiting') this.isAway = true;
+    else if (!['connecting', 'reconnecting'].includes(state)) this.isAway = false;
+    this.banner.hidden = !this.isAway;
+    document.body.classList.toggle('away', Boolean(this.isAway));
+  }
+
   lose() {
     this.lost = true;
     say('Connection lost. Reconnecting.');
@@ -59,9 +67,19 @@ export class Connection {
 
   refused(status) {
     this.state = 'refused';
+    this.showAway('refused');
     this.element.dataset.state = 'refused';
     const text = status === 401 ? 'Logged out' : status === 404 ? 'Workspace not found' : `Refused (${status})`;
     this.element.replaceChildren(h('span', { class: 'lamp', 'aria-hidden': 'true' }), h('a', { href: '/' }, text));
     say(text);
   }
+}
+
+function bannerText() {
+  return [
+    h('strong', {}, 'Not connected to the server.'),
+    ' Retrying… Prompts that you send now wait in this browser. If the server has stopped, run ',
+    h('code', {}, 'longboat web'),
+    ' on its machine to start it again.',
+  ];
 }

@@ -2,17 +2,21 @@
 
 import { say, toast } from './a11y.js';
 import { Refused, Unreachable } from './api.js';
+import { Answering } from './answering.js';
 import { Asks } from './asks.js';
 import { Composer } from './composer.js';
-import { h, icon, perFrame } from './dom.js';
+import { h } from './dom.js';
+import { Finder } from './finding.js';
 import { costOf, plain, tokens } from './format.js';
 import { menu } from './menu.js';
 import { Outgoing } from './outgoing.js';
 import { Queue } from './queue.js';
+import { SessionActions } from './sessionactions.js';
 import { SubAgents } from './subagents.js';
 import { suggestions } from './suggestions.js';
 import { Transcript } from './transcript.js';
 import { lost, Welcome } from './welcome.js';
+import { Working } from './working.js';
 
 const MORE_RUNS = 200;
 
@@ -25,28 +29,28 @@ export class Conversation {
       'div',
       { class: 'session-bar' },
       h('div', { class: 'names' }, this.title, this.facts),
-      menu('Session', () => this.actions()),
+      menu('Session', () => this.does.list()),
     );
     this.scroller = h('section', { class: 'scroller', tabindex: '0', 'aria-label': 'Transcript' });
-    this.workingText = h('span', {});
-    this.working = h(
-      'div',
-      { class: 'working', hidden: true },
-      h('span', { class: 'pulse', 'aria-hidden': 'true' }),
-      this.workingText,
-      this.stopButtons(),
-    );
+    this.does = new SessionActions(this);
+    this.working = new Working(workspace, mirror, {
+      cancel: (run) => this.does.attempt(workspace.cancelRun(run.run_id)),
+      cancelAll: () => this.does.attempt(workspace.cancelAll(this.session_id)),
+      left: () => this.composer.focus(),
+      busy: (isBusy) => this.composer.setBusy(isBusy),
+    });
     this.asks = new Asks(workspace, mirror);
     this.asks.onLeft = () => this.composer.focus();
-    this.drawWorkingSoon = perFrame(() => this.drawWorking());
     this.queue = new Queue(workspace, mirror);
     this.queue.onLeft = () => this.composer.focus();
     this.composer = new Composer(workspace, {
       send: (prompt) => this.send(prompt),
       ...suggestions(workspace),
-      actions: this.commands(),
+      actions: this.does.commands(),
     });
+    this.answering = new Answering(this.asks, mirror, this.composer);
     this.welcome = new Welcome({
+      workspace,
       put: (text) => this.composer.begin(text),
       look: () => this.loadModels(),
     });
@@ -57,13 +61,21 @@ export class Conversation {
       left: () => this.composer.focus(),
     });
     this.outgoing.onDrawn = () => this.transcript?.pinned && this.transcript.stick();
-    this.holder = h('div', { class: 'scroll-holder' }, h('h2', { class: 'hidden' }, 'Transcript'), this.scroller);
+    this.finder = new Finder({ left: () => this.composer.focus() });
+    this.holder = h(
+      'div',
+      { class: 'scroll-holder' },
+      h('h2', { class: 'hidden' }, 'Transcript'),
+      this.finder.element,
+      this.scroller,
+    );
     this.dock = h(
       'div',
       { class: 'dock' },
-      this.working,
+      this.working.element,
       this.asks.element,
       this.queue.element,
+      this.answering.element,
       this.composer.element,
     );
     this.element = h('div', { class: 'conversation' }, this.bar, this.holder, this.dock);
@@ -91,15 +103,19 @@ export class Conversation {
     this.composer.saveDraft();
     this.stops.forEach((stop) => stop());
     this.asks.close();
+    this.answering.close();
     this.heights.disconnect();
     this.queue.close();
+    this.working.close();
     this.outgoing.close();
     this.leave();
   }
 
   leave() {
+    this.finder.show(null);
     this.transcript?.close();
     this.children?.close();
+    this.stopListening?.();
     this.transcript = this.children = null;
     this.scroller.replaceChildren();
     this.holder.querySelector('.newest')?.remove();
@@ -112,13 +128,16 @@ export class Conversation {
     this.nextRuns = undefined;
     if (this.composer.session_id !== session_id) this.composer.show(session_id);
     this.asks.show(session_id);
+    this.answering.typed();
     this.queue.show(session_id);
     this.outgoing.show(session_id);
     this.drawBar();
-    this.drawWorking();
+    this.working.show(session_id);
+    this.composer.arrive();
     if (!session_id) {
       this.place = this.outbox.place();
       this.scroller.replaceChildren(this.welcome.element, this.outgoing.element);
+      this.welcome.refresh();
       if (!this.models || this.models.problem || this.models.advice) this.loadModels();
       return;
     }
@@ -128,6 +147,8 @@ export class Conversation {
     this.transcript.element.append(this.outgoing.element);
     this.scroller.replaceChildren(this.transcript.element);
     this.holder.append(this.transcript.newest);
+    this.finder.show(this.transcript);
+    this.stopListening = history.listen((kind) => ['reset', 'message'].includes(kind) && this.drawNotices());
     this.drawNotices();
     await Promise.all([this.loadHistory(history), this.loadRuns(true), this.loadSession(session_id)]);
   }
@@ -201,7 +222,7 @@ export class Conversation {
       history,
       compact,
       isMe: (name) => name === this.workspace.client_id,
-      author: (message) => (compact && message.role === 'user' ? 'Longboat' : this.author(message)),
+      author: (message) => (compact && message.role === 'user' ? 'Main agent' : this.author(message)),
       isOver: (message) => {
         const run = this.mirror.runs.get(message.run_id);
         return run ? run.state === 'finished' : Boolean(message.finished_at);
@@ -209,7 +230,8 @@ export class Conversation {
       isAsked: (call_id, run_id) =>
         this.mirror.pendingAsks().some((ask) => ask.tool_call_id === call_id && ask.run_id === run_id),
       subAgent: compact ? null : (call_id) => this.children?.place(call_id),
-      fork: compact ? null : (message) => this.fork(message),
+      actions: compact ? null : (message) => this.does.of(message),
+      retry: compact ? null : (message) => this.does.canRetry(message) && (() => this.does.retry(message)),
     };
   }
 
@@ -222,7 +244,7 @@ export class Conversation {
         if (this.nextRuns) this.loadRuns(false);
       }, 100);
     }
-    if (run?.parent_run_id) return 'Longboat';
+    if (run?.parent_run_id) return 'Main agent';
     if (!run?.client_id) return 'Prompt';
     return run.client_id === this.workspace.client_id ? 'You' : plain(run.client_id);
   }
@@ -238,7 +260,7 @@ export class Conversation {
 
   runChanged(run) {
     if (run.session_id && run.session_id !== this.session_id) return;
-    this.drawWorkingSoon();
+    this.working.drawSoon();
     if (run.state === 'finished' || run.outcome) this.transcript?.refresh();
   }
 
@@ -253,35 +275,7 @@ export class Conversation {
 
   asked() {
     this.transcript?.refresh();
-    this.drawWorking();
-  }
-
-  drawWorking() {
-    const unfinished = this.session_id ? this.mirror.unfinished(this.session_id) : [];
-    const active = unfinished.find((run) => run.state === 'active') ?? unfinished[0];
-    this.active = active;
-    // The focused Stop button disappears with its run.
-    if (!active && this.working.contains(document.activeElement)) this.composer.focus();
-    this.working.hidden = !active;
-    this.composer.setBusy(Boolean(active));
-    if (!active) return;
-    const who =
-      active.client_id && active.client_id !== this.workspace.client_id ? ` for ${plain(active.client_id)}` : '';
-    const asks = this.mirror.pendingAsks().some((ask) => this.mirror.concerns(ask, this.session_id));
-    const doing = asks ? 'Waiting for an answer' : `Working${who}`;
-    this.workingText.textContent = active.cancel_requested ? 'Stopping…' : `${doing}…`;
-    this.working.classList.toggle('held', asks);
-    const alone = unfinished.length < 2;
-    if (alone && document.activeElement === this.stopAll) this.stopOne.focus();
-    this.stopAll.hidden = alone;
-  }
-
-  stopButtons() {
-    const button = (label, run) =>
-      h('button', { type: 'button', class: 'stop-button', title: label, onclick: run }, icon('stop'), label);
-    this.stopAll = button('Stop all', () => this.attempt(this.workspace.cancelAll(this.session_id)));
-    this.stopOne = button('Stop', () => this.active && this.attempt(this.workspace.cancelRun(this.active.run_id)));
-    return h('span', { class: 'stop' }, this.stopOne, this.stopAll);
+    this.working.draw();
   }
 
   drawBar() {
@@ -297,9 +291,10 @@ export class Conversation {
 
   drawNotices() {
     const told = this.mirror.notices.get(this.session_id) ?? [];
+    if (!told.length) return this.transcript?.setNotices([]);
     const shown = new Set(
       this.transcript?.history.messages
-        .filter((message) => message.parts.some((part) => part.reason === 'error'))
+        .filter((message) => message.parts.some((part) => part.type === 'finish' && part.reason !== 'end_turn'))
         .map((message) => message.run_id),
     );
     // The last message of a failed run already shows its error.
@@ -338,86 +333,5 @@ export class Conversation {
     const restore = () => this.composer.restore(entry.text, entry.attachments);
     if (this.lost) this.show(null).then(restore);
     else restore();
-  }
-
-  // Actions
-
-  actions() {
-    const session = this.mirror.sessions.get(this.session_id);
-    if (!session) return [{ label: 'New session', run: () => this.go(null) }];
-    const todo = this.commands();
-    return [
-      { label: 'Undo the last turn', run: todo.undo },
-      { label: 'Redo', run: todo.redo },
-      { label: 'Summarize', run: todo.summarize },
-      ...this.sessions.actions(session),
-    ];
-  }
-
-  commands() {
-    const here = (work) => (wish) => this.session_id && work(this.mirror.sessions.get(this.session_id), wish);
-    return {
-      new: () => this.go(null),
-      undo: () => this.undo(),
-      redo: () => this.redo(),
-      cancel: here(({ id }) => this.attempt(this.workspace.cancelAll(id))),
-      copy: here(() => this.copy()),
-      effort: (wish) => this.composer.prefer('effort', wish),
-      export: here((session, wish) => this.sessions.save(session, wish === 'json' ? 'json' : 'markdown')),
-      fork: here((session) => this.sessions.fork(session)),
-      model: (wish) => this.composer.prefer('model', wish),
-      rename: here((session, wish) =>
-        wish ? this.attempt(this.workspace.rename(session.id, wish)) : this.sessions.rename(session),
-      ),
-      stats: () => location.assign('/stats'),
-      summarize: here(({ id }) => this.attempt(this.workspace.summarize(id))),
-    };
-  }
-
-  /** Copies the last answer as Markdown. */
-  async copy() {
-    const { messages } = this.mirror.history(this.session_id);
-    const isAnswer = (message) => message.role === 'assistant' && message.parts.some((part) => part.type === 'text');
-    const answer = messages.findLast(isAnswer);
-    const texts = answer?.parts.filter((part) => part.type === 'text').map((part) => part.text) ?? [];
-    if (!texts.length) return toast('No answer to copy yet.');
-    try {
-      await navigator.clipboard.writeText(texts.join('\n\n'));
-      toast('Copied the last answer.');
-    } catch {
-      toast('The browser blocked copying.', 'error');
-    }
-  }
-
-  async undo() {
-    if (!this.session_id) return;
-    const last = this.mirror.history(this.session_id).messages.findLast((message) => message.role === 'user');
-    const done = await this.attempt(this.workspace.undo(this.session_id));
-    if (!done) return;
-    toast(done.files.length ? `Undone. Restored: ${done.files.map(plain).join(', ')}` : 'Undone. No files to restore.');
-    const text = last?.parts.find((part) => part.type === 'text')?.text;
-    if (text) this.composer.put(text);
-    this.mirror.tell('files', {});
-  }
-
-  async redo() {
-    if (!this.session_id) return;
-    const done = await this.attempt(this.workspace.redo(this.session_id));
-    if (!done) return;
-    toast(done.files.length ? `Redone. Restored: ${done.files.map(plain).join(', ')}` : 'Redone.');
-    this.mirror.tell('files', {});
-  }
-
-  fork(message) {
-    return this.sessions.fork({ id: this.session_id }, message.id);
-  }
-
-  async attempt(work) {
-    try {
-      return (await work) ?? true;
-    } catch (error) {
-      toast(error.message, 'error');
-      return null;
-    }
   }
 }

@@ -18,6 +18,7 @@ import { Usage } from './usage.js';
 export class Desk {
   constructor(workspace_id, client_id, { connection, go }) {
     this.workspace = new Workspace(workspace_id, client_id);
+    this.go = go;
     this.mirror = new Mirror(this.workspace);
     this.sessions = new Sessions(this.workspace, this.mirror, go);
     this.outbox = new Outbox(this.workspace);
@@ -57,7 +58,7 @@ export class Desk {
   }
 
   show(session_id) {
-    if (this.shown && session_id === this.session_id) return;
+    if (this.shown && session_id === this.session_id) return this.conversation.composer.arrive();
     this.shown = true;
     this.session_id = session_id;
     this.sessions.show(session_id);

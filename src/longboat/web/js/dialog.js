@@ -2,12 +2,26 @@
 
 import { h } from './dom.js';
 
-function show(dialog) {
+/** Shows a dialog until it is closed. Resolves to what it returned. */
+export function show(dialog) {
+  const before = document.activeElement;
   document.body.append(dialog);
   dialog.addEventListener('close', () => dialog.remove());
   // The browser returns the focus to the element that had it, if it still exists.
   dialog.showModal();
-  return new Promise((resolve) => dialog.addEventListener('close', () => resolve(dialog.returnValue)));
+  return new Promise((resolve) =>
+    dialog.addEventListener('close', () => {
+      giveCaretBack(before);
+      resolve(dialog.returnValue);
+    }),
+  );
+}
+
+/** After a dialog with a text field, Chromium returns the focus without the caret, and ignores what is typed. */
+export function giveCaretBack(field) {
+  if (document.activeElement !== field || !field.matches('input, textarea')) return;
+  field.blur();
+  field.focus({ preventScroll: true });
 }
 
 export async function confirmed(title, text, action = 'OK', { danger = false } = {}) {

@@ -49,6 +49,8 @@ const ICONS = {
   edit: 'M3 13l1-3 7-7 2 2-7 7z',
   trash: 'M3 5h10M6 5V3h4v2M5 5l.5 8h5L11 5',
   down: 'M4 6l4 4 4-4',
+  up: 'M4 10l4-4 4 4',
+  copy: 'M5 5V2h9v9h-3M2 5h9v9H2z',
   right: 'M6 4l4 4-4 4',
   sun: 'M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1',
   moon: 'M13 9.5A5.5 5.5 0 0 1 6.5 3 5.5 5.5 0 1 0 13 9.5z',

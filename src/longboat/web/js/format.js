@@ -19,11 +19,10 @@ export function costOf(usage) {
   return usage.unpriced_tokens ? `≥ ${cost(usage.cost)}` : cost(usage.cost);
 }
 
-/** For a million tokens in and out. */
-export function price(value) {
-  if (!value) return '';
-  const short = (amount) => `$${Number(amount.toFixed(2))}`;
-  return value.input || value.output ? `${short(value.input)} in, ${short(value.output)} out` : 'free';
+/** What a million tokens of a model cost. */
+export function price(known) {
+  if (!known) return 'price unknown';
+  return known.input || known.output ? `$${known.input} in, $${known.output} out per M` : 'free';
 }
 
 export function seconds(value) {

@@ -3,7 +3,8 @@
 import { roving } from './a11y.js';
 import { h, icon } from './dom.js';
 
-export function menu(label, actions, { glyph = 'dots' } = {}) {
+/** `isTabStop` is false for a menu in a list: keys of the list open it. */
+export function menu(label, actions, { glyph = 'dots', isTabStop = true } = {}) {
   const list = h('div', { class: 'menu', role: 'menu', hidden: true });
   const button = h(
     'button',
@@ -14,6 +15,7 @@ export function menu(label, actions, { glyph = 'dots' } = {}) {
       'aria-expanded': 'false',
       'aria-label': label,
       title: label,
+      tabindex: isTabStop ? null : '-1',
     },
     icon(glyph),
   );

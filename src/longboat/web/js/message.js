@@ -1,8 +1,11 @@
 // One message: author, time and parts. A part that only grew is extended, not drawn again.
 
-import { h, icon, iconButton } from './dom.js';
+import { copied, markCopied, textOf } from './copying.js';
+import { h, icon, iconButton, replace } from './dom.js';
 import { bytes, exactly, plain, when } from './format.js';
-import { Prose, Tail } from './prose.js';
+import { Tail } from './livetext.js';
+import { menu } from './menu.js';
+import { Prose } from './prose.js';
 import { rendered } from './rendering.js';
 import { ToolCard } from './toolcard.js';
 
@@ -14,8 +17,25 @@ export class MessageView {
     this.views = [];
     this.head = h('header', { class: 'message-head' });
     this.body = h('div', { class: 'message-body' });
-    this.element = h('article', { class: `message ${message.role}`, data: { id: message.id } }, this.head, this.body);
+    this.element = h(
+      'article',
+      { class: `message ${message.role}`, data: { id: message.id }, tabindex: story.actions && '-1' },
+      this.head,
+      this.body,
+    );
+    if (story.actions) this.addTools();
     this.set(message);
+  }
+
+  /** The buttons of a message. The keyboard has keys for them, so they are no tab stops. */
+  addTools() {
+    this.copy = iconButton('copy', 'Copy', () => this.copyText(), { tabindex: '-1', hidden: true });
+    const actions = menu('Message actions', () => this.story.actions(this.message), { isTabStop: false });
+    this.element.append(h('div', { class: 'message-tools' }, this.copy, actions));
+  }
+
+  async copyText() {
+    if (await copied(textOf(this.message))) markCopied(this.copy);
   }
 
   set(message) {
@@ -23,6 +43,7 @@ export class MessageView {
     this.element.classList.toggle('summary', Boolean(message.summary));
     this.element.classList.toggle('growing', this.isGrowing());
     this.drawHead();
+    if (this.copy) this.copy.hidden = !message.parts.some((part) => part.type === 'text' && part.text);
     message.parts.forEach((part, index) => this.setPart(part, index));
     while (this.views.length > message.parts.length) this.views.pop().element.remove();
   }
@@ -77,14 +98,7 @@ export class MessageView {
     this.head.replaceChildren(
       h('span', { class: 'who' }, this.message.summary ? 'Summary' : who),
       time,
-      ...(role === 'user' && this.story.fork ? [this.forkButton()] : []),
     );
-  }
-
-  forkButton() {
-    const button = iconButton('fork', 'Fork the session from here', () => this.story.fork(this.message));
-    button.classList.add('on-hover');
-    return button;
   }
 }
 
@@ -166,17 +180,22 @@ const ENDS = {
   interrupted: 'Interrupted',
   max_tokens: 'Cut off: the answer reached the model’s length limit',
   content_filter: 'Stopped by the provider’s content filter',
+  limit: 'Stopped at a limit',
 };
 
 function finish(story) {
   const element = h('p', { class: 'finish' });
   return {
     element,
-    set(part) {
+    set(part, message) {
       element.hidden = part.reason === 'end_turn';
       element.dataset.reason = part.reason;
       const [label, detail] = endOf(part, story);
-      element.replaceChildren(h('strong', {}, plain(label)), plain(detail));
+      const words = h('span', {}, h('strong', {}, plain(label)), plain(detail));
+      const retry = story.retry?.(message);
+      const hadFocus = element.contains(document.activeElement);
+      replace(element, words, retry && h('button', { type: 'button', class: 'small', onclick: retry }, 'Retry'));
+      if (hadFocus) element.querySelector('button')?.focus();
     },
   };
 }

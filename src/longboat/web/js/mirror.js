@@ -4,6 +4,7 @@
 import { History } from './history.js';
 
 const MOST_NOTICES = 30;
+const PASSING = new Set(['retrying', 'summarizing', 'loading']);
 
 export class Mirror {
   constructor(workspace) {
@@ -74,6 +75,7 @@ export class Mirror {
       if (history.loaded || history.loading)
         history.restart().catch((error) => this.tell('lost', { session_id, error }));
     }
+    for (const session_id of this.notices.keys()) this.settle(session_id);
     for (const topic of ['snapshot', 'sessions', 'runs', 'asks', 'clients', 'todos', 'files']) this.tell(topic, {});
   }
 
@@ -82,6 +84,17 @@ export class Mirror {
     return [...this.runs.values()]
       .filter((run) => run.session_id === session_id && run.state !== 'finished')
       .sort((one, other) => one.seq - other.seq);
+  }
+
+  /** Forgets notices of a wait, such as retries, once it is over: an answer comes, or the run has ended. */
+  settle(session_id) {
+    const told = this.notices.get(session_id);
+    if (!told?.some((notice) => PASSING.has(notice.type))) return;
+    this.notices.set(
+      session_id,
+      told.filter((notice) => !PASSING.has(notice.type)),
+    );
+    this.tell('notices', {});
   }
 
   pendingAsks() {
@@ -120,20 +133,14 @@ function message(type) {
   return (mirror, change, payload) => mirror.histories.get(payload.session_id)?.apply(type, change, payload);
 }
 
-/** What a run was about to do means nothing once it has ended. */
-const PROGRESS = new Set(['retrying', 'summarizing', 'loading']);
-
-function forgetProgress(mirror, { session_id, run_id }) {
-  const told = mirror.notices.get(session_id) ?? [];
-  mirror.notices.set(
-    session_id,
-    told.filter((notice) => notice.run_id !== run_id || !PROGRESS.has(notice.type)),
-  );
-}
+const delta = message('message_delta');
 
 const HANDLERS = {
   message: message('message'),
-  message_delta: message('message_delta'),
+  message_delta(mirror, change, payload) {
+    delta(mirror, change, payload);
+    mirror.settle(payload.session_id);
+  },
   session(mirror, change, payload) {
     if (change === 'deleted') {
       mirror.sessions.delete(payload.id);
@@ -158,7 +165,7 @@ const HANDLERS = {
         finished_at: new Date().toISOString(),
       });
     }
-    forgetProgress(mirror, payload);
+    mirror.settle(payload.session_id);
     mirror.tell('runs', payload);
     mirror.tell('run_complete', { ...payload, parent });
   },

@@ -9,18 +9,10 @@ export function modelOptions(items) {
   const others = items.length - ready.length;
   return [
     ...ready.map((item) => h('option', { value: item.name, title: facts(item) }, label(item))),
-    ...(others ? [h('option', { disabled: true }, `${plural(others, 'model')} not ready: run “longboat models”`)] : []),
+    ...(others ? [h('option', { disabled: true }, `${plural(others, 'model')} not ready: /connect adds a provider`)] : []),
   ];
 }
 
-const label = (item) => [plain(item.name), price(item.price)].filter(Boolean).join(' · ');
+const label = (item) => `${plain(item.name)} · ${price(item.price)}`;
 
-function facts(item) {
-  const cost = price(item.price);
-  return [
-    item.context_window && `${tokens(item.context_window)} tokens of context`,
-    cost ? `${cost}${cost === 'free' ? '' : ' (for a million tokens)'}` : 'price unknown',
-  ]
-    .filter(Boolean)
-    .join(', ');
-}
+const facts = (item) => (item.context_window ? `${tokens(item.context_window)} tokens of context` : null);

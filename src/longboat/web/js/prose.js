@@ -3,6 +3,7 @@
 // lines of a long unfinished block, except the last ones.
 
 import { h } from './dom.js';
+import { LiveText } from './livetext.js';
 import { rendered } from './rendering.js';
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
@@ -11,8 +12,6 @@ const GOES_ON = /^(?:\s|[-*+] |\d{1,9}[.)] |>|\|)/;
 
 // The start of a line that may become one of those.
 const MAY_GO_ON = /^(?:\d{1,9}[.)]?|[-*+])$/;
-
-const LONG_TAIL = 1_500;
 
 /** Finds where the blocks of a growing text end. Reads every line once. */
 export class Blocks {
@@ -53,52 +52,10 @@ export class Blocks {
   }
 }
 
-/** Plain text that grows at its end. Complete lines go into pieces that are not touched again. */
-export class Tail {
-  /** `kind` is the class of its pieces. */
-  constructor(kind = null) {
-    this.element = h('div', { class: 'tail' });
-    this.kind = kind;
-    this.clear();
-  }
-
-  clear() {
-    this.element.replaceChildren();
-    this.begin('');
-    this.from = 0;
-    this.to = 0;
-  }
-
-  begin(text) {
-    this.last = document.createTextNode(text);
-    this.element.append(h('div', { class: this.kind }, this.last));
-  }
-
-  /** Shows the text from `from` to its end. */
-  show(text, from) {
-    if (from !== this.from || text.length < this.to) {
-      this.clear();
-      this.from = this.to = from;
-    }
-    if (text.length === this.to) return;
-    this.last.appendData(text.slice(this.to));
-    this.to = text.length;
-    if (this.last.length > LONG_TAIL) this.cut();
-  }
-
-  cut() {
-    const line = this.last.data.lastIndexOf('\n') + 1;
-    if (!line) return;
-    const rest = this.last.data.slice(line);
-    this.last.deleteData(line, rest.length);
-    this.begin(rest);
-  }
-}
-
 export class Prose {
   constructor() {
     this.done = h('div', { class: 'blocks' });
-    this.tail = new Tail();
+    this.tail = new LiveText();
     this.element = h('div', { class: 'prose' }, this.done, this.tail.element);
     this.order = Promise.resolve();
     this.turn = 0;
@@ -143,7 +100,7 @@ export class Prose {
     if (this.final === this.text) return;
     this.final = this.text;
     const turn = ++this.turn;
-    this.tail.show(this.text, this.shown);
+    this.tail.show(`${this.text}\n`, this.shown); // shows a last line that was held back
     const whole = await rendered('markdown', this.text);
     if (turn !== this.turn) return;
     replaceChanged(this.done, whole);

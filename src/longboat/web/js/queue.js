@@ -1,8 +1,9 @@
 // The waiting prompts of the session, from everyone: to edit, delete, or add to the running turn.
 
 import { toast } from './a11y.js';
-import { h, iconButton, perFrame } from './dom.js';
-import { oneLine, plural } from './format.js';
+import { confirmed } from './dialog.js';
+import { h, icon, perFrame } from './dom.js';
+import { oneLine, plain, plural } from './format.js';
 
 /** The most prompts to list. */
 const SHOWN = 100;
@@ -15,7 +16,7 @@ export class Queue {
     this.title = h('h2', {});
     this.clear = h(
       'button',
-      { type: 'button', class: 'small', onclick: () => this.run(this.workspace.clearQueue(this.session_id)) },
+      { type: 'button', class: 'small', title: 'Delete the waiting prompts', onclick: () => this.clearAll() },
       'Clear',
     );
     this.element = h(
@@ -49,7 +50,11 @@ export class Queue {
           .filter((run) => ['accepted', 'queued'].includes(run.state) && !run.cancel_requested)
           .sort((one, other) => (other.delivery === 'steer') - (one.delivery === 'steer')) // these go first (L10)
       : [];
-    const behind = waiting.filter((run) => run.state === 'queued' || run.position > 0);
+    // Those that steer go first: they join the running turn.
+    const behind = waiting
+      .filter((run) => run.state === 'queued' || run.position > 0)
+      .sort((one, other) => (other.delivery === 'steer') - (one.delivery === 'steer'));
+    this.behind = behind;
     if (!behind.length && this.element.contains(document.activeElement)) this.onLeft?.();
     this.element.hidden = !behind.length;
     this.title.textContent = `${plural(behind.length, 'prompt')} waiting`;
@@ -68,18 +73,31 @@ export class Queue {
       'li',
       { data: { run: run.run_id } },
       h('span', { class: 'queued-text', title: run.prompt }, oneLine(run.prompt, 300)),
-      h('span', { class: 'quiet' }, [run.client_id, steers && 'steering'].filter(Boolean).join(' · ')),
+      h('span', { class: 'quiet' }, [this.nameOf(run), steers ? 'steering: goes first' : ''].filter(Boolean).join(' · ')),
       h(
         'span',
         { class: 'item-buttons' },
         !steers &&
-          iconButton('steer', 'Add to the running turn', () =>
+          button('steer', 'Steer now', 'Add to the running turn', () =>
             this.run(this.workspace.editRun(run.run_id, { delivery: 'steer' })),
           ),
-        iconButton('edit', 'Edit', () => this.edit(run)),
-        iconButton('trash', 'Delete', () => this.run(this.workspace.cancelRun(run.run_id))),
+        button('edit', 'Edit', 'Edit this prompt', () => this.edit(run)),
+        button('trash', 'Delete', 'Delete this prompt', () => this.run(this.workspace.cancelRun(run.run_id))),
       ),
     );
+  }
+
+  nameOf({ client_id }) {
+    return client_id === this.workspace.client_id ? 'You' : plain(client_id ?? '');
+  }
+
+  /** Deletes all waiting prompts; asks first if some are from other people. */
+  async clearAll() {
+    const names = this.behind.map((run) => this.nameOf(run)).filter((name) => name !== 'You');
+    const others = [...new Set(names.map((name) => name || 'a program'))];
+    const text = `${plural(names.length, 'prompt')} of ${plural(this.behind.length, 'waiting prompt')} from ${others.join(', ')}.`;
+    if (names.length && !(await confirmed('Delete other people’s prompts?', text, 'Delete all', { danger: true }))) return;
+    this.run(this.workspace.clearQueue(this.session_id));
   }
 
   edit(run) {
@@ -128,3 +146,6 @@ export class Queue {
     }
   }
 }
+
+const button = (name, label, title, onclick) =>
+  h('button', { type: 'button', class: 'small', title, onclick }, icon(name), ' ', label);

@@ -1,6 +1,7 @@
 // Markdown, code and diffs, rendered by the server: requested in batches and cached.
 
 import { server, Unreachable } from './api.js';
+import { withCopyButtons } from './copying.js';
 import { h } from './dom.js';
 import { fragment } from './trusted.js';
 
@@ -43,6 +44,7 @@ function made(html) {
   const whole = fragment(html);
   // What scrolls sideways must be reachable by keyboard.
   for (const code of whole.querySelectorAll('pre')) code.tabIndex = 0;
+  withCopyButtons(whole);
   for (const table of whole.querySelectorAll('table:not(.diff)')) {
     const box = h('div', { class: 'table-box', tabindex: '0', role: 'group', 'aria-label': 'Table' });
     table.replaceWith(box);

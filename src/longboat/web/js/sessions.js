@@ -139,7 +139,7 @@ export class Sessions {
         h('span', { class: 'session-title' }, plain(session.title) || 'New session'),
         h('time', { datetime: session.updated_at, title: exactly(session.updated_at) }, when(session.updated_at)),
       ),
-      menu(`Actions for ${plain(session.title) || 'this session'}`, () => this.actions(session)),
+      menu(`Actions for ${plain(session.title) || 'this session'}`, () => this.actions(session), { isTabStop: false }),
     );
   }
 

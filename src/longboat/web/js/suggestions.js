@@ -3,9 +3,13 @@
 // Commands that the page handles itself.
 const OWN_COMMANDS = [
   ['cancel', 'Stop all runs in this session'],
+  ['collapse', 'Collapse all tool calls'],
+  ['connect', 'Connect a provider and choose the default model'],
   ['copy', 'Copy the last answer'],
   ['effort', 'Set the reasoning effort', 'low|medium|high'],
+  ['expand', 'Expand all tool calls'],
   ['export', 'Save this session as a file', 'markdown|json'],
+  ['find', 'Search this session', 'words'],
   ['fork', 'Copy this session into a new one'],
   ['model', 'Choose the model', 'name'],
   ['new', 'Start a new session'],

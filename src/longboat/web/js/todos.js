@@ -41,23 +41,24 @@ export class Todos {
 
   draw() {
     const items = this.mirror.todos.get(this.session_id) ?? [];
-    replace(
-      this.element,
-      items.length
-        ? h(
-            'ul',
-            {},
-            items.map((item) => {
-              const [mark, label] = MARKS[item.state] ?? MARKS.pending;
-              return h(
-                'li',
-                { class: item.state },
-                h('span', { class: 'mark', role: 'img', 'aria-label': label }, mark),
-                h('span', {}, plain(item.text)),
-              );
-            }),
-          )
-        : h('p', { class: 'quiet' }, 'No plan.'),
-    );
+    replace(this.element, items.length ? planList(items) : h('p', { class: 'quiet' }, 'No plan.'));
   }
+}
+
+/** A plan as a list. The items may come from a model: they may be anything. */
+export function planList(items) {
+  return h(
+    'ul',
+    {},
+    items.map((item) => {
+      const state = Object.hasOwn(MARKS, item?.state) ? item.state : 'pending';
+      const [mark, label] = MARKS[state];
+      return h(
+        'li',
+        { class: state },
+        h('span', { class: 'mark', role: 'img', 'aria-label': label }, mark),
+        h('span', {}, plain(String(item?.text ?? ''))),
+      );
+    }),
+  );
 }

@@ -4,6 +4,7 @@ import { Diff } from './diff.js';
 import { h, icon, replace } from './dom.js';
 import { oneLine, plain, plural, seconds } from './format.js';
 import { rendered } from './rendering.js';
+import { planList } from './todos.js';
 import { asText, drawnAs, parsed, splitDiff, summary } from './toolinput.js';
 
 const MOST_LINES = 24;
@@ -57,17 +58,10 @@ export class ToolCard {
   /** Who allowed or denied it, or answered its question. */
   drawSaid() {
     const answers = this.result?.answers ?? [];
-    const words = answers.map((answer) => saidOf(answer, this.story.isMe(answer.answered_by)) + this.answer(answer));
+    const words = answers.map((answer) => saidOf(answer, this.story.isMe(answer.answered_by), this.result.content));
     this.said.textContent = [...new Set(words)].join(', ');
     this.said.title = answers.map((answer) => plain(answer.answered_by ?? '')).join(', ');
     this.said.hidden = !words.length;
-  }
-
-  /** The answer to a question, which is all that its result says. */
-  answer({ answer }) {
-    const { result } = this;
-    if (answer || !result.finished || result.is_error || drawnAs(this.part) !== 'question') return '';
-    return `: ${oneLine(plain(result.content), 120)}`;
   }
 
   /** How long the tool ran, and how long the call waited for a person before. */
@@ -80,6 +74,7 @@ export class ToolCard {
 
   /** Opens automatically: running calls, file changes, failures, and commands that a person ran. */
   opens(status) {
+    if (this.story.expanded !== undefined) return this.story.expanded;
     if (status === 'running' || !this.message.model) return true;
     return drawnAs(this.part) === 'diff' || (status === 'failed' && !this.story.compact);
   }
@@ -120,6 +115,8 @@ export class ToolCard {
       );
     }
     if (['diff', 'file', 'sub_agent'].includes(drawn)) return null; // the heading or the outcome says it all
+    if (drawn === 'plan' && Array.isArray(values.items)) return h('div', { class: 'todos' }, planList(values.items));
+    if (drawn === 'question' && typeof values.text === 'string') return this.question(values);
     const rest = Object.entries(values).filter(([, value]) => value !== null && value !== '');
     if (!rest.length) return input ? h('pre', { class: 'plain' }, plain(input)) : null;
     const shown = (value) => plain(asText(value));
@@ -128,6 +125,23 @@ export class ToolCard {
       { class: 'arguments' },
       rest.map(([key, value]) => [h('dt', {}, key), h('dd', {}, shown(value).slice(0, 2000))]),
     );
+  }
+
+  /** The question and its choices, with a mark on those that were chosen. */
+  question({ text, choices }) {
+    const chosen = new Set(this.result?.finished ? this.result.content.split('\n') : []);
+    const offered = Array.isArray(choices) ? choices.map(asText) : [];
+    return [
+      h('p', { class: 'said' }, plain(text)),
+      offered.length > 0 &&
+        h(
+          'ul',
+          { class: 'offered', 'aria-label': 'Choices' },
+          offered.map((choice) =>
+            h('li', { class: chosen.has(choice) ? 'chosen' : null }, chosen.has(choice) ? '● ' : '○ ', plain(choice)),
+          ),
+        ),
+    ];
   }
 
   child() {
@@ -152,7 +166,10 @@ export class ToolCard {
         change.after && this.box(change.after),
       ];
     }
-    if (drawnAs(this.part) === 'sub_agent' && result.finished && !result.is_error) return markdown(result.content);
+    const drawn = drawnAs(this.part);
+    if (drawn === 'sub_agent' && result.finished && !result.is_error) return markdown(result.content);
+    if (drawn === 'plan' && result.finished && !result.is_error) return null; // the plan says it all
+    if (drawn === 'question' && result.finished && !result.is_error) return answerOf(result);
     return this.box(result.content, result.is_error);
   }
 
@@ -163,10 +180,10 @@ export class ToolCard {
   }
 }
 
-/** The same text as in the terminal app. `ann:tui-3f2a` is one of ann's clients. */
-function saidOf({ answer, answered_by }, mine) {
+/** Who answered what. `ann:tui-3f2a` is one of ann's clients. The result of a question is its answer. */
+function saidOf({ answer, answered_by }, mine, result) {
   const who = mine ? 'you' : plain((answered_by ?? 'someone').split(':', 1)[0] || answered_by);
-  if (!answer) return `answered by ${who}`;
+  if (!answer) return `answered by ${who}: “${oneLine(plain(result).replaceAll('\n', ', '), 120)}”`;
   return `${answer === 'deny' ? 'denied' : `allowed (${plain(answer)})`} by ${who}`;
 }
 
@@ -187,8 +204,11 @@ function picture(image) {
   });
 }
 
+const answerOf = (result) => h('p', { class: 'answer' }, h('strong', {}, 'Answer: '), h('span', {}, plain(result.content)));
+
+/** What a sub-agent answered. Hidden while its transcript is open, which ends with it. */
 function markdown(text) {
-  const box = h('div', { class: 'prose' }, h('div', { class: 'tail' }, text));
+  const box = h('div', { class: 'prose sub-answer' }, h('div', { class: 'tail' }, text));
   rendered('markdown', text).then((made) => box.replaceChildren(made));
   return box;
 }

@@ -4,6 +4,7 @@
 import { h, icon, perFrame } from './dom.js';
 import { plain } from './format.js';
 import { MessageView } from './message.js';
+import { ToolGroups } from './toolgroups.js';
 
 const MOST_ROWS = 90;
 const STEP = 30;
@@ -12,7 +13,7 @@ const NEAR_END_PX = 40;
 const AGAIN_MS = 500;
 
 export class Transcript {
-  /** `story` is what messages need from the session: history, author(), isOver(), subAgent(), fork(). */
+  /** `story` is what messages need from the session: history, author(), isOver(), subAgent(), actions(), … */
   constructor(scroller, story) {
     this.scroller = scroller;
     this.story = story;
@@ -32,6 +33,7 @@ export class Transcript {
       icon('down'),
       'Jump to latest',
     );
+    this.groups = new ToolGroups(story);
     this.dirty = new Set();
     this.flush = perFrame(() => this.draw());
     this.stopListening = this.history.listen((kind, what) => this.heard(kind, what));
@@ -108,7 +110,13 @@ export class Transcript {
       else this.rows.insertBefore(row, at);
     }
     for (const id of before.keys()) if (!this.views.has(id)) before.get(id).element.remove();
+    this.group();
     this.tellOlder();
+  }
+
+  group() {
+    const views = this.list.slice(this.from, this.to).map((message) => this.views.get(message.id));
+    this.groups.arrange(views.filter(Boolean));
   }
 
   view(message) {
@@ -172,16 +180,19 @@ export class Transcript {
   }
 
   draw() {
+    let regroup = false;
     for (const view of this.dirty) {
       const message = this.history.byId.get(view.message.id);
       if (!message) continue;
       const onlyGrown = view.grown && !view.whole && message === view.message;
       if (onlyGrown) for (const index of view.grown) view.extend(index);
       else view.set(message);
+      regroup ||= !onlyGrown;
       view.grown = null;
       view.whole = false;
     }
     this.dirty.clear();
+    if (regroup) this.group();
     if (this.pinned) this.stick();
   }
 
@@ -213,7 +224,8 @@ export class Transcript {
     this.to += place - this.from;
     this.from = place;
     this.tellOlder();
-    if (number) this.up();
+    // A search loads older pages too, while the reader stays where they are.
+    if (number && this.scroller.scrollTop < NEAR_PX) this.up();
   }
 
   up() {
@@ -223,6 +235,7 @@ export class Transcript {
       this.rows.prepend(...this.list.slice(from, this.from).map((message) => this.view(message).element));
       this.from = from;
       this.trimBottom();
+      this.group();
     });
     this.tellOlder();
     this.tellNewest();
@@ -235,6 +248,7 @@ export class Transcript {
       this.rows.append(...this.list.slice(this.to, to).map((message) => this.view(message).element));
       this.to = to;
       this.trimTop();
+      this.group();
     });
     this.tellNewest();
   }
@@ -327,6 +341,39 @@ export class Transcript {
     this.scroller.focus({ preventScroll: true });
   }
 
+  /** Brings a message into the window. Its row, or null if it is not loaded. */
+  reveal(id) {
+    const place = this.list?.findIndex((message) => message.id === id) ?? -1;
+    if (place < 0) return null;
+    this.pinned = false;
+    if (place < this.from || place >= this.to) this.arrange(place - STEP, place + STEP);
+    this.tellNewest();
+    return this.views.get(id).element;
+  }
+
+  /** Scrolls so that this rectangle is in the middle, unless it is in view. */
+  center({ top, bottom }) {
+    const view = this.scroller.getBoundingClientRect();
+    const isSeen = top >= view.top && bottom <= view.bottom;
+    if (!isSeen) this.scroller.scrollTop += top - view.top - view.height / 3;
+    this.lastTop = this.scroller.scrollTop;
+    this.remember();
+  }
+
+  /** Moves the focus by a number of messages, from the focused one or from the end. True if there was one. */
+  step(by) {
+    const rows = [...this.rows.children].filter((row) => row.offsetParent !== null);
+    const focused = rows.findIndex((row) => row.contains(document.activeElement));
+    const row = focused < 0 ? rows.at(-1) : rows[focused + by];
+    if (!row) return false;
+    this.reveal(row.dataset.id);
+    row.focus({ preventScroll: true });
+    row.scrollIntoView({ block: 'nearest' });
+    this.lastTop = this.scroller.scrollTop;
+    this.remember();
+    return true;
+  }
+
   stick() {
     if (!this.scroller) return;
     this.scroller.scrollTop = this.scroller.scrollHeight;
@@ -346,6 +393,9 @@ export class Transcript {
   // Notices beside the answers
 
   setNotices(notices) {
+    const key = JSON.stringify(notices);
+    if (key === this.noticed) return;
+    this.noticed = key;
     this.notices.replaceChildren(
       ...notices.map((notice) =>
         h(

@@ -1,40 +1,33 @@
-// Shown instead of a transcript: how to start, which model is used, or what is missing.
+// Shown instead of a transcript: model, directory and branch, what to try, recent sessions and keys; or what is missing.
 
 import { h, replace } from './dom.js';
-import { plain, tokens } from './format.js';
+import { plain, price, tokens, when } from './format.js';
+import { openSetup } from './setup.js';
 
-const BEGINNINGS = [
-  'Explain how this project is structured.',
-  'Run the tests and fix any failures.',
-  'Review the uncommitted changes.',
-];
 const KEYS = [
   ['@', 'mention a file'],
   ['/', 'list commands and skills'],
   ['!', 'run a shell command'],
   ['↑', 'recall earlier prompts'],
 ];
+const RECENT = 3;
 
 /** A new session. `put(text)` starts a prompt, `look()` reloads the models. */
 export class Welcome {
-  constructor({ put, look }) {
-    this.look = look;
+  constructor({ workspace, put, look }) {
+    Object.assign(this, { workspace, put, look });
     this.model = h('div', {});
+    this.place = h('dl', { class: 'place quiet' });
+    this.suggestions = h('ul', { class: 'beginnings', 'aria-label': 'Example prompts' });
+    this.recent = h('div', {});
     this.element = h(
       'div',
       { class: 'welcome' },
       h('h2', {}, 'What should Longboat do?'),
-      h(
-        'p',
-        { class: 'quiet' },
-        'Write a prompt below. Everyone connected to this workspace sees the session live and can join in. It keeps running when you close the page.',
-      ),
+      this.place,
       this.model,
-      h(
-        'ul',
-        { class: 'beginnings', 'aria-label': 'Example prompts' },
-        BEGINNINGS.map((text) => h('li', {}, h('button', { type: 'button', onclick: () => put(text) }, text))),
-      ),
+      this.suggestions,
+      this.recent,
       h(
         'dl',
         { class: 'keys' },
@@ -43,9 +36,32 @@ export class Welcome {
     );
   }
 
+  /** Reads where this is and what to try. What cannot be read is left out. */
+  async refresh() {
+    const { workspace } = this;
+    const [about, welcome, sessions] = await Promise.all(
+      [workspace.about(), workspace.welcome(), workspace.sessions({ limit: RECENT })].map((each) =>
+        each.catch(() => null),
+      ),
+    );
+    replace(
+      this.place,
+      about && fact('Directory', plain(about.path)),
+      welcome?.branch && fact('Branch', plain(welcome.branch)),
+    );
+    replace(
+      this.suggestions,
+      (welcome?.suggestions ?? []).map(({ title, prompt }) =>
+        h('li', {}, h('button', { type: 'button', title: prompt, onclick: () => this.put(prompt) }, title)),
+      ),
+    );
+    replace(this.recent, sessions?.items.length ? recent(workspace, sessions.items) : null);
+  }
+
   /** Shows which model is used, or why there is none. */
   setModels(page) {
     if (!page) return;
+    this.suggestions.hidden = Boolean(page.problem);
     replace(this.model, page.problem ? this.problem(page) : page.advice ? this.advice(page) : answers(page));
   }
 
@@ -55,8 +71,8 @@ export class Welcome {
       'div',
       { class: 'problem', role: 'status' },
       h('strong', {}, `Using ${plain(page.large ?? '')}`),
-      h('p', {}, plain(page.advice)),
-      h('button', { type: 'button', class: 'small', onclick: this.look }, 'Check again'),
+      h('p', {}, withCode(page.advice)),
+      this.buttons(),
     );
   }
 
@@ -65,19 +81,56 @@ export class Welcome {
       'div',
       { class: 'problem', role: 'status' },
       h('strong', {}, 'No model available'),
-      h('p', {}, plain(page.problem)),
-      h(
-        'p',
-        {},
-        'Run ',
-        h('code', {}, 'longboat models'),
-        ' on the server for details. ',
-        h('code', {}, '!'),
-        ' commands already work.',
-      ),
-      h('button', { type: 'button', class: 'small', onclick: this.look }, 'Check again'),
+      h('p', {}, withCode(page.problem)),
+      this.buttons(),
     );
   }
+
+  buttons() {
+    return h(
+      'div',
+      { class: 'buttons' },
+      h('button', { type: 'button', class: 'primary', onclick: () => this.connect() }, 'Connect a provider'),
+      h('button', { type: 'button', onclick: this.look }, 'Check again'),
+    );
+  }
+
+  async connect() {
+    if (await openSetup()) this.look();
+  }
+}
+
+/** Text whose `commands` are shown as code. */
+function withCode(text) {
+  return plain(text)
+    .split(/`([^`]+)`/)
+    .map((piece, index) => (index % 2 ? h('code', {}, piece) : piece));
+}
+
+function fact(name, value) {
+  return h('div', {}, h('dt', {}, `${name}: `), h('dd', {}, value));
+}
+
+function recent(workspace, sessions) {
+  return [
+    h('h3', {}, 'Recent sessions'),
+    h(
+      'ul',
+      { class: 'recent' },
+      sessions.map((session) =>
+        h(
+          'li',
+          {},
+          h(
+            'a',
+            { href: `#/${encodeURIComponent(workspace.id)}/${encodeURIComponent(session.id)}` },
+            plain(session.title) || 'New session',
+          ),
+          h('span', { class: 'quiet' }, ` ${when(session.updated_at)}`),
+        ),
+      ),
+    ),
+  ];
 }
 
 function answers(page) {
@@ -88,7 +141,8 @@ function answers(page) {
     {},
     'Model: ',
     h('strong', {}, plain(page.large ?? '')),
-    info?.context_window ? ` (${tokens(info.context_window)} context).` : '.',
+    info?.context_window ? ` (${tokens(info.context_window)} context)` : '',
+    info?.price ? `, ${price(info.price)}.` : '.',
     more > 0 && ' Change it below.',
   );
 }

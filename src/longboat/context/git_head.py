@@ -1,0 +1,28 @@
+"""What is checked out in a git repository. Blocking: call it off the event loop."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    name: str
+    """The branch, or the beginning of the commit's id."""
+    is_branch: bool
+
+
+def read_head(directory: Path) -> Head | None:
+    """Read from the repository's own files: git itself would run the programs that the repository's configuration
+    names, and nobody has been asked about those. None outside of a repository."""
+    for above in (directory, *directory.parents):
+        place = above / ".git"
+        try:
+            if place.is_file():  # a worktree or a submodule
+                place = above / place.read_text("utf-8")[:4096].removeprefix("gitdir:").strip()
+            head = (place / "HEAD").read_text("utf-8")[:4096].strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if head.startswith("ref: "):
+            return Head(name=head.removeprefix("ref: refs/heads/"), is_branch=True)
+        return Head(name=head[:12], is_branch=False)
+    return None

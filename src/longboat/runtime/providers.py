@@ -1,0 +1,313 @@
+"""The set-up of providers: which there are, whether one works, and the keys and models that a person chooses.
+
+Owns what may be stored where: keys in the credentials file or the keyring, addresses and the default model in the
+user's own `longboat.json`, nothing in a project. Everything blocks and runs off the loop. Nothing returned has a key.
+"""
+
+import asyncio
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import msgspec
+
+from longboat.config.credentials import Credentials, credentials_file, forget_key, read_credentials, store_key
+from longboat.config.edit import Change, change_user_config
+from longboat.config.load import load_user_config, user_config_file
+from longboat.config.settings import Config, ModelEntry, ProviderSection
+from longboat.errors import BadInput, ModelError, ProviderNotFound
+from longboat.models import local, running_servers
+from longboat.models.adapters import Access
+from longboat.models.providers import CLOUDS, KNOWN, LISTINGS, LOCAL_TYPE, keys_of
+from longboat.models.registry import Registry
+from longboat.wire.providers import Need, Provider, ProviderCheck, ProviderPage, Source
+from longboat.wire.requests import CheckProvider, ConnectProvider
+
+if TYPE_CHECKING:
+    from longboat.models.registry import ProviderInfo
+
+CUSTOM = "custom"
+"""The name that an own endpoint gets unless its owner chooses one."""
+
+_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_KEY = re.compile(r"[!-~]+")
+_COMPATIBLE = ("openai-compatible", "anthropic-compatible")
+_WITHOUT_ADDRESS = (*_COMPATIBLE, *CLOUDS)
+"""Kinds of providers whose address only their owner knows."""
+_NO_ADDRESS = "Enter the address of the server, such as http://localhost:8000/v1."
+_SOURCES: dict[str, Source] = {
+    "config": "configuration",
+    "environment": "environment",
+    "stored": "stored",
+    "built in": "local",
+    "found running": "running",
+}
+
+
+class Providers:
+    """Reads files and environment anew each time: people change them beside a running server."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+
+    async def list(self) -> ProviderPage:
+        return await asyncio.to_thread(self._list)
+
+    async def check(self, provider: str, request: CheckProvider) -> ProviderCheck:
+        return await asyncio.to_thread(self._check, provider, request)
+
+    async def connect(self, provider: str, request: ConnectProvider) -> Provider:
+        return await asyncio.to_thread(self._connect, provider, request)
+
+    async def forget(self, provider: str) -> Provider:
+        return await asyncio.to_thread(self._forget, provider)
+
+    # Listing
+
+    def _list(self) -> ProviderPage:
+        config, registry = self._read()
+        names = (*config.providers, *KNOWN, *CLOUDS, *(each.name for each in running_servers.USUAL), LOCAL_TYPE, CUSTOM)
+        items = [self._describe(config, registry, name) for name in dict.fromkeys(names)]
+        items.sort(key=lambda each: not each.connected)
+        return ProviderPage(items=tuple(items), model=registry.describe().large)
+
+    def _describe(self, config: Config, registry: Registry, name: str) -> Provider:
+        if name not in config.providers:
+            if name == CUSTOM:
+                return Provider(
+                    id=CUSTOM,
+                    name="Another server (OpenAI-compatible)",
+                    connected=False,
+                    key="optional",
+                    url="required",
+                )
+            if name in {each.name for each in running_servers.USUAL}:
+                return self._describe_running(name, looked_for=config.models.detect)
+        info = registry.info(name)
+        return Provider(
+            id=name,
+            name=_title(name),
+            connected=info.problem is None,
+            source=_SOURCES[info.source] if info.problem is None else None,
+            stored=self._credentials().has(name),
+            key=_needs_key(info),
+            url=_needs_url(registry, registry.section(name)),
+            variable=next(iter(keys_of(info.type)), None),
+            key_page=LISTINGS[name].key_page if name in LISTINGS else None,
+            base_url=info.base_url,
+            problem=info.problem,
+        )
+
+    def _describe_running(self, name: str, *, looked_for: bool) -> Provider:
+        servers = [each for each in running_servers.USUAL if each.name == name]
+        running = looked_for and running_servers.look(servers) is not None
+        return Provider(
+            id=name,
+            name=LISTINGS[name].title,
+            connected=running,
+            source="running" if running else None,
+            key="none",
+            url="optional",
+            base_url=servers[0].base_url,
+            problem=None if running else f"Start it with a model; it was not found at {servers[0].base_url}.",
+        )
+
+    # Checking
+
+    def _check(self, provider: str, request: CheckProvider) -> ProviderCheck:
+        _, registry = self._read()
+        before = self._section(registry, provider)
+        if before.type == LOCAL_TYPE:
+            return self._check_local(registry, before)
+        section = _moved(registry, before, request.base_url)
+        access = _access(registry, provider, section, is_moved=section is not before)
+        if request.api_key is not None:
+            access = replace(access, key=_checked_key(request.api_key))
+        if problem := _missing(provider, section, access):
+            return ProviderCheck(ok=False, problem=problem)
+        from longboat.models.provider_check import check
+
+        found = check(_title(provider), section, access)
+        if found.problem is not None:
+            return ProviderCheck(ok=False, problem=found.problem)
+        entries = tuple(_with_usual_window(provider, entry) for entry in found.models)
+        models = registry.describe_models(provider, msgspec.structs.replace(section, models=entries))
+        return ProviderCheck(ok=True, base_url=found.base_url, models=models)
+
+    def _check_local(self, registry: Registry, section: ProviderSection) -> ProviderCheck:
+        if not local.runtime_installed():
+            return ProviderCheck(ok=False, problem="Its runtime is not installed: run `pip install 'longboat[local]'`.")
+        entry = ModelEntry(id=local.NAME, context_window=local.CONTEXT_WINDOW)
+        models = registry.describe_models(LOCAL_TYPE, msgspec.structs.replace(section, models=(entry,)))
+        return ProviderCheck(ok=True, models=models)
+
+    # Changing
+
+    def _connect(self, provider: str, request: ConnectProvider) -> Provider:
+        config, registry = self._read()
+        before = self._section(registry, provider)
+        section = _moved(registry, before, request.base_url)
+        if registry.address_of(section) is None and section.type in _WITHOUT_ADDRESS:
+            raise BadInput(_NO_ADDRESS, code="bad_base_url")
+        if request.api_key is not None:
+            used = registry.environment_key(provider, section) if section is before else None
+            self._store(registry, provider, section, _checked_key(request.api_key), used=used)
+        changes = _config_changes(config, provider, before, section, request)
+        if changes:
+            change_user_config(changes, environ=os.environ, user_dir=Path.home())
+        return self._describe(*self._read(), provider)
+
+    def _store(
+        self, registry: Registry, provider: str, section: ProviderSection, api_key: str, *, used: str | None
+    ) -> None:
+        """A key that would not be used is refused: its owner would take the next error for one of this key. `used`: the
+        environment's key."""
+        if section.api_key is not None:
+            raise BadInput(
+                f"Your longboat.json sets the key of {provider}, which comes first. "
+                f"Change providers.{provider}.api_key there.",
+                code="key_set_elsewhere",
+            )
+        if used == api_key:
+            return
+        if used is not None:
+            name = next(each for each in keys_of(section.type) if os.environ.get(each))
+            raise BadInput(
+                f"The server's environment sets {name}, which comes first. Unset it, then restart the server with "
+                "`longboat stop`.",
+                code="key_set_elsewhere",
+            )
+        file = credentials_file(user_config_file(os.environ, Path.home()))
+        store_key(file, provider, kind=section.type, base_url=registry.address_of(section), api_key=api_key)
+
+    def _forget(self, provider: str) -> Provider:
+        forgotten = forget_key(credentials_file(user_config_file(os.environ, Path.home())), provider)
+        config, registry = self._read()
+        if not forgotten and provider not in {*config.providers, *LISTINGS, CUSTOM}:
+            raise ProviderNotFound(provider)
+        if provider in {*config.providers, *LISTINGS, CUSTOM}:
+            return self._describe(config, registry, provider)
+        return Provider(id=provider, name=provider, connected=False, key="optional", url="required")
+
+    # Reading
+
+    def _read(self) -> tuple[Config, Registry]:
+        config = load_user_config(environ=os.environ, user_dir=Path.home())
+        registry = Registry(config, os.environ, data_dir=self._data_dir, credentials=self._credentials())
+        return config, registry
+
+    def _credentials(self) -> Credentials:
+        return read_credentials(credentials_file(user_config_file(os.environ, Path.home())))
+
+    def _section(self, registry: Registry, provider: str) -> ProviderSection:
+        """An unknown name is an endpoint of the user's own."""
+        if not _ID.fullmatch(provider):
+            raise ProviderNotFound(provider)
+        try:
+            return registry.section(provider)
+        except ModelError:
+            return ProviderSection(type="openai-compatible")
+
+
+def _config_changes(
+    config: Config, provider: str, before: ProviderSection, section: ProviderSection, request: ConnectProvider
+) -> list[Change]:
+    """What to set in the user's own longboat.json."""
+    changes: list[Change] = []
+    own = ("providers", provider)
+    known = config.providers.get(provider)
+    is_running_server = provider in {each.name for each in running_servers.USUAL}
+    if known is None and (section.base_url != before.base_url or (is_running_server and request.model)):
+        entry = {"id": request.model, "context_window": request.context_window}
+        kept = {key: value for key, value in entry.items() if value is not None}
+        models = [kept] if request.model and section.type in _COMPATIBLE else []
+        changes.append(
+            (own, {"type": section.type, "base_url": section.base_url} | ({"models": models} if models else {}))
+        )
+    elif section.base_url != before.base_url:
+        changes.append(((*own, "base_url"), section.base_url))
+    if request.model is not None:
+        changes.append((("models", "large"), f"{provider}/{request.model}"))
+    return changes
+
+
+def _access(registry: Registry, provider: str, section: ProviderSection, *, is_moved: bool) -> Access:
+    """How the provider is reached. At a new address it gets no key that was meant for another."""
+    if not is_moved:
+        return registry.access(provider, section)
+    return Access(key=registry.stored_key(provider, section), base_url=registry.address_of(section))
+
+
+def _missing(provider: str, section: ProviderSection, access: Access) -> str | None:
+    """What to enter before it makes sense to ask the provider."""
+    if access.base_url is None and section.type in _WITHOUT_ADDRESS:
+        return _NO_ADDRESS
+    if access.key is None and access.base_url is None:
+        page = LISTINGS[provider].key_page if provider in LISTINGS else None
+        return f"{_title(provider)} needs a key.{f' Create one at {page}.' if page else ''}"
+    return None
+
+
+def _moved(registry: Registry, section: ProviderSection, base_url: str | None) -> ProviderSection:
+    """The section at another address. Keys and headers that the configuration has for the one are not for the other."""
+    if base_url is None:
+        return section
+    address = _checked_url(base_url)
+    if address == registry.address_of(section):
+        return section
+    if section.api_key is not None or section.headers:
+        raise BadInput(
+            "Your longboat.json sets a key or headers for this provider. Change its base_url there.",
+            code="key_set_elsewhere",
+        )
+    return msgspec.structs.replace(section, base_url=address.replace("$", "$$"))
+
+
+def _checked_url(given: str) -> str:
+    url = given.strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+        plain = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        plain = False
+    if not plain or not _KEY.fullmatch(url) or parts.query or parts.fragment:
+        raise BadInput("The base URL must look like https://example.com/v1.", code="bad_base_url")
+    if parts.username is not None or parts.password is not None:
+        raise BadInput("Leave the user and password out of the base URL: enter the key as such.", code="bad_base_url")
+    return url
+
+
+def _checked_key(given: str) -> str:
+    key = given.strip()
+    if not _KEY.fullmatch(key):
+        raise BadInput(
+            "An API key has no spaces, line breaks or special characters: copy it again.", code="bad_api_key"
+        )
+    return key
+
+
+def _needs_key(info: "ProviderInfo") -> Need:
+    if info.type == LOCAL_TYPE:
+        return "none"
+    return "optional" if info.type in _COMPATIBLE or info.base_url is not None else "required"
+
+
+def _needs_url(registry: Registry, section: ProviderSection) -> Need:
+    if section.type in _COMPATIBLE:
+        return "required"
+    if section.type in CLOUDS:
+        return "required" if registry.address_of(section) is None else "optional"
+    return "none"
+
+
+def _with_usual_window(provider: str, entry: ModelEntry) -> ModelEntry:
+    if provider != "ollama" or entry.context_window is not None:
+        return entry
+    return ModelEntry(id=entry.id, context_window=running_servers.OLLAMA_WINDOW)
+
+
+def _title(provider: str) -> str:
+    return LISTINGS[provider].title if provider in LISTINGS else provider

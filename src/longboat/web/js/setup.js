@@ -1,0 +1,218 @@
+// Connect a provider: choose it, enter its key and have it tested, choose the default model. One dialog, three steps.
+
+import { say, toast } from './a11y.js';
+import { server } from './api.js';
+import { h, replace } from './dom.js';
+import { plain, tokens } from './format.js';
+
+const SOURCES = {
+  environment: 'key from the environment',
+  stored: 'stored key',
+  configuration: 'from longboat.json',
+  running: 'running',
+  local: 'installed',
+};
+const MOST = 50; // models on the screen; the filter finds the others
+
+/** Opens the dialog. Resolves to the new default model, or to null. */
+export function openSetup() {
+  return new Setup().open();
+}
+
+class Setup {
+  constructor() {
+    this.title = h('h2', { id: 'setup-title', tabindex: '-1' });
+    this.body = h('div', {});
+    this.element = h('dialog', { class: 'dialog setup', 'aria-labelledby': 'setup-title' }, this.title, this.body);
+    this.made = null;
+  }
+
+  open() {
+    document.body.append(this.element);
+    this.element.showModal();
+    this.providers();
+    return new Promise((resolve) =>
+      this.element.addEventListener('close', () => {
+        this.element.remove();
+        resolve(this.made);
+      }),
+    );
+  }
+
+  step(title, ...content) {
+    this.title.textContent = title;
+    replace(this.body, ...content);
+    (this.body.querySelector('[autofocus]') ?? this.title).focus();
+  }
+
+  // 1. Which provider
+
+  async providers() {
+    const list = h('ul', { class: 'setup-choices', 'aria-label': 'Providers' });
+    const wrong = alert();
+    this.step('Connect a provider', list, wrong, this.buttons({ back: null }));
+    try {
+      const page = await server.providers();
+      replace(
+        list,
+        page.items.map((provider) =>
+          h(
+            'li',
+            {},
+            h(
+              'button',
+              { type: 'button', onclick: () => this.key(provider) },
+              h('span', {}, plain(provider.name)),
+              provider.connected && h('span', { class: 'quiet' }, `✓ ${SOURCES[provider.source] ?? 'connected'}`),
+            ),
+          ),
+        ),
+      );
+      list.querySelector('button')?.focus();
+    } catch (error) {
+      wrong.textContent = error.message;
+    }
+  }
+
+  // 2. Key and address
+
+  key(provider) {
+    const wrong = alert();
+    const url = provider.url !== 'none' && field('setup-url', 'Base URL', { type: 'url', value: provider.base_url ?? '' });
+    const key =
+      provider.key !== 'none' &&
+      field('setup-key', keyLabel(provider), { type: 'password', value: '', autocomplete: 'off' });
+    const test = h('button', { type: 'submit', class: 'primary' }, 'Test');
+    const form = h(
+      'form',
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
+          const entered = { api_key: key?.input.value.trim() || undefined, base_url: url?.input.value.trim() || undefined };
+          this.test(provider, entered, { wrong, test });
+        },
+      },
+      provider.key_page?.startsWith('https://') &&
+        h(
+          'p',
+          {},
+          h('a', { href: provider.key_page, target: '_blank', rel: 'noopener noreferrer' }, 'Create a key'),
+          h('span', { class: 'quiet' }, ` at ${new URL(provider.key_page).host}`),
+        ),
+      url && url.element,
+      key && key.element,
+      wrong,
+      this.buttons({ back: () => this.providers(), action: test }),
+    );
+    this.step(plain(provider.name), form);
+    ((provider.base_url && key) || url || key)?.input.focus();
+    if (!url && !key) form.requestSubmit(test);
+  }
+
+  async test(provider, entered, { wrong, test }) {
+    wrong.textContent = '';
+    test.disabled = true;
+    test.textContent = 'Testing…';
+    try {
+      const found = await server.checkProvider(provider.id, entered);
+      if (!test.isConnected) return; // the person went back
+      if (found.ok) return this.models(provider, { ...entered, base_url: entered.base_url && found.base_url }, found);
+      wrong.textContent = plain(found.problem ?? 'It does not work.');
+    } catch (error) {
+      wrong.textContent = plain(error.message);
+    }
+    test.disabled = false;
+    test.textContent = 'Test';
+    (this.body.querySelector('#setup-key') ?? this.body.querySelector('#setup-url') ?? test).focus();
+  }
+
+  // 3. The model
+
+  models(provider, entered, found) {
+    const wrong = alert();
+    const named = !found.models.length;
+    const filter = field('setup-model', named ? 'Name of the model' : 'Filter', { value: '', autocomplete: 'off' });
+    const list = h('fieldset', { class: 'setup-choices models' });
+    const use = h('button', { type: 'submit', class: 'primary' }, 'Use this model');
+    const draw = () => {
+      const words = filter.input.value.toLowerCase().split(/\s+/);
+      const fitting = found.models.filter((model) => words.every((word) => model.name.toLowerCase().includes(word)));
+      replace(list, h('legend', { class: 'hidden' }, 'Models'), fitting.slice(0, MOST).map(modelChoice));
+    };
+    if (!named) {
+      draw();
+      filter.input.addEventListener('input', draw);
+    }
+    const form = h(
+      'form',
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
+          const chosen = list.querySelector('input:checked')?.value;
+          const model = named
+            ? { name: `${provider.id}/${filter.input.value.trim()}` }
+            : found.models.find((each) => each.name === chosen);
+          if (model && !model.name.endsWith('/')) this.connect(provider, entered, model, { wrong, use });
+        },
+      },
+      h('p', { role: 'status' }, named ? 'It works, but lists no models.' : 'It works. Which model should answer by default?'),
+      (named || found.models.length > 8) && filter.element,
+      !named && list,
+      wrong,
+      this.buttons({ back: () => this.key(provider), action: use }),
+    );
+    this.step('Choose the default model', form);
+    (list.querySelector('input') ?? filter.input).focus();
+    say('It works.');
+  }
+
+  async connect(provider, entered, model, { wrong, use }) {
+    use.disabled = true;
+    try {
+      const name = model.name.slice(provider.id.length + 1);
+      await server.connectProvider(provider.id, { ...entered, model: name, context_window: model.context_window });
+      this.made = model.name;
+      this.element.close();
+      toast(`Connected ${plain(provider.name)}. Default model: ${plain(model.name)}`);
+    } catch (error) {
+      wrong.textContent = plain(error.message);
+      use.disabled = false;
+    }
+  }
+
+  buttons({ back, action }) {
+    return h(
+      'div',
+      { class: 'buttons' },
+      back && h('button', { type: 'button', onclick: back }, 'Back'),
+      h('button', { type: 'button', onclick: () => this.element.close() }, 'Cancel'),
+      action,
+    );
+  }
+}
+
+function modelChoice(model, index) {
+  const facts = [
+    model.price && `$${model.price.input} in, $${model.price.output} out per million tokens`,
+    model.context_window && `${tokens(model.context_window)} context`,
+  ];
+  return h(
+    'label',
+    {},
+    h('input', { type: 'radio', name: 'setup-choice', value: model.name, checked: index === 0 }),
+    h('span', { class: 'model-name' }, plain(model.name)),
+    h('span', { class: 'quiet' }, facts.filter(Boolean).join(', ')),
+  );
+}
+
+function keyLabel(provider) {
+  if (provider.connected) return `Key (leave empty to use the ${SOURCES[provider.source] ?? 'current one'})`;
+  return provider.key === 'optional' ? 'Key (leave empty if it needs none)' : 'Key';
+}
+
+function field(id, label, props) {
+  const input = h('input', { id, spellcheck: 'false', ...props });
+  return { input, element: h('div', {}, h('label', { for: id }, label), input) };
+}
+
+const alert = () => h('p', { class: 'wrong', role: 'alert' });

@@ -1,0 +1,104 @@
+"""The page on a phone and on a small screen, and without its server (F3)."""
+
+from browser import MARKS, Tab, call, open_tab, open_wire
+from imported import imported, text, turn
+from playwright.async_api import Browser, expect
+from processes import Site
+
+from longboat.testing import Pause, Say
+
+pytestmark = MARKS
+pytest_plugins = ("chromium",)
+
+PHONE = (390, 844)
+FINGERS = {"has_touch": True, "is_mobile": True}
+
+WIDE_CODE = "```python\n" + "x = " + "1 + " * 80 + "1\n```\n"
+
+# What a finger must hit, but for links within a text.
+SMALL = """() => [...document.querySelectorAll('button, a, select, summary, textarea, input:not([type=file]), label')]
+  .filter((node) => node.offsetParent !== null && !node.closest('.prose p, .prose li, .banner, .skip'))
+  .filter((node) => !(node.matches('[type=checkbox], [type=radio]') && node.closest('label')))
+  .map((node) => [node, node.getBoundingClientRect()])
+  .filter(([, box]) => box.width > 0 && box.right > 0 && box.left < innerWidth)
+  .filter(([, box]) => box.height < 43.5 || box.width < 43.5)
+  .map(([node, box]) => `${Math.round(box.width)} x ${Math.round(box.height)}: ${node.outerHTML.slice(0, 120)}`)"""
+
+
+async def small(tab: Tab) -> list[str]:
+    found: list[str] = await tab.page.evaluate(SMALL)
+    return found
+
+
+async def test_f3_a_finger_can_hit_everything_and_the_options_take_one_row(chromium: Browser, site: Site) -> None:
+    gate = site.model.gate("fingers")
+    site.model.add([call("ls")], [Say(f"Like this:\n\n{WIDE_CODE}"), Pause(gate)], name="fingers")
+    session = await site.session(site.project("fingers"))
+    async with open_tab(chromium, site, session, size=PHONE, **FINGERS) as anna:
+        assert await small(anna) == []
+        await anna.say("[[fingers]]")
+        await anna.sees("Like this:")
+        await anna.delivery("Queue")
+        await anna.say("later")
+        await expect(anna.queue).to_be_visible()
+        assert await small(anna) == []
+        row = anna.page.locator(".choices > :visible")
+        tops = await row.evaluate_all("(nodes) => nodes.map((node) => node.getBoundingClientRect())")
+        middles = {round(box["y"] + box["height"] / 2) for box in tops}
+        assert max(middles) - min(middles) < 22, f"one row: {middles}"
+        assert max(box["right"] for box in tops) <= PHONE[0]
+        await anna.button("Stop all").click()
+        await anna.idle()
+        await expect(anna.page.locator("#notify")).to_be_in_viewport(ratio=1)
+
+
+async def test_f3_a_drawer_does_not_open_the_keyboard_of_a_phone(chromium: Browser, site: Site) -> None:
+    session = await site.session(site.project("drawer"))
+    async with open_tab(chromium, site, session, size=PHONE, **FINGERS) as anna:
+        await expect(anna.prompt).not_to_be_focused()
+        button = anna.page.get_by_role("banner").get_by_role("button", name="Sessions", exact=True)
+        await button.tap()
+        await expect(anna.page.locator("#nav")).to_be_in_viewport()
+        await expect(anna.page.locator("#nav")).to_be_focused()
+        assert await small(anna) == []
+        await anna.page.keyboard.press("Escape")
+        await expect(button).to_be_focused()
+
+
+async def test_f3_at_768_the_sessions_leave_the_width_to_the_conversation_and_code_shows_that_it_scrolls(
+    chromium: Browser, site: Site
+) -> None:
+    table = "| a | b |\n|---|---|\n| " + "wide " * 60 + " | 1 |\n"
+    answer = f"{WIDE_CODE}\n{table}"
+    session = await imported(
+        await site.session(site.project("middle")), "Middle", [turn(1, text("Show"), text(answer))]
+    )
+    async with open_tab(chromium, site, session, size=(768, 1000)) as anna:
+        await expect(anna.transcript.locator(".prose table")).to_be_visible()
+        width = await anna.page.locator("main").evaluate("(node) => node.clientWidth")
+        assert width == 768
+        code = anna.transcript.locator(".prose pre")
+        assert await code.evaluate("(node) => node.scrollWidth > node.clientWidth")
+        shades = await code.evaluate("(node) => getComputedStyle(node).backgroundAttachment")
+        assert {"local", "scroll"} <= set(shades.split(", ")), "a shadow at the edge that goes at the end"
+
+
+async def test_f3_without_its_server_the_page_says_so_and_shows_nobody_as_present(
+    chromium: Browser, site: Site
+) -> None:
+    session = await site.session(site.project("away"))
+    async with open_wire(site.port) as wire, open_tab(chromium, site, session, port=wire.port) as anna:
+        banner = anna.page.get_by_role("region", name="Connection")
+        present = anna.page.locator("#clients .avatar").first
+        listed = anna.page.locator(".clients li").first
+        await expect(present).to_be_visible()
+        await expect(banner).to_be_hidden()
+        await wire.cut()
+        await expect(banner).to_contain_text("longboat web")
+        await expect(present).to_be_hidden()
+        await expect(listed).to_be_hidden()
+        await wire.mend()
+        await anna.live()
+        await expect(banner).to_be_hidden()
+        await expect(present).to_be_visible()
+        await expect(listed).to_be_visible()

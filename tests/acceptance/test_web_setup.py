@@ -1,0 +1,130 @@
+"""The set-up on the page: from nothing to the first answer, without a restart and by keyboard alone (issue 12, 1)."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from browser import MARKS, NARROW, Tab, open_tab
+from playwright.async_api import Browser, expect
+from processes import Site, open_site
+
+from longboat.testing import Say
+from longboat.testing.endpoint import ScriptedEndpoint
+from secrecy import SECRETS
+
+pytestmark = MARKS
+pytest_plugins = ("chromium",)
+
+KEY = SECRETS["stored key"]
+
+
+@asynccontextmanager
+async def bare_site() -> AsyncIterator[tuple[Site, Path]]:
+    """A server of somebody who has configured nothing, and an empty directory."""
+    async with open_site("tcp") as site:
+        library = site.path / "library"
+        library.mkdir()
+        (library / "sitecustomize.py").write_text("import sys; sys.modules['xllamacpp'] = None")
+        site.environ["PYTHONPATH"] = str(library)
+        config = {"server": {"drain_s": 1}, "models": {"detect": False}, "titles": False}
+        (site.path / "config" / "longboat" / "longboat.json").write_text(json.dumps(config))
+        await site.serve()
+        directory = site.path / "empty"
+        directory.mkdir()
+        yield site, directory
+
+
+async def go_to(tab: Tab, site: Site, directory: Path) -> None:
+    http = await site.client()
+    joined = (await http.post("/v1/workspaces", json={"path": str(directory)})).json()
+    await tab.page.goto(f"{tab.origin}/#/{joined['id']}")
+    await tab.live()
+
+
+@pytest.mark.parametrize("size", [(1280, 800), NARROW])
+async def test_from_nothing_to_the_first_answer(chromium: Browser, size: tuple[int, int]) -> None:
+    async with (
+        bare_site() as (site, directory),
+        ScriptedEndpoint(api_key=KEY, models=("coder", "talker")) as endpoint,
+        open_tab(chromium, site, size=size) as tab,
+        open_tab(chromium, site, name="ben") as ben,
+    ):
+        endpoint.add([Say("Here I am.")])
+        await go_to(tab, site, directory)
+        await go_to(ben, site, directory)
+        main = tab.page.locator("#main")
+        await expect(main.locator(".problem")).to_contain_text("No model is configured")
+        await expect(main.get_by_role("list", name="Example prompts")).to_be_hidden()
+        await tab.picture(f"setup-nothing-{size[0]}")
+        await tab.button("Connect a provider").click()
+        dialog = tab.page.get_by_role("dialog")
+        await expect(dialog.get_by_role("button", name="Anthropic")).to_be_focused()
+        await tab.picture(f"setup-providers-{size[0]}")
+        assert (await Axe().run(tab.page)).violations_count == 0
+        await dialog.get_by_role("button", name="OpenAI-compatible").click()
+        await dialog.get_by_label("Base URL").fill(endpoint.url)
+        await dialog.get_by_label("Key").fill("a-wrong-key")
+        await dialog.get_by_label("Key").press("Enter")
+        await expect(dialog.get_by_role("alert")).to_contain_text("rejected the key (status 401)")
+        await expect(dialog.get_by_label("Key")).to_be_focused()
+        assert (await Axe().run(tab.page)).violations_count == 0
+        await dialog.get_by_label("Key").fill(KEY)
+        await dialog.get_by_label("Key").press("Enter")
+        await expect(dialog.get_by_role("radio", name="custom/coder")).to_be_focused()
+        await tab.page.keyboard.press("ArrowDown")
+        assert (await Axe().run(tab.page)).violations_count == 0
+        await tab.picture(f"setup-models-{size[0]}")
+        await tab.page.keyboard.press("Enter")
+        await expect(dialog).to_have_count(0)
+        await expect(main).to_contain_text("Model: custom/talker")
+        await expect(main.get_by_role("list", name="Example prompts")).to_be_visible()
+        await expect(ben.page.locator("#main")).to_contain_text("Model: custom/talker")
+        await tab.picture(f"setup-done-{size[0]}")
+        await tab.say("hello?")
+        await tab.sees("Here I am.")
+        assert [exchange.body["model"] for exchange in endpoint.requests] == ["talker"]
+
+
+async def test_a_new_session_shows_where_it_is_and_what_to_try(chromium: Browser, site: Site) -> None:
+    directory = site.project("tried")
+    session = await site.session(directory)
+    await session.http.patch(f"{session.workspace}/sessions/{session.session_id}", json={"title": "Mend <b>it</b>"})
+    (directory / ".git").mkdir()
+    (directory / ".git" / "HEAD").write_text("ref: refs/heads/<i>trunk</i>\n")
+    async with open_tab(chromium, site) as tab:
+        await tab.page.goto(f"{tab.origin}/#/{session.workspace.rpartition('/')[2]}")
+        main = tab.page.locator("#main")
+        await expect(main).to_contain_text(f"Directory: {directory}")
+        await expect(main).to_contain_text("Branch: <i>trunk</i>")
+        await expect(main).to_contain_text("Model: mine/m (128K context).")
+        tries = main.get_by_role("list", name="Example prompts")
+        await expect(tries.get_by_role("button")).to_have_text(
+            ["Start a Python project", "Build a web page", "Plan a new project"]
+        )
+        await tries.get_by_role("button", name="Build a web page").click()
+        await expect(tab.prompt).to_have_value("Build a simple web page here with plain HTML, CSS and JavaScript.")
+        assert (await Axe().run(tab.page)).violations_count == 0
+        await main.get_by_role("link", name="Mend <b>it</b>").click()
+        await expect(tab.title).to_have_text("Mend <b>it</b>")
+
+
+async def test_the_set_up_is_in_the_menu_and_a_command_and_closes(chromium: Browser, site: Site) -> None:
+    session = await site.session(site.project("menu"))
+    async with open_tab(chromium, site, session) as tab:
+        dialog = tab.page.get_by_role("dialog")
+        await tab.page.get_by_role("button", name="Session", exact=True).click()
+        await tab.page.get_by_role("menuitem", name="Connect a provider").click()
+        await expect(dialog.get_by_role("list", name="Providers")).to_be_visible()
+        await tab.page.keyboard.press("Escape")
+        await expect(dialog).to_have_count(0)
+        await tab.say("/connect")
+        await dialog.get_by_role("button", name="Anthropic").click()
+        link = dialog.get_by_role("link", name="Create a key")
+        await expect(link).to_have_attribute("rel", "noopener noreferrer")
+        await tab.button("Back", within=dialog).click()
+        await expect(dialog.get_by_role("list", name="Providers")).to_be_visible()
+        await tab.button("Cancel", within=dialog).click()
+        await expect(dialog).to_have_count(0)
