@@ -33,6 +33,8 @@ ROWS = (
     "texts",
     "terminal",
     "page",
+    "inbox",
+    "found",
 )
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->"

@@ -31,6 +31,13 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/v1/render", {"json": {"items": [{"kind": "markdown", "text": "*hi*"}]}}),
     ("POST", "/v1/web", {}),
     ("GET", "/v1/stats", {}),
+    ("GET", "/v1/inbox", {"params": {"client_id": "late"}}),
+    ("GET", "/v1/inbox/events", {"params": {"client_id": "late"}}),
+    ("POST", "/v1/inbox/seen", {"json": {"client_id": "late", "up_to": "1"}}),
+    ("GET", "/v1/push", {}),
+    ("POST", "/v1/push/subscriptions", {"json": {"client_id": "late", "endpoint": "x", "keys": {}}}),
+    ("DELETE", "/v1/push/subscriptions", {"params": {"endpoint": "x"}}),
+    ("GET", "/v1/search", {"params": {"q": "worked"}}),
     ("PUT", "/v1/providers/{provider}", {"json": {"api_key": SECRETS["stored key"]}}),
     ("GET", "/v1/providers", {}),
     ("POST", "/v1/providers/{provider}/check", {"json": {"api_key": SECRETS["stored key"], "base_url": "ftp://x"}}),
@@ -84,7 +91,7 @@ FINE = {
         S,
     ),
     *(f"{S}/messages", f"{S}/todos", f"{S}/export", A, f"{A}/prompts/queued", f"{W}/runs/{{run_id}}"),
-    *(f"{W}/jobs/{{job_id}}", f"{W}/events"),
+    *(f"{W}/jobs/{{job_id}}", f"{W}/events", "/v1/search"),
 }
 """A GET of these has something to show: a refusal would prove nothing."""
 

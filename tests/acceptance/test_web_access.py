@@ -50,6 +50,9 @@ async def choose_workspace(tab: Tab, directory: str) -> None:
     if not await field.count():
         await walk_to(tab, tab.page.locator("#workspace"))
         await tab.page.keyboard.press("Enter")
+        await expect(tab.page.get_by_role("menuitemradio").first).to_be_focused()
+        await tab.page.keyboard.press("End")
+        await tab.page.keyboard.press("Enter")
     await walk_to(tab, field)
     await tab.page.keyboard.type(directory)
     await tab.page.keyboard.press("Enter")

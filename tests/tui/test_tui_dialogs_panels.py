@@ -112,7 +112,7 @@ async def test_who_is_here_begins_with_oneself() -> None:
     async with app.run_test(size=(60, 20)) as pilot:
         panel.show([ClientInfo(client_id=name, attached_at=WHEN) for name in ("bob", "ada", "web:1")], "ada")
         await pilot.pause()
-        assert shown(app) == ["Connected (3)", "● ada (you)", "● bob", "● web:1"]
+        assert shown(app) == ["Connected (3)", "● ada (you)", "● bob", "● web"]
 
 
 def a_job(name: str, state: JobState = JobState.RUNNING, exit_code: int | None = None, by: str | None = None) -> Job:

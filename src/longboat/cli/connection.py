@@ -17,6 +17,7 @@ from longboat.client.answers import untrusted
 from longboat.client.calls import Call
 from longboat.client.following import Asking
 from longboat.errors import LongboatError, ServerUnreachable, Unauthorized
+from longboat.wire.listings import SessionOrder
 from longboat.wire.models import Health, Version, Workspace
 
 T = TypeVar("T")
@@ -110,7 +111,8 @@ def last_session(connection: Connection, workspace_id: str) -> str | None:
         for run in runs.items:
             if run.parent_run_id is None:
                 return run.session_id
-    for sessions in connection.pages(lambda after: calls.sessions(workspace_id, limit=20, after=after)):
+    newest = SessionOrder.NEWEST
+    for sessions in connection.pages(lambda after: calls.sessions(workspace_id, limit=20, after=after, order=newest)):
         for session in sessions.items:
             if session.parent_id is None:
                 return session.id

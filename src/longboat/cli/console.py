@@ -84,11 +84,6 @@ def _fitted(widths: Sequence[int], total: int) -> list[int]:
     return fitted
 
 
-def short_id(name: str) -> str:
-    """The beginning of an id, enough for every command, where a person reads it; the whole id in a pipe."""
-    return f"{name[:13]}…" if len(name) == 36 and sys.stdout.isatty() else name
-
-
 def json_line(value: object) -> None:
     click.echo(msgspec.json.encode(value))
 
@@ -105,6 +100,16 @@ def ago(instant: str) -> str:
         if seconds >= size:
             return f"{int(seconds / size)} {unit} ago"
     return "just now" if seconds < 10 else f"{int(seconds)} s ago"
+
+
+def elapsed(start: str, end: str | None) -> str:
+    """The time between two RFC 3339 instants, or since the first."""
+    until = datetime.now(UTC) if end is None else datetime.fromisoformat(end)
+    seconds = max(0.0, (until - datetime.fromisoformat(start)).total_seconds())
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{int(seconds)} s"
+    minutes = int(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def notice(text: str) -> None:

@@ -1,6 +1,7 @@
 """Finds a run, session, request or job by its id or by a unique prefix of it."""
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from longboat.cli.main import HINTS, Failure
@@ -16,6 +17,7 @@ from longboat.errors import (
     SessionNotFound,
 )
 from longboat.wire.ids import check_own_id
+from longboat.wire.listings import Archived
 from longboat.wire.models import Run, Session
 
 if TYPE_CHECKING:
@@ -28,6 +30,27 @@ SHORTEST = 4
 WHOLE = 36
 """The length of a complete id."""
 SHOWN = 10
+SHORT = 13
+"""An id is not shortened below this. So much of one that the server made is the millisecond in which it was made."""
+
+
+def short_ids(ids: Sequence[str], known: Iterable[str] = ()) -> list[str]:
+    """The ids for a table on a terminal: as short as tells them from each other and from all `known` ones, and accepted
+    by every command. Elsewhere they are whole, for programs."""
+    if not sys.stdout.isatty():
+        return list(ids)
+    ordered = sorted({*ids, *known})
+    places = {name: place for place, name in enumerate(ordered)}
+    return [_short(name, ordered[max(0, places[name] - 1) : places[name] + 2]) for name in ids]
+
+
+def _short(name: str, neighbours: Iterable[str]) -> str:
+    """The ids beside it in order have the most letters in common with it."""
+    length = SHORT
+    for other in neighbours:
+        while other != name and length < len(name) and other.startswith(name[:length]):
+            length += 1
+    return name[:length]
 
 
 def run_meant(connection: "Connection", workspace_id: str, text: str) -> Run:
@@ -46,7 +69,9 @@ def session_meant(connection: "Connection", workspace_id: str, text: str) -> Ses
     try:
         return connection.send(calls.session(workspace_id, check_own_id(text, field="session_id")))
     except (SessionNotFound, SessionDamaged, BadInput) as missing:
-        pages = connection.pages(lambda after: calls.sessions(workspace_id, limit=500, after=after))
+        pages = connection.pages(
+            lambda after: calls.sessions(workspace_id, limit=500, after=after, archived=Archived.INCLUDED)
+        )
         return _only("sessions", text, ((each.id, each) for page in pages for each in page.items), missing)
 
 
@@ -58,7 +83,7 @@ def ask_meant(kind: str, text: str, pending: Iterable[str]) -> str:
     if text in known or len(text) >= WHOLE:
         return text
     missing = PermissionNotFound(text) if kind == "permissions" else QuestionNotFound(text)
-    return _only(kind, text, ((name, name) for name in known), missing)
+    return _only(kind, text, ((name, name) for name in known), missing, where="that waits for an answer")
 
 
 def job_meant(text: str, known: Iterable[str]) -> str:
@@ -74,14 +99,16 @@ def _given(text: str) -> str:
     return text
 
 
-def _only(kind: str, text: str, known: Iterable[tuple[str, T]], missing: LongboatError) -> T:
+def _only(
+    kind: str, text: str, known: Iterable[tuple[str, T]], missing: LongboatError, where: str = "in this directory"
+) -> T:
     one = kind.removesuffix("s")
     if len(text) < SHORTEST and not isinstance(missing, BadInput):
         message = f"{text!r} is too short for a {one} id: type at least {SHORTEST} characters."
         raise Failure(message, HINTS[f"{one}_not_found"]) from missing
     found = [(name, item) for name, item in known if name.startswith(text)]
     if not found:
-        raise Failure(f"No {one} {text!r} in this directory.", HINTS[f"{one}_not_found"]) from missing
+        raise Failure(f"No {one} {text!r} {where}.", HINTS[f"{one}_not_found"]) from missing
     if len(found) > 1:
         names = [name for name, _ in found[:SHOWN]] + [f"and {len(found) - SHOWN} more"] * (len(found) > SHOWN)
         raise Failure(f"{len(found)} {kind} start with {text!r}: type more of the id.", "\n  ".join(names))

@@ -1,13 +1,12 @@
 """`longboat runs`: list the runs of a directory."""
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
 from longboat.cli import shell_completion
-from longboat.cli.console import ago, json_line, notice, one_line, short_id, table
+from longboat.cli.console import ago, elapsed, json_line, notice, one_line, table
 from longboat.cli.options import cwd_option, elsewhere, format_option
 from longboat.wire.amounts import cost_of, duration, worked_s
 from longboat.wire.ids import person
@@ -47,9 +46,8 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
     sub-agent's session.
 
     "queued #2" means that two prompts are ahead; "steers" means that the prompt joins the running turn at its next
-    step. A finished run is done, canceled, failed, or interrupted (the server stopped before the run ended). WORKED
-    does not include the time in which the run waited for you. At a terminal, ids are shortened; every command accepts
-    the beginning of an id.
+    step. A finished run is done, canceled, failed, or interrupted (the server stopped before the run ended). TOOK does
+    not include the time in which the run waited for you.
 
     \b
     longboat runs
@@ -58,7 +56,7 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
     longboat runs --format json | jq -r .run_id
     """
     from longboat.cli.background import ensure_server
-    from longboat.cli.ids import session_meant
+    from longboat.cli.ids import session_meant, short_ids
     from longboat.client import calls
 
     connection = ensure_server(cwd)
@@ -69,16 +67,23 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
     pages = connection.pages(
         lambda after: calls.runs(workspace_id, state=wanted, session_id=session_id, limit=PAGE, after=after)
     )
-    # With -s, show all runs of that session, even if it belongs to a sub-agent.
-    shown = (run for page in pages for run in page.items if everything or session_id or run.parent_run_id is None)
-    found = list(islice(shown, limit + 1))
+    seen: list[str] = []
+    found: list[Run] = []
+    for page in pages:
+        seen += (run.run_id for run in page.items)
+        # With -s, show all runs of that session, even if it belongs to a sub-agent.
+        found += (run for run in page.items if everything or session_id or run.parent_run_id is None)
+        if len(found) > limit:
+            break
     if style == "json":
         for run in found[:limit]:
             json_line(run)
     elif found:
-        costs = _costs(connection, workspace_id, found[:limit])
-        rows = [_row(run, costs) for run in _families(found[:limit])]
-        table(("RUN", "STATE", "ACCEPTED", "WORKED", "COST", "BY", "PROMPT"), rows)
+        listed = _families(found[:limit])
+        costs = _costs(connection, workspace_id, listed)
+        shown_ids = short_ids([run.run_id for run in listed], seen)
+        rows = [(name, *_row(run, costs)) for name, run in zip(shown_ids, listed, strict=True)]
+        table(("RUN", "STATE", "ACCEPTED", "TOOK", "COST", "BY", "PROMPT"), rows)
         if len(found) > limit:
             options = f"{' --all' if everything else ''}{elsewhere(cwd)} --limit {min(limit * 5, MOST)}"
             notice(f"More runs: longboat runs{options}")
@@ -101,23 +106,19 @@ def _costs(connection: "Connection", workspace_id: str, runs: Sequence[Run]) -> 
     return {item.run_id: cost_of(item.usage) for page in pages for item in page.items}
 
 
-def _row(run: Run, costs: Mapping[str, str]) -> tuple[str, ...]:
+def _row(run: Run, costs: Mapping[str, str]) -> tuple[str, str, str, str, str, str]:
     sent = "↳ " if run.parent_run_id is not None else ""
-    who = one_line(person(run.client_id), 16) if run.client_id else ""
-    return (
-        short_id(run.run_id),
-        _state(run),
-        ago(run.accepted_at),
-        _worked(run),
-        costs.get(run.run_id, ""),
-        who,
-        sent + one_line(run.prompt),
-    )
+    by = one_line(person(run.client_id)) if run.client_id else "-"
+    cost = costs.get(run.run_id, "-")
+    return _state(run), ago(run.accepted_at), _took(run), cost, by, sent + one_line(run.prompt)
 
 
-def _worked(run: Run) -> str:
+def _took(run: Run) -> str:
+    """How long it worked, without waiting for people, or how long it has taken so far."""
+    if run.started_at is None:
+        return "-"
     seconds = worked_s(run)
-    return "" if seconds is None else duration(seconds)
+    return elapsed(run.started_at, None) if seconds is None else duration(seconds)
 
 
 def _state(run: Run) -> str:

@@ -1,4 +1,4 @@
-"""`longboat session`: list, show, rename, summarize, delete, fork, export and import sessions."""
+"""`longboat session`: list, show, rename, pin, archive, summarize, delete, fork, export and import sessions."""
 
 import shlex
 import sys
@@ -9,10 +9,12 @@ import click
 import msgspec
 
 from longboat.cli import shell_completion
-from longboat.cli.console import ago, json_line, notice, one_line, safe, short_id, table
+from longboat.cli.console import ago, json_line, notice, one_line, safe, table
 from longboat.cli.options import cwd_option, elsewhere, events_option, format_option, own_name
 from longboat.cli.runs import OUTCOMES
+from longboat.wire.amounts import cost_of
 from longboat.wire.ids import person
+from longboat.wire.listings import Archived
 from longboat.wire.models import (
     FinishPart,
     FinishReason,
@@ -23,6 +25,7 @@ from longboat.wire.models import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    Usage,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ LONG = 8 << 20
 """Importing a larger document, in bytes, takes long enough for a notice."""
 
 
-@click.group(short_help="List, show, rename, summarize, delete, fork, export and import sessions.")
+@click.group(short_help="List, show, rename, pin, archive, summarize, delete, fork, export and import sessions.")
 def session() -> None:
     """Manage the sessions in this directory.
 
@@ -52,36 +55,57 @@ def session() -> None:
 )
 @click.option("--search", default="", metavar="WORDS", help="Only sessions with these words in the title.")
 @click.option("--all", "everything", is_flag=True, help="Include sessions of sub-agents, marked with ↳.")
+@click.option("--archived", is_flag=True, help="Only archived sessions.")
 @format_option
 @cwd_option
-def list_sessions(limit: int, search: str, everything: bool, style: str, cwd: str) -> None:
-    """List sessions, most recently used first.
+def list_sessions(*, limit: int, search: str, everything: bool, archived: bool, style: str, cwd: str) -> None:
+    """List sessions: pinned ones first, then the most recently used. Archived sessions are left out.
 
     \b
     longboat session list
     longboat session list --search "broken build"
+    longboat session list --archived
     longboat session list --limit 500
     longboat session list --format json | jq -r .id
+
+    `longboat search` searches what was said.
     """
     connection, workspace_id = _workspace(cwd)
-    known = _sessions(connection, workspace_id, search=search, everything=everything)
-    found = sorted(known, key=lambda each: each.updated_at, reverse=True)[:limit]
+    known = _sessions(connection, workspace_id, search=search, everything=everything, archived=archived)
+    found = sorted(known, key=lambda each: (each.pinned, each.updated_at), reverse=True)[:limit]
     if style == "json":
         for each in found:
             json_line(each)
     elif found:
-        rows = [
-            (short_id(each.id), _state(each), ago(each.updated_at), _indented_title(each)) for each in _families(found)
-        ]
-        table(("SESSION", "STATE", "USED", "TITLE"), rows)
+        _print_sessions(found, known)
         if hidden := len(known) - len(found):
             searched = f" --search {shlex.quote(search)}" if search else ""
-            options = f"{searched}{' --all' if everything else ''}{elsewhere(cwd)} --limit {min(len(known), MOST)}"
-            notice(f"{hidden} more: longboat session list{options}")
+            options = f"{searched}{' --all' if everything else ''}{' --archived' if archived else ''}{elsewhere(cwd)}"
+            notice(f"{hidden} more: longboat session list{options} --limit {min(len(known), MOST)}")
     elif search:
         click.echo(f"No session has {safe(search)!r} in its title.")
     else:
-        click.echo('No sessions yet. Start one with: longboat run "…"')
+        click.echo("No archived sessions." if archived else 'No sessions yet. Start one with: longboat run "…"')
+
+
+def _print_sessions(shown: Sequence[Session], known: Sequence[Session]) -> None:
+    from longboat.cli.ids import short_ids
+
+    shown = _families(shown)
+    ids = short_ids([each.id for each in shown], (each.id for each in known))
+    table(
+        ("SESSION", "STATE", "USED", "COST", "TITLE"),
+        [
+            (
+                name,
+                _state(each),
+                ago(each.updated_at),
+                cost_of(each.usage) if each.usage != Usage() else "-",
+                f"{'★ ' if each.pinned else ''}{'↳ ' if each.parent_id else ''}{one_line(each.title) or '(untitled)'}",
+            )
+            for name, each in zip(ids, shown, strict=True)
+        ],
+    )
 
 
 def _families(found: Sequence[Session]) -> list[Session]:
@@ -89,10 +113,6 @@ def _families(found: Sequence[Session]) -> list[Session]:
     listed = {each.id for each in found}
     tops = [each for each in found if each.parent_id not in listed]
     return [each for top in tops for each in (top, *(one for one in found if one.parent_id == top.id))]
-
-
-def _indented_title(listed: Session) -> str:
-    return ("↳ " if listed.parent_id else "") + (one_line(listed.title) or "(untitled)")
 
 
 def _state(listed: Session) -> str:
@@ -148,6 +168,64 @@ def rename_session(session_id: str, title: str, cwd: str) -> None:
     found = session_meant(connection, workspace_id, session_id)
     renamed = connection.send(calls.rename_session(workspace_id, found.id, title))
     click.echo(f"{renamed.id} {one_line(renamed.title)}")
+
+
+def _mark(session_id: str, cwd: str, done: str, *, pinned: bool | None = None, archived: bool | None = None) -> None:
+    from longboat.cli.ids import session_meant
+    from longboat.client import calls
+
+    connection, workspace_id = _workspace(cwd)
+    found = session_meant(connection, workspace_id, session_id)
+    marked = connection.send(calls.mark_session(workspace_id, found.id, pinned=pinned, archived=archived))
+    click.echo(f"{marked.id} {done}")
+
+
+@session.command("pin")
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@cwd_option
+def pin_session(session_id: str, cwd: str) -> None:
+    """List a session before all others.
+
+    \b
+    longboat session pin 0198c2f4-91…
+    """
+    _mark(session_id, cwd, "pinned", pinned=True)
+
+
+@session.command("unpin")
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@cwd_option
+def unpin_session(session_id: str, cwd: str) -> None:
+    """List a session in its usual place again.
+
+    \b
+    longboat session unpin 0198c2f4-91…
+    """
+    _mark(session_id, cwd, "unpinned", pinned=False)
+
+
+@session.command("archive")
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@cwd_option
+def archive_session(session_id: str, cwd: str) -> None:
+    """Leave a session out of lists. Nothing is deleted: search still finds it, and a new prompt brings it back.
+
+    \b
+    longboat session archive 0198c2f4-91…
+    """
+    _mark(session_id, cwd, "archived", archived=True)
+
+
+@session.command("unarchive")
+@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@cwd_option
+def unarchive_session(session_id: str, cwd: str) -> None:
+    """List an archived session again.
+
+    \b
+    longboat session unarchive 0198c2f4-91…
+    """
+    _mark(session_id, cwd, "unarchived", archived=False)
 
 
 @session.command("summarize")
@@ -283,11 +361,16 @@ def _workspace(cwd: str) -> "tuple[Connection, str]":
     return connection, connection.join(cwd).id
 
 
-def _sessions(connection: "Connection", workspace_id: str, *, search: str, everything: bool) -> list[Session]:
+def _sessions(
+    connection: "Connection", workspace_id: str, *, search: str, everything: bool, archived: bool
+) -> list[Session]:
     from longboat.client import calls
 
+    which = Archived.ONLY if archived else Archived.LEFT_OUT
     pages = connection.pages(
-        lambda after: calls.sessions(workspace_id, limit=500, after=after, search=search, top=not everything)
+        lambda after: calls.sessions(
+            workspace_id, limit=500, after=after, search=search, top=not everything, archived=which
+        )
     )
     return [each for page in pages for each in page.items]
 

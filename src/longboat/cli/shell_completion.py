@@ -19,9 +19,10 @@ OFFERED = 20
 
 def sessions(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
     from longboat.client import calls
+    from longboat.wire.listings import Archived
 
     def find(connection: "Connection", workspace_id: str) -> Named:
-        page = connection.send(calls.sessions(workspace_id, limit=OFFERED))
+        page = connection.send(calls.sessions(workspace_id, limit=OFFERED, archived=Archived.INCLUDED))
         return ((each.id, each.title) for each in page.items)
 
     return _offered(ctx, incomplete, find)

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 import click
 
 from longboat.cli.options import format_option
+from longboat.wire.ids import describe_people
 
 if TYPE_CHECKING:
     from longboat.client.address import Address
-    from longboat.wire.models import Health
+    from longboat.wire.models import Health, Workspace
 
 
 @click.command(short_help="Show the server and its workspaces.")
@@ -41,8 +42,14 @@ def status(ctx: click.Context, style: str) -> None:
         return
     click.echo(f"server {running.version} at {connection.address}: {health_told(health)}")
     if workspaces:
-        rows = [("busy" if each.busy else "idle", str(len(each.clients)), each.path) for each in workspaces]
-        table(("STATE", "CLIENTS", "WORKSPACE"), rows)
+        table(("STATE", "CONNECTED", "WORKSPACE"), [_row(each) for each in workspaces])
+
+
+def _row(workspace: "Workspace") -> tuple[str, str, str]:
+    from longboat.cli.console import one_line
+
+    people = ", ".join(describe_people(client.client_id for client in workspace.clients))
+    return "busy" if workspace.busy else "idle", one_line(people) or "-", one_line(workspace.path)
 
 
 def nobody(address: "Address") -> str:

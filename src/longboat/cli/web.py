@@ -36,7 +36,7 @@ def web(no_open: bool, cwd: str) -> None:
     else:
         url, token = address.url, address.token or ""
     # The page suggests this name to a new visitor.
-    page = f"/#/{workspace.id}?name={quote(f'{own_name()}:web')}"
+    page = f"/#/{workspace.id}?name={quote(own_name())}"
     link = f"{url}/login?token={quote(token, safe='')}&to={quote(page, safe='')}"
     if not no_open and _opened(link):
         click.echo(f"Opened {url} in your browser.")

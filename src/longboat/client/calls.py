@@ -15,6 +15,8 @@ import msgspec
 from longboat.client.answers import error_from
 from longboat.errors import LongboatError
 from longboat.wire import archive, asks, figures, listings, models, requests, workshop
+from longboat.wire import inbox as inboxes
+from longboat.wire import search as search_shapes
 from longboat.wire.ids import new_id
 from longboat.wire.providers import Provider, ProviderCheck, ProviderPage
 
@@ -176,11 +178,19 @@ def offered_models(workspace_id: str) -> Call[listings.ModelPage]:
 
 
 def sessions(
-    workspace_id: str, *, limit: int = 100, after: str | None = None, search: str = "", top: bool = False
+    workspace_id: str,
+    *,
+    limit: int = 100,
+    after: str | None = None,
+    search: str = "",
+    top: bool = False,
+    archived: listings.Archived = listings.Archived.LEFT_OUT,
+    order: listings.SessionOrder = listings.SessionOrder.PINNED,
 ) -> Call[models.SessionPage]:
-    """Newest first; `after` is the `next` of the former page. `search`: words of the title. `top`: without the
-    sessions of sub-agents."""
-    params = _page(limit, after, q=search or None, top="true" if top else None)
+    """Pinned ones first, then the newest; `after` is the `next` of the former page. `search`: words of the title.
+    `top`: without the sessions of sub-agents."""
+    which = {"archived": archived.value, "order": order.value}
+    params = _page(limit, after, q=search or None, top="true" if top else None, **which)
     return Call(method="GET", path=_in(workspace_id, "sessions"), answer=models.SessionPage, params=params)
 
 
@@ -191,6 +201,22 @@ def session(workspace_id: str, session_id: str) -> Call[models.Session]:
 def rename_session(workspace_id: str, session_id: str, title: str) -> Call[models.Session]:
     body = _encode(requests.UpdateSession(title=title))
     return Call(method="PATCH", path=_in(workspace_id, "sessions", session_id), answer=models.Session, body=body)
+
+
+def mark_session(
+    workspace_id: str, session_id: str, *, pinned: bool | None = None, archived: bool | None = None
+) -> Call[models.Session]:
+    """Pin or archive it, or take that back; None leaves it as it is."""
+    body = _encode(requests.UpdateSession(pinned=pinned, archived=archived))
+    return Call(method="PATCH", path=_in(workspace_id, "sessions", session_id), answer=models.Session, body=body)
+
+
+def search_sessions(
+    words: str, *, workspace_id: str | None = None, limit: int = 50, before: str | None = None
+) -> Call[search_shapes.SearchPage]:
+    """Messages and titles with these words, in one workspace or in all; `before` is the `next` of the former page."""
+    params = _page(limit, None, q=words, workspace_id=workspace_id, before=before)
+    return Call(method="GET", path=_path("search"), answer=search_shapes.SearchPage, params=params)
 
 
 def delete_session(workspace_id: str, session_id: str) -> Call[None]:
@@ -302,6 +328,35 @@ def questions(workspace_id: str) -> Call[asks.QuestionPage]:
 def answer_question(workspace_id: str, question_id: str, request: requests.AnswerQuestion) -> Call[asks.Question]:
     path = _in(workspace_id, "questions", question_id)
     return Call(method="POST", path=path, answer=asks.Question, body=_encode(request), repeatable=False)
+
+
+def inbox(client_id: str, *, limit: int = 50, before: str | None = None) -> Call[inboxes.InboxPage]:
+    """What waits and what has ended in all workspaces, newest first; `before` is the `next` of the former page."""
+    params = _named(client_id) | {"limit": str(limit)} | ({} if before is None else {"before": before})
+    return Call(method="GET", path=_path("inbox"), answer=inboxes.InboxPage, params=params)
+
+
+def mark_seen(request: inboxes.MarkSeen) -> Call[None]:
+    return Call(method="POST", path=_path("inbox", "seen"), answer=NoneType, body=_encode(request))
+
+
+def inbox_events(client_id: str) -> Call[None]:
+    """The stream of the inbox: its answer is read frame by frame."""
+    return Call(method="GET", path=_path("inbox", "events"), answer=NoneType, params=_named(client_id))
+
+
+def push_info() -> Call[inboxes.PushInfo]:
+    """The key with which a browser subscribes to notifications."""
+    return Call(method="GET", path=_path("push"), answer=inboxes.PushInfo)
+
+
+def subscribe_push(request: inboxes.Subscribe) -> Call[None]:
+    return Call(method="POST", path=_path("push", "subscriptions"), answer=NoneType, body=_encode(request))
+
+
+def unsubscribe_push(endpoint: str) -> Call[None]:
+    """Send no more notifications to this endpoint."""
+    return Call(method="DELETE", path=_path("push", "subscriptions"), answer=NoneType, params={"endpoint": endpoint})
 
 
 def jobs(workspace_id: str) -> Call[workshop.JobPage]:

@@ -14,16 +14,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from longboat.config.settings import Settings
 from longboat.errors import BadInput, DataDirError, ServerLeaving, StoreDamaged, StoreUnavailable, WorkspaceNotFound
 from longboat.runtime.clock import now
+from longboat.runtime.inbox import Inbox
+from longboat.runtime.push import Push
 from longboat.runtime.store_retry import RESTORE_S, retry_store
+from longboat.runtime.workspace.ledger import page_start
 from longboat.runtime.workspace.location import scratches
 from longboat.runtime.workspace.models import ModelPool, ModelSource
 from longboat.store.changes import add_workspace, delete_client, prune_events
 from longboat.store.datadir import STORE_NAME, hold_data_dir
 from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
-from longboat.store.records import AttachedClient, WorkspaceRecord
+from longboat.store.records import AttachedClient, WorkspaceActivity, WorkspaceRecord
 from longboat.store.sqlite.store import open_sqlite
 from longboat.tasks import Tasks
 from longboat.tools.process import process_tree
@@ -35,6 +40,7 @@ from longboat.wire.ids import new_id
 from longboat.wire.models import Health, WorkspacePage
 from longboat.wire.providers import Provider
 from longboat.wire.requests import ConnectProvider
+from longboat.wire.search import SearchPage
 
 if TYPE_CHECKING:
     from longboat.runtime.providers import Providers
@@ -78,6 +84,7 @@ async def open_app(
                 await app.recover(hurry)
                 tasks.spawn(app.prune(), name="prune")
                 tasks.spawn(app.check_store(), name="check store")
+                tasks.spawn(app.push.run(), name="push")
                 yield app
             finally:
                 await app.leave(drain_s=0, hurry=asyncio.Event())
@@ -124,6 +131,8 @@ class App:
             limit=settings.server.max_output_mb * MEGABYTE,
             workspace_limit=settings.server.max_workspace_output_mb * MEGABYTE,
         )
+        self.inbox = Inbox(store, heartbeat_s=settings.heartbeat_s, on_listeners=self._watch_idleness)
+        self.push = Push(store, self.inbox, settings.server.push, settings.data_dir)
         self._open: dict[str, Workspace] = {}
         self._closings: dict[str, asyncio.Task[None]] = {}
         """Workspaces whose processes are being ended. They are gone before the directory is opened again, or we are."""
@@ -245,7 +254,13 @@ class App:
 
     async def workspaces(self) -> WorkspacePage:
         known = await self._store.reads.workspaces()
-        return WorkspacePage(items=tuple([await self._describe(each) for each in known]))
+        activity = await self._store.reads.workspace_activity()
+        items = [
+            msgspec.structs.replace(await self._describe(each), used_at=found.used_at, waiting=found.waiting)
+            for each in known
+            if (found := activity.get(each.workspace_id, WorkspaceActivity()))
+        ]
+        return WorkspacePage(items=tuple(items))
 
     async def _describe(self, known: WorkspaceRecord) -> wire.Workspace:
         workspace = self._open.get(known.workspace_id)
@@ -261,6 +276,12 @@ class App:
             await self.workspace(workspace_id)
         first = datetime.now(UTC) - timedelta(days=days - 1)  # today is one of them
         return await self._store.reads.stats(workspace_id, first.strftime("%Y-%m-%d"))
+
+    async def search(self, typed: str, *, workspace_id: str | None, before: str | None, limit: int) -> SearchPage:
+        """What was said in a workspace, or in all. Opens none."""
+        if workspace_id is not None and await self._store.reads.workspace(workspace_id) is None:
+            raise WorkspaceNotFound(workspace_id)
+        return await self._store.reads.search(typed, workspace_id=workspace_id, before=page_start(before), limit=limit)
 
     # Providers
 
@@ -310,7 +331,7 @@ class App:
         if self._idle_exit is not None:
             self._idle_exit.cancel()
             self._idle_exit = None
-        if self.settings.idle_exit_s is not None and not self._open:
+        if self.settings.idle_exit_s is not None and not self._open and not self.inbox.streams and not self.leaving:
             loop = asyncio.get_running_loop()
             self._idle_exit = loop.call_later(self.settings.idle_exit_s, self.request_stop)
 
@@ -366,6 +387,7 @@ class App:
         last, self._open = list(self._open.values()), {}  # also those that somebody opened during the drain
         for workspace in last:
             workspace.close()
+        self.inbox.close()
         await asyncio.gather(*(workspace.aclose() for workspace in last))
         if self._closings:
             await asyncio.wait(list(self._closings.values()))
@@ -411,6 +433,7 @@ class App:
         for known in await self._store.reads.workspaces():
             prune = prune_events(known.workspace_id, before_s)
             await self._store.submit(Unit(workspace_id=known.workspace_id, writes=[prune], durable=False))
+        await self.inbox.prune()
 
 
 async def _all(tasks: Sequence["asyncio.Task[Any]"]) -> None:

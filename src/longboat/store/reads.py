@@ -3,7 +3,7 @@
 The runtime's only way to read. Must not show how an implementation keeps its rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from longboat.store.records import (
@@ -11,23 +11,31 @@ from longboat.store.records import (
     ExportRecord,
     FileChangeRecord,
     LogPage,
+    PushSubscription,
     RunRecord,
     RunWithoutEnd,
     SessionRecord,
     Transcript,
     TurnRecord,
     UnfinishedRuns,
+    WorkspaceActivity,
     WorkspaceRecord,
 )
 from longboat.wire.asks import Permission, Question
 from longboat.wire.figures import SessionTimeline, SessionUsage, Stats
+from longboat.wire.inbox import InboxEvent, InboxItem, InboxPage
+from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
+from longboat.wire.search import SearchPage
 from longboat.wire.workshop import TodoItem
 
 if TYPE_CHECKING:
     from longboat.permissions.rules import Rule, Traits
 
 Ask = TypeVar("Ask", Permission, Question)
+
+InboxMarks = Mapping[int, tuple[str, bool]]
+"""By the place of each item: what can change about it, its session's title and whether the person has seen it."""
 
 
 class Reads(Protocol):
@@ -38,6 +46,10 @@ class Reads(Protocol):
     async def workspace_at(self, path: str) -> WorkspaceRecord | None: ...
 
     async def workspaces(self) -> list[WorkspaceRecord]: ...
+
+    async def workspace_activity(self) -> dict[str, WorkspaceActivity]:
+        """Of every workspace, by its id."""
+        ...
 
     async def unfinished_workspaces(self) -> list[str]:
         """The ids of those with unfinished runs."""
@@ -62,10 +74,24 @@ class Reads(Protocol):
         ...
 
     async def sessions(
-        self, workspace_id: str, *, before: int | None, limit: int, words: Sequence[str] = (), top: bool = False
+        self,
+        workspace_id: str,
+        *,
+        before: int | None,
+        limit: int,
+        words: Sequence[str] = (),
+        top: bool = False,
+        archived: Archived = Archived.LEFT_OUT,
+        order: SessionOrder = SessionOrder.PINNED,
     ) -> tuple[list[Session], int | None]:
         """A page, newest first, and where the next one begins. `words`: of the title, in this order. `top`: without
         those of sub-agents."""
+        ...
+
+    async def search(self, typed: str, *, workspace_id: str | None, before: int | None, limit: int) -> SearchPage:
+        """Messages and titles of one workspace, or of all, that have the words that somebody typed; the last one found
+        first. Undone messages, deleted sessions and sub-agents are not found. `longboat.store.search_text` says what
+        is searched and what the typed words mean."""
         ...
 
     async def child_sessions(self, workspace_id: str, parent_id: str) -> list[str]: ...
@@ -115,6 +141,23 @@ class Reads(Protocol):
     async def pending_asks(self, workspace_id: str, shape: type[Ask]) -> tuple[Ask, ...]:
         """What waits for an answer, oldest first; without what is damaged."""
         ...
+
+    # The inbox
+
+    async def inbox(self, person: str, *, before: int | None, limit: int) -> InboxPage:
+        """A page of what waits or has ended in all workspaces, newest first; without what is damaged."""
+        ...
+
+    async def inbox_since(self, person: str, known: InboxMarks | None, *, limit: int) -> tuple[InboxMarks, InboxEvent]:
+        """What changed since these marks, and the marks of now. The first page if there are none, or if more than
+        `limit` items changed."""
+        ...
+
+    async def inbox_after(self, place: int | None, *, limit: int) -> tuple[int, list[InboxItem]]:
+        """What came after this place, oldest first, and the place to go on after. None: nothing yet."""
+        ...
+
+    async def push_subscriptions(self) -> list[PushSubscription]: ...
 
     # Files
 

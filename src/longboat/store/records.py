@@ -23,6 +23,14 @@ class WorkspaceRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceActivity:
+    used_at: str | None = None
+    """When one of its sessions was last worked on."""
+    waiting: int = 0
+    """How many permissions and questions need an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttachedClient:
     workspace_id: str
     client: ClientInfo
@@ -141,3 +149,13 @@ class LogPage:
 
     last: int
     frames: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushSubscription:
+    """A browser that wants to be told."""
+
+    endpoint: str
+    person: str
+    p256dh: str
+    auth: str

@@ -14,7 +14,7 @@ import msgspec
 from longboat.errors import SessionDamaged
 from longboat.store.protocol import Row
 from longboat.store.reads import Ask
-from longboat.store.records import FileChangeRecord, RunOptions, RunRecord, WorkspaceRecord
+from longboat.store.records import FileChangeRecord, RunOptions, RunRecord, WorkspaceActivity, WorkspaceRecord
 from longboat.wire.events import decode_event
 from longboat.wire.models import (
     Attachment,
@@ -100,6 +100,8 @@ def session_from_row(row: Row) -> Session:
         },
         "context_tokens": row["context_tokens"],
         "last_outcome": row["last_outcome"],
+        "pinned": bool(row["pinned"]),
+        "archived": bool(row["archived"]),
     }
     return msgspec.convert(fields, Session)
 
@@ -186,6 +188,11 @@ def unfinished_from_row(row: Row) -> RunRecord:
 
 def workspace_from_row(row: Row) -> WorkspaceRecord:
     return WorkspaceRecord(workspace_id=row["workspace_id"], path=row["path"], created_at=row["created_at"])
+
+
+def activity_from_row(row: Row) -> WorkspaceActivity:
+    used_at = row["used_at"]
+    return WorkspaceActivity(used_at=None if used_at is None else legible_text(used_at), waiting=row["waiting"])
 
 
 def client_from_row(row: Row) -> ClientInfo:

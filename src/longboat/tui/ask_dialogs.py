@@ -97,6 +97,8 @@ class AskDialogs:
 
     def recall(self) -> None:
         """Show postponed requests again."""
+        if not self.pending:
+            self._app.notify("No pending requests in this session.")
         self._later.clear()
         self.refresh()
 
@@ -119,7 +121,7 @@ class AskDialogs:
         ask = self._known.pop(told.id, None)
         self._later.discard(told.id)
         answered = told.state is AskState.ANSWERED
-        mine = told.answered_by == self._app.connection.client.client_id
+        mine = told.answered_by is not None and not self._app.desk.other(told.answered_by)
         if ask is not None and told.id not in self._sending and is_answer(self._app.composer.input.text):
             self._changed_at = time.monotonic()
         if ask is not None:
@@ -136,9 +138,8 @@ class AskDialogs:
         match ask:
             case Permission():
                 run = self._app.desk.runs.get(ask.parent_run_id or ask.run_id)
-                asked_by = (run.client_id or "") if run is not None else ""
-                own = asked_by == self._app.connection.client.client_id
-                permission = PermissionDialog(ask, asked_by="" if own else asked_by, of=count)
+                asked_by = self._app.desk.other(run.client_id) if run is not None and run.client_id else ""
+                permission = PermissionDialog(ask, asked_by=asked_by, of=count)
                 self._open = permission
                 self._app.push_screen(permission, lambda result: self._ended(ask, result))
             case Question():

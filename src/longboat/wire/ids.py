@@ -1,6 +1,8 @@
 """Ids: opaque strings. The server creates UUIDv7; clients may choose their own run_id and client_id."""
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -62,6 +64,17 @@ class Cursor:
 
 def _digits(text: str) -> bool:
     return 1 <= len(text) <= 18 and text.isascii() and text.isdigit()
+
+
+def windows_of_people(client_ids: Iterable[str]) -> dict[str, int]:
+    """How many clients each person has, in order of the names."""
+    return dict(sorted(Counter(map(person, client_ids)).items()))
+
+
+def describe_people(client_ids: Iterable[str]) -> list[str]:
+    """Each person once: `anna (3 windows)`."""
+    found = windows_of_people(client_ids).items()
+    return [name if windows == 1 else f"{name} ({windows} windows)" for name, windows in found]
 
 
 def person(client_id: str) -> str:

@@ -6,6 +6,21 @@ from longboat.wire.events import Change
 from longboat.wire.shape import Shape
 
 
+class Archived(StrEnum):
+    """Whether a list of sessions has archived ones."""
+
+    LEFT_OUT = "false"
+    INCLUDED = "true"
+    ONLY = "only"
+
+
+class SessionOrder(StrEnum):
+    PINNED = "pinned"
+    """Pinned sessions first, then the others; each newest first."""
+    NEWEST = "newest"
+    """Newest first, pinned or not."""
+
+
 class FileKind(StrEnum):
     FILE = "file"
     DIRECTORY = "directory"

@@ -196,6 +196,10 @@ class Session(Shape, frozen=True, kw_only=True):
     """How much of the model's context window the newest request and its answer used, as counted by the provider."""
     last_outcome: Outcome | None = None
     """How its last turn ended; null if none has. Prompts that were canceled in the queue do not count."""
+    pinned: bool = False
+    """Listed before all others."""
+    archived: bool = False
+    """Left out of lists unless asked for. A new prompt brings it back."""
 
 
 class Run(Shape, frozen=True, kw_only=True):
@@ -285,6 +289,10 @@ class Workspace(Shape, frozen=True, kw_only=True):
     ready: bool
     busy: bool
     clients: tuple[ClientInfo, ...] = ()
+    used_at: str | None = None
+    """When one of its sessions was last worked on. Only in the list of workspaces."""
+    waiting: int = 0
+    """How many permissions and questions need an answer. Only in the list of workspaces."""
 
 
 class Snapshot(Shape, frozen=True, kw_only=True):

@@ -38,7 +38,11 @@ class CreateSession(_Request, frozen=True, kw_only=True):
 
 
 class UpdateSession(_Request, frozen=True, kw_only=True):
-    title: Title
+    """What is left out stays as it is."""
+
+    title: Title | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
 
 
 class ForkSession(_Request, frozen=True, kw_only=True):
@@ -139,8 +143,13 @@ class Render(_Request, frozen=True, kw_only=True):
     items: Annotated[tuple[RenderItem, ...], msgspec.Meta(max_length=64)]
 
 
-ApiKey = Annotated[str, msgspec.Meta(min_length=1, max_length=8_192)]
-BaseUrl = Annotated[str, msgspec.Meta(max_length=2_048, extra_json_schema={"pattern": "^https?://"})]
+ApiKey = Annotated[str, msgspec.Meta(min_length=1, max_length=8_192, extra_json_schema={"pattern": "^[!-~]+$"})]
+BaseUrl = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=2_048, extra_json_schema={"pattern": "^https?://[A-Za-z0-9.-]+(:[0-9]{1,4})?(/[\\w.~/-]*)?$"}
+    ),
+]
 
 
 class CheckProvider(_Request, frozen=True, kw_only=True):

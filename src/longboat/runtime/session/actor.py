@@ -44,7 +44,7 @@ from longboat.store.protocol import UniqueViolated
 from longboat.store.records import RunRecord, SessionRecord
 from longboat.wire.events import Change
 from longboat.wire.models import Accepted, Canceled, Delivery, Run, RunState, Session
-from longboat.wire.requests import EditRun
+from longboat.wire.requests import EditRun, UpdateSession
 from longboat.wire.workshop import Undone
 
 logger = logging.getLogger(__name__)
@@ -73,8 +73,8 @@ class SessionActor:
 
     # Commands
 
-    async def rename(self, title: str) -> Session:
-        return await self._loop.rename(title)
+    async def update(self, request: UpdateSession) -> Session:
+        return await self._loop.update(request)
 
     def interrupt(self) -> None:
         """The server cannot wait any longer (B5)."""

@@ -45,11 +45,12 @@ from longboat.runtime.session.unit_builder import NO_TURN, Ending, UnitBuilder, 
 from longboat.runtime.store_retry import retry_later, retry_store
 from longboat.runtime.turn.outcome import Stop
 from longboat.runtime.turn.turn import Turn
-from longboat.store.changes import retitle_session
+from longboat.store.changes import mark_session, retitle_session
 from longboat.store.records import RunRecord
 from longboat.tasks import Tasks
 from longboat.wire.events import Change
 from longboat.wire.models import Outcome, RunState, Session, ToolResultPart, Usage
+from longboat.wire.requests import UpdateSession
 
 T = TypeVar("T")
 
@@ -177,9 +178,12 @@ class CommandLoop:
         """What was used goes to disk now: nothing else may be decided for long."""
         await self.mailbox.do(self._settle_usage)
 
+    async def update(self, request: UpdateSession) -> Session:
+        return await self.mailbox.do(lambda: self._update(request))
+
     async def rename(self, title: str, *, only_from: str | None = None) -> Session:
         """`only_from`: leave the title alone if somebody changed it meanwhile."""
-        return await self.mailbox.do(lambda: self._rename(title, only_from))
+        return await self.mailbox.do(lambda: self._update(UpdateSession(title=title), only_from))
 
     # One command: decide, commit, act
 
@@ -372,13 +376,15 @@ class CommandLoop:
             builder = UnitBuilder(self.live.row, self.live.records, self.live.state, self.next_message_seq)
             self.live.row = await self._commit(builder, (), self.live.state)
 
-    async def _rename(self, title: str, only_from: str | None) -> Session:
+    async def _update(self, request: UpdateSession, only_from: str | None = None) -> Session:
         self.live.check_exists()
         if only_from is not None and self.live.row.title != only_from:
             return self.live.session
-        session = msgspec.structs.replace(self.live.row, title=title)  # no use of it: what was used last stays first
+        wanted = {name: value for name, value in msgspec.structs.asdict(request).items() if value is not None}
+        session = msgspec.structs.replace(self.live.row, **wanted)  # no use of it: what was used last stays first
         builder = UnitBuilder(session, self.live.records, self.live.state, self.next_message_seq)
         builder.add(retitle_session(session))
+        builder.add(mark_session(session))
         builder.tell(Change.UPDATED, msgspec.structs.replace(session, busy=self.live.state.busy))
         await self._services.store.submit(builder.unit())
         self.live.row = session

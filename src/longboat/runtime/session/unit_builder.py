@@ -33,6 +33,7 @@ from longboat.store.changes import (
     delete_message,
     forget_undone,
     insert_run,
+    mark_session,
     put_message,
     retitle_session,
     set_last_outcome,
@@ -282,6 +283,9 @@ def record_effects(
     if after and not before:
         named = msgspec.structs.replace(named, updated_at=builder.at)
         builder.add(touch_session(session.id, builder.at))
+        if named.archived:
+            named = msgspec.structs.replace(named, archived=False)
+            builder.add(mark_session(named))
     told = session
     if before and not after:
         # Told before the terminal event: who has seen that may rely on everything else.

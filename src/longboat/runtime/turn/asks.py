@@ -29,7 +29,7 @@ from longboat.wire.asks import (
     QuestionNotification,
 )
 from longboat.wire.events import Change
-from longboat.wire.ids import check_own_id
+from longboat.wire.ids import check_own_id, person
 from longboat.wire.requests import AnswerPermission, AnswerQuestion
 
 Ask = TypeVar("Ask", Permission, Question)
@@ -97,8 +97,7 @@ class _AskTable(Generic[Ask]):
             await self._commit(ask, Change.UPDATED, _notification(ask), *more)
         except WriteMissed:
             known = await self.find(ask.id)
-            who = known.answered_by if known is not None else None
-            raise AlreadyAnswered(who, _describe_end(known)) from None
+            raise _already_answered(known) from None
         self._wake(ask)
         return ask
 
@@ -237,8 +236,13 @@ def _check_pending(ask: Ask | None, missing: NotFound) -> Ask:
     if ask is None:
         raise missing
     if ask.state is not AskState.PENDING:
-        raise AlreadyAnswered(ask.answered_by, _describe_end(ask))
+        raise _already_answered(ask)
     return ask
+
+
+def _already_answered(ask: Permission | Question | None) -> AlreadyAnswered:
+    who = ask.answered_by if ask is not None else None
+    return AlreadyAnswered(person(who) if who else None, _describe_end(ask))
 
 
 def _granted(ask: Permission, request: AnswerPermission) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from longboat.runtime.turn.tool_calls import ToolCalls
 from longboat.store.changes import delete_message, put_message, set_summary
 from longboat.store.records import RunRecord
 from longboat.wire.events import Change
-from longboat.wire.ids import new_id
+from longboat.wire.ids import new_id, person
 from longboat.wire.models import (
     AgentEventType,
     FinishPart,
@@ -131,7 +131,7 @@ class Turn:
     async def _close(self, outcome: Outcome, finish: FinishPart) -> tuple[Outcome, Ending]:
         self._outbox.hold()
         if outcome is Outcome.CANCELED and self._stopped_by is not None:
-            finish = msgspec.structs.replace(finish, detail=f"by {self._stopped_by}")
+            finish = msgspec.structs.replace(finish, detail=f"by {person(self._stopped_by)}")
         if self._summarizing:
             self._drop_draft()  # half a summary is nobody's answer
         if self._record.tries and not self._history:

@@ -228,7 +228,7 @@ class Workspace:
 
     async def update_session(self, session_id: str, request: UpdateSession) -> Session:
         with self._staying():
-            return await (await self.sessions.get(session_id)).rename(request.title)
+            return await (await self.sessions.get(session_id)).update(request)
 
     async def delete_session(self, session_id: str) -> None:
         """With the sessions of its sub-agents, which go first: none is left behind."""

@@ -6,6 +6,7 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath, QueryParameter
 
 from longboat.server.routes.request import After, HttpRequest, Limit, W, accepted, read_body, takes, workspace_of
+from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import Accepted, MessagePage, Session, SessionPage
 from longboat.wire.requests import CreateSession, RunShell, UpdateSession
 from longboat.wire.workshop import Todos, Undone
@@ -24,12 +25,28 @@ Before = Annotated[
 ]
 
 
+WithArchived = Annotated[
+    Archived, QueryParameter(description="Archived sessions: `false` leaves them out, `only` lists nothing else.")
+]
+Order = Annotated[
+    SessionOrder, QueryParameter(description="`pinned`: pinned sessions first; `newest`: newest first, pinned or not.")
+]
+
+
 @get(W + "/sessions")
 async def list_sessions(
-    request: HttpRequest, limit: Limit = 100, after: After = None, search: Search = "", top: Top = False
+    request: HttpRequest,
+    *,
+    limit: Limit = 100,
+    after: After = None,
+    search: Search = "",
+    top: Top = False,
+    archived: WithArchived = Archived.LEFT_OUT,
+    order: Order = SessionOrder.PINNED,
 ) -> SessionPage:
-    """The sessions of a workspace, newest first."""
-    return await (await workspace_of(request)).ledger.sessions(limit=limit, after=after, search=search, top=top)
+    """The sessions of a workspace: pinned ones first, then the others, each newest first."""
+    ledger = (await workspace_of(request)).ledger
+    return await ledger.sessions(limit=limit, after=after, search=search, top=top, archived=archived, order=order)
 
 
 @post(W + "/sessions", opt=takes(CreateSession, also=(200, 409), optional=True))
@@ -49,7 +66,7 @@ async def get_session(request: HttpRequest, session_id: FromPath[str]) -> Sessio
 
 @patch(ONE, opt=takes(UpdateSession))
 async def update_session(request: HttpRequest, session_id: FromPath[str]) -> Session:
-    """Rename a session."""
+    """Rename, pin or archive a session. What the body leaves out stays as it is."""
     wanted = await read_body(request, UpdateSession)
     return await (await workspace_of(request)).update_session(session_id, wanted)
 

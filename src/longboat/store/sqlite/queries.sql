@@ -28,6 +28,13 @@ SELECT * FROM workspaces WHERE path = :path;
 -- Every workspace ever opened here.
 SELECT * FROM workspaces ORDER BY rowid;
 
+-- name: workspaces_activity
+-- When each workspace was last worked in, and how much waits for somebody there.
+SELECT workspace_id, (SELECT max(updated_at) FROM sessions WHERE sessions.workspace_id = workspaces.workspace_id) AS used_at,
+    (SELECT count(*) FROM permissions WHERE permissions.workspace_id = workspaces.workspace_id AND state = 'pending')
+    + (SELECT count(*) FROM questions WHERE questions.workspace_id = workspaces.workspace_id AND state = 'pending') AS waiting
+FROM workspaces;
+
 -- name: workspaces_unfinished
 -- The workspaces that have work left.
 SELECT DISTINCT workspace_id FROM runs WHERE state != 'finished';
@@ -40,6 +47,10 @@ VALUES (:session_id, :workspace_id, :parent_id, :parent_call_id, :title, :create
 -- name: session_title
 -- Rename a session.
 UPDATE sessions SET title = :title, updated_at = :updated_at WHERE session_id = :session_id;
+
+-- name: session_mark
+-- Pin or archive a session, or neither any more.
+UPDATE sessions SET pinned = :pinned, archived = :archived WHERE session_id = :session_id;
 
 -- name: session_usage
 -- Add what a step used.
@@ -84,8 +95,17 @@ FROM sessions WHERE workspace_id = :workspace_id AND place < :before ORDER BY pl
 -- name: sessions_found
 -- Sessions of a workspace, newest first: those whose title is like this, and without those of sub-agents if so wished.
 SELECT sessions.*, (SELECT count(*) FROM runs WHERE runs.session_id = sessions.session_id AND state = 'active') AS busy
-FROM sessions WHERE workspace_id = :workspace_id AND place < :before
+FROM sessions WHERE workspace_id = :workspace_id AND place < :before AND (:pinned OR pinned = 0)
     AND (:like IS NULL OR folded(title) LIKE :like ESCAPE '\') AND (NOT :top OR parent_id IS NULL)
+    AND (:archived = 'true' OR archived = (:archived = 'only'))
+ORDER BY place DESC LIMIT :limit;
+
+-- name: sessions_pinned
+-- The same of those that are pinned, which an index has by themselves.
+SELECT sessions.*, (SELECT count(*) FROM runs WHERE runs.session_id = sessions.session_id AND state = 'active') AS busy
+FROM sessions WHERE workspace_id = :workspace_id AND place < :before AND pinned != 0
+    AND (:like IS NULL OR folded(title) LIKE :like ESCAPE '\') AND (NOT :top OR parent_id IS NULL)
+    AND (:archived = 'true' OR archived = (:archived = 'only'))
 ORDER BY place DESC LIMIT :limit;
 
 -- name: message_put
@@ -266,6 +286,71 @@ SELECT session_id, question_id AS ask_id, body FROM questions WHERE workspace_id
 -- name: questions_withdraw
 -- Nobody can answer what a damaged session asks.
 UPDATE questions SET state = 'withdrawn' WHERE session_id = :session_id AND state = 'pending';
+
+-- name: inbox_page
+-- The inbox as a person sees it, newest first.
+SELECT inbox_items.*, EXISTS (
+    SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox_items.place) AS seen
+FROM inbox_items WHERE place < :before ORDER BY place DESC LIMIT :limit;
+
+-- name: inbox_some
+-- Some of the inbox as a person sees it, newest first.
+SELECT inbox_items.*, EXISTS (
+    SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox_items.place) AS seen
+FROM inbox_items WHERE place IN (SELECT value FROM json_each(:places)) ORDER BY place DESC;
+
+-- name: inbox_after
+-- What came into the inbox after a place, oldest first.
+SELECT inbox_items.*, 0 AS seen FROM inbox_items WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: inbox_newest
+-- The newest place that was ever given in the inbox.
+SELECT seq FROM sqlite_sequence WHERE name = 'inbox';
+
+-- name: inbox_marks
+-- All of the inbox, with what can change about an item.
+SELECT place, session_title, EXISTS (
+    SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox_items.place) AS seen
+FROM inbox_items;
+
+-- name: inbox_counts
+-- How much waits for an answer, and how many runs have ended unseen by a person.
+SELECT count(*) FILTER (WHERE kind IN ('permission', 'question')) AS waiting,
+    count(*) FILTER (WHERE kind IN ('failed', 'finished') AND NOT EXISTS (
+        SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox.place)) AS unseen
+FROM inbox;
+
+-- name: inbox_see
+-- A person has seen these items. What is remembered is bounded, however many names people use.
+INSERT INTO inbox_seen (person, place)
+SELECT :person, place FROM inbox
+WHERE (place <= :up_to OR place IN (SELECT value FROM json_each(:places)))
+    AND (SELECT count(*) FROM inbox_seen) < :most
+ON CONFLICT DO NOTHING;
+
+-- name: inbox_prune
+-- Forget runs that ended long ago, and all but the newest ones.
+DELETE FROM inbox WHERE kind IN ('failed', 'finished') AND (added_s < :before_s OR place <= (
+    SELECT place FROM inbox WHERE kind IN ('failed', 'finished') ORDER BY place DESC LIMIT 1 OFFSET :most));
+
+-- name: push_put
+-- A browser wants to be told; the same one again brings its new keys.
+INSERT INTO push_subscriptions (endpoint, person, p256dh, auth, created_at)
+VALUES (:endpoint, :person, :p256dh, :auth, :created_at)
+ON CONFLICT (endpoint) DO UPDATE SET person = excluded.person, p256dh = excluded.p256dh, auth = excluded.auth;
+
+-- name: push_trim
+-- Forget the oldest subscriptions if there are too many.
+DELETE FROM push_subscriptions WHERE endpoint IN (
+    SELECT endpoint FROM push_subscriptions ORDER BY created_at DESC, endpoint LIMIT -1 OFFSET :most);
+
+-- name: push_delete
+-- A browser no longer wants to be told, or is gone.
+DELETE FROM push_subscriptions WHERE endpoint = :endpoint;
+
+-- name: push_all
+-- The browsers that want to be told.
+SELECT endpoint, person, p256dh, auth FROM push_subscriptions ORDER BY created_at, endpoint;
 
 -- name: grant_put
 -- A rule for the rest of a session.

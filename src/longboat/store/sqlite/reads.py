@@ -3,26 +3,30 @@
 Implements longboat.store.reads.Reads.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from longboat.errors import SessionDamaged
-from longboat.store.reads import Ask
+from longboat.store.protocol import Row
+from longboat.store.reads import Ask, InboxMarks
 from longboat.store.records import (
     AttachedClient,
     ExportRecord,
     FileChangeRecord,
     LogPage,
+    PushSubscription,
     RunRecord,
     RunWithoutEnd,
     SessionRecord,
     Transcript,
     TurnRecord,
     UnfinishedRuns,
+    WorkspaceActivity,
     WorkspaceRecord,
 )
 from longboat.store.rows import (
+    activity_from_row,
     ask_from_row,
     change_from_row,
     client_from_row,
@@ -37,8 +41,10 @@ from longboat.store.rows import (
     unfinished_from_row,
     workspace_from_row,
 )
+from longboat.store.sqlite.inbox import read_inbox, read_inbox_after, read_inbox_since
 from longboat.store.sqlite.log import PENDING, read_log_page, read_pending, read_snapshot
 from longboat.store.sqlite.queries import SqliteReader
+from longboat.store.sqlite.search import Search
 from longboat.store.sqlite.statistics import read_session_timeline, read_session_usage, read_stats
 from longboat.store.sqlite.transcripts import (
     ALL,
@@ -52,7 +58,10 @@ from longboat.store.sqlite.transcripts import (
 )
 from longboat.wire.asks import Permission, Question
 from longboat.wire.figures import SessionTimeline, SessionUsage, Stats
+from longboat.wire.inbox import InboxEvent, InboxItem, InboxPage
+from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
+from longboat.wire.search import SearchPage
 from longboat.wire.workshop import TodoItem
 
 if TYPE_CHECKING:
@@ -62,6 +71,9 @@ T = TypeVar("T")
 
 NEWEST = 2**62
 """Above every number that is handed out."""
+PINNED = 10**17
+"""Above every place of a session, and of no more digits than a page's cursor may have."""
+Which = Mapping[str, str | bool | None]
 BY_ID: dict[type, str] = {Permission: "permission_by_id", Question: "question_by_id"}
 
 
@@ -73,8 +85,9 @@ class RunRead(Protocol):
 
 
 class SqliteReads:
-    def __init__(self, read: RunRead) -> None:
+    def __init__(self, read: RunRead, search: Search) -> None:
         self._read = read
+        self._search = search
 
     # Workspaces and clients
 
@@ -88,6 +101,10 @@ class SqliteReads:
 
     async def workspaces(self) -> list[WorkspaceRecord]:
         return [workspace_from_row(row) for row in await self._read(lambda reader: reader.fetch("workspaces_all"))]
+
+    async def workspace_activity(self) -> dict[str, WorkspaceActivity]:
+        rows = await self._read(lambda reader: reader.fetch("workspaces_activity"))
+        return {row["workspace_id"]: activity_from_row(row) for row in rows}
 
     async def unfinished_workspaces(self) -> list[str]:
         rows = await self._read(lambda reader: reader.fetch("workspaces_unfinished"))
@@ -124,11 +141,23 @@ class SqliteReads:
         return SessionRecord(session=listed_session(row), last_message=0, summary_seq=row["summary_seq"])
 
     async def sessions(
-        self, workspace_id: str, *, before: int | None, limit: int, words: Sequence[str] = (), top: bool = False
+        self,
+        workspace_id: str,
+        *,
+        before: int | None,
+        limit: int,
+        words: Sequence[str] = (),
+        top: bool = False,
+        archived: Archived = Archived.LEFT_OUT,
+        order: SessionOrder = SessionOrder.PINNED,
     ) -> tuple[list[Session], int | None]:
-        page = {"before": NEWEST if before is None else before, "limit": limit, "like": _like(words), "top": top}
-        rows = await self._read(lambda reader: reader.fetch("sessions_found", workspace_id=workspace_id, **page))
-        return [listed_session(row) for row in rows], rows[-1]["place"] if len(rows) == limit else None
+        which = {"workspace_id": workspace_id, "like": _like(words), "top": top, "archived": archived.value}
+        read = _newest_sessions if order is SessionOrder.NEWEST else _pinned_first
+        rows, place = await self._read(lambda reader: read(reader, which, before, limit))
+        return [listed_session(row) for row in rows], place
+
+    async def search(self, typed: str, *, workspace_id: str | None, before: int | None, limit: int) -> SearchPage:
+        return await self._search.find(typed, workspace_id=workspace_id, before=before, limit=limit)
 
     async def child_sessions(self, workspace_id: str, parent_id: str) -> list[str]:
         where = {"parent_id": parent_id, "workspace_id": workspace_id}
@@ -208,6 +237,21 @@ class SqliteReads:
     async def pending_asks(self, workspace_id: str, shape: type[Ask]) -> tuple[Ask, ...]:
         return tuple(await self._read(lambda reader: read_pending(reader, workspace_id, shape)))
 
+    # The inbox
+
+    async def inbox(self, person: str, *, before: int | None, limit: int) -> InboxPage:
+        end = NEWEST if before is None else before
+        return await self._read(lambda reader: read_inbox(reader, person, before=end, limit=limit))
+
+    async def inbox_since(self, person: str, known: InboxMarks | None, *, limit: int) -> tuple[InboxMarks, InboxEvent]:
+        return await self._read(lambda reader: read_inbox_since(reader, person, known, limit=limit), replay=True)
+
+    async def inbox_after(self, place: int | None, *, limit: int) -> tuple[int, list[InboxItem]]:
+        return await self._read(lambda reader: read_inbox_after(reader, place, limit=limit), replay=True)
+
+    async def push_subscriptions(self) -> list[PushSubscription]:
+        return [PushSubscription(**row) for row in await self._read(lambda reader: reader.fetch("push_all"))]
+
     # Files
 
     async def last_read(self, session_id: str, path: str) -> str | None:
@@ -262,6 +306,30 @@ class SqliteReads:
 
     async def snapshot(self, workspace_id: str, session_id: str | None, *, sessions: int) -> tuple[int, Snapshot]:
         return await self._read(lambda reader: read_snapshot(reader, workspace_id, session_id, sessions), replay=True)
+
+
+SessionRows = tuple[list[Row], int | None]
+"""A page, and the place of its last session if there may be more."""
+
+
+def _newest_sessions(reader: SqliteReader, which: Which, before: int | None, limit: int) -> SessionRows:
+    end = NEWEST if before is None else before
+    rows = reader.fetch("sessions_found", **which, before=end, limit=limit, pinned=True)
+    return rows, rows[-1]["place"] if len(rows) == limit else None
+
+
+def _pinned_first(reader: SqliteReader, which: Which, before: int | None, limit: int) -> SessionRows:
+    """The places of pinned sessions are told from the others by `PINNED`."""
+    found: list[Row] = []
+    if before is None or before > PINNED:
+        end = NEWEST if before is None else before - PINNED
+        found = reader.fetch("sessions_pinned", **which, before=end, limit=limit)
+        if len(found) == limit:
+            return found, found[-1]["place"] + PINNED
+        before = NEWEST
+    rest = limit - len(found)
+    rows = reader.fetch("sessions_found", **which, before=before, limit=rest, pinned=False)
+    return found + rows, rows[-1]["place"] if len(rows) == rest else None
 
 
 def _changes(

@@ -30,6 +30,7 @@ from longboat.store.sqlite.check import check_quickly, is_damage
 from longboat.store.sqlite.migrations import migrate
 from longboat.store.sqlite.queries import SqliteReader, load_queries, text_or_bytes
 from longboat.store.sqlite.reads import SqliteReads
+from longboat.store.sqlite.search import Search
 from longboat.wire.plain import fold_case
 
 logger = logging.getLogger(__name__)
@@ -172,6 +173,7 @@ class SqliteStore:
         self._seqs = count((last_seq[0] if last_seq else 0) + 1)
         self._synchronous = "FULL"
         self._listeners: dict[str, Listener] = {}
+        self._watcher: Callable[[Unit], None] | None = None
         self._problem: str | None = None
         self._failures = FailureLog()
         self._closing = threading.Event()
@@ -182,7 +184,8 @@ class SqliteStore:
         self._readers = _Readers(path, READERS, "store-reader")
         self._replayers = _Readers(path, REPLAYERS, "store-replayer")
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="store-check")
-        self.reads = SqliteReads(self.read)
+        self._search = Search(path, loop)
+        self.reads = SqliteReads(self.read, self._search)
 
     # On the loop
 
@@ -224,10 +227,14 @@ class SqliteStore:
         else:
             self._listeners[workspace_id] = listener
 
+    def watch(self, watcher: Callable[[Unit], None] | None) -> None:
+        self._watcher = watcher
+
     async def aclose(self) -> None:
         self._closing.set()
         self._inbox.put(None)
         await asyncio.to_thread(self._thread.join)
+        await self._search.aclose()
         self._readers.close()
         self._replayers.close()
         self._checker.shutdown()
@@ -235,10 +242,13 @@ class SqliteStore:
 
     def settle(self, batch: Sequence[_Pending]) -> None:
         """Publish what was committed and answer its submitters, in the order of the log."""
+        self._search.committed()
         for pending in batch:
             listener = self._listeners.get(pending.unit.workspace_id)
             if pending.published and listener is not None:
                 listener(pending.published)
+            if self._watcher is not None and pending.error is None:
+                self._watcher(pending.unit)
             self._problem = pending.error.message if isinstance(pending.error, StoreUnavailable) else None
             if not isinstance(pending.error, DataDirGone):  # that was logged when it was noticed, and does not pass
                 self._failures.note(self._problem)

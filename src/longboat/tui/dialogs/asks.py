@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from textual.widget import Widget
 
 from longboat.wire.asks import PermissionAnswer
+from longboat.wire.ids import person
 from longboat.wire.plain import plain_line
 
 
@@ -37,7 +38,7 @@ def told_question(text: str, answered_by: str | None, answer: tuple[str, ...] | 
 
 
 def _who(answered_by: str | None) -> str:
-    return plain_line(answered_by) if answered_by else "Somebody"
+    return plain_line(person(answered_by)) if answered_by else "Somebody"
 
 
 def _short(text: str) -> str:

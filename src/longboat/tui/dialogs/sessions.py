@@ -1,4 +1,4 @@
-"""The session list: search as you type; open, rename, fork and delete."""
+"""The session list: search titles and what was said as you type; open, pin, archive, rename, fork and delete."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from textual import events, on, work
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Input, OptionList
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import get_current_worker
 
@@ -22,10 +22,18 @@ from longboat.tui.dialogs.frame import Dialog, keys_line
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
 from longboat.wire.amounts import cost_of
-from longboat.wire.models import Outcome, Session, Usage
-from longboat.wire.plain import plain_line
+from longboat.wire.models import Message, Outcome, Role, Session, TextPart, Usage
+from longboat.wire.plain import plain, plain_line
+from longboat.wire.search import SearchHit
 
 Search = Callable[[str], Awaitable[Sequence[Session]]]
+SearchText = Callable[[str], Awaitable[Sequence[SearchHit]]]
+Preview = Callable[[str], Awaitable[str]]
+"""The end of a session, by its id: what was said last."""
+Mark = Callable[[Session], Awaitable[object]]
+
+MAX_PREVIEW = 300
+"""Characters."""
 Rename = Callable[[str, str], Awaitable[object]]
 Delete = Callable[[str], Awaitable[object]]
 
@@ -41,6 +49,8 @@ def _cost(usage: Usage) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenSession:
     session_id: str
+    message_id: str | None = None
+    """The message that was found in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +60,18 @@ class ForkSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSession:
+    pass
+
+
+async def _find_nothing(text: str) -> Sequence[SearchHit]:
+    return ()
+
+
+async def _no_preview(session_id: str) -> str:
+    return ""
+
+
+async def _do_nothing(session: Session) -> None:
     pass
 
 
@@ -64,6 +86,8 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         Binding("pageup", "move('page_up')", show=False),
         Binding("ctrl+r", "rename", "Rename", priority=True),
         Binding("ctrl+f", "fork", "Fork", priority=True),
+        Binding("ctrl+t", "pin", "Pin", priority=True),
+        Binding("ctrl+o", "archive", "Archive", priority=True),
         Binding("delete", "delete", "Delete", priority=True),
         Binding("ctrl+n", "new", "New", priority=True),
         Binding("n", "new", "New", show=False),
@@ -76,6 +100,8 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         &.-short Listing { border: none; }
         #sessions { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
         #title { display: none; }
+        #preview { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        &.-short #preview { display: none; }
     }
     """
 
@@ -85,6 +111,10 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         *,
         rename: Rename,
         delete: Delete,
+        search_text: SearchText = _find_nothing,
+        preview: Preview = _no_preview,
+        pin: Mark = _do_nothing,
+        archive: Mark = _do_nothing,
         current: str | None = None,
         asking: Collection[str] = (),
         clock: Callable[[], datetime] = now,
@@ -96,7 +126,13 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         self._current = current
         self._asking = asking
         self._now = clock
+        self._search_text = search_text
+        self._preview = preview
+        self._pin = pin
+        self._archive = archive
         self._sessions: dict[str, Session] = {}
+        self._hits: dict[str, SearchHit] = {}
+        """What was said, by the id of its row."""
         self._wanted = current
         """The session to highlight at the next redraw."""
         self._renamed: str | None = None
@@ -105,10 +141,11 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         return [
             Field(placeholder="Search", id="search"),
             Listing(id="sessions", markup=False),
+            Static("", id="preview", markup=False),
             Field(placeholder="New title", id="title"),
             keys_line(
-                *(("enter", "open"), ("ctrl+n", "new"), ("ctrl+r", "rename"), ("ctrl+f", "fork"), ("del", "delete")),
-                ("esc", "close"),
+                *(("enter", "open"), ("ctrl+n", "new"), ("ctrl+r", "rename"), ("ctrl+f", "fork")),
+                *(("ctrl+t", "pin"), ("ctrl+o", "archive"), ("del", "delete"), ("esc", "close")),
             ),
         ]
 
@@ -134,17 +171,20 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
     async def _find(self, text: str) -> None:
         try:
             found = await self._search(text)
+            said = await self._search_text(text) if text.strip() else ()
         except LongboatError as error:
             self.complain(plain_line(str(error)))
             return
         if self.is_open and not get_current_worker().is_cancelled:
             self.complain("")
-            self._show(found)
+            self._show(found, said)
 
-    def _show(self, sessions: Sequence[Session]) -> None:
+    def _show(self, sessions: Sequence[Session], said: Sequence[SearchHit]) -> None:
         chosen = self._wanted or (self._chosen.id if self._chosen else None)
-        newest_first = sorted(sessions, key=lambda session: session.updated_at, reverse=True)
-        self._sessions = {session.id: session for session in newest_first}
+        ordered = sorted(sessions, key=lambda session: (session.pinned, session.updated_at), reverse=True)
+        self._sessions = {session.id: session for session in ordered}
+        # A title that matches is among the sessions.
+        self._hits = {f"said {place}": hit for place, hit in enumerate(said) if hit.message_id is not None}
         self._draw(chosen)
         self._wanted = None
 
@@ -152,15 +192,18 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         shown, at = self._list, self._now()
         narrow = self.app.size.width < 80
         options = [Option(self._row(session, at, narrow), id=session.id) for session in self._sessions.values()]
+        if self._hits:
+            options.append(Option(Content.styled("What was said", "bold $text-primary"), disabled=True))
+            options += (Option(_hit_row(hit, at), id=name) for name, hit in self._hits.items())
         shown.set_options(options or [Option("No matching session.", disabled=True)])
         if options:
             known = chosen is not None and chosen in self._sessions
-            shown.highlighted = shown.get_option_index(chosen) if known and chosen else 0
+            shown.highlighted = shown.get_option_index(chosen) if known and chosen else int(not self._sessions)
 
     def _row(self, session: Session, at: datetime, narrow: bool) -> Content:
         here = session.id == self._current
         return Content.assemble(
-            ("● " if session.busy else "  ", "$text-success"),
+            self._mark(session),
             (f"{ago(session.updated_at, at):>7}  ", FAINT),
             ("" if narrow else f"{_cost(session.usage):>8}  ", FAINT),
             (plain_line(session.title) or "(no title)", "bold" if here else ""),
@@ -169,6 +212,14 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
             (" busy" if session.busy and session.id not in self._asking else "", "$text-success"),
             ("" if session.busy else FAILED.get(session.last_outcome, ""), "$text-error"),
         )
+
+    def _mark(self, session: Session) -> tuple[str, str]:
+        """Waiting for an answer, working, or neither: told apart without color, too."""
+        if session.id in self._asking:
+            return "? ", "bold $text-warning"
+        if session.busy:
+            return "● ", "$text-success"
+        return ("★ ", "$text-accent") if session.pinned else ("  ", "")
 
     def on_resize(self, event: events.Resize) -> None:
         if self._sessions and self.is_open:
@@ -181,8 +232,25 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
     @on(Input.Submitted, "#search")
     @on(OptionList.OptionSelected, "#sessions")
     def _open(self) -> None:
-        if self._chosen is not None:
+        option = self._list.highlighted_option
+        hit = self._hits.get(option.id or "") if option is not None else None
+        if hit is not None:
+            self.end(OpenSession(session_id=hit.session_id, message_id=hit.message_id))
+        elif self._chosen is not None:
             self.end(OpenSession(session_id=self._chosen.id))
+
+    @on(OptionList.OptionHighlighted, "#sessions")
+    def _look(self) -> None:
+        self._show_preview(self._chosen.id if self._chosen is not None else None)
+
+    @work(exclusive=True, group="preview")
+    async def _show_preview(self, session_id: str | None) -> None:
+        try:
+            said = await self._preview(session_id) if session_id is not None else ""
+        except LongboatError:
+            said = ""  # a list without a preview is still a list
+        if self.is_open and not get_current_worker().is_cancelled:
+            self.query_one("#preview", Static).update(Content(plain_line(said)))
 
     def action_new(self) -> None:
         self.end(NewSession())
@@ -190,6 +258,14 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
     def action_fork(self) -> None:
         if self._chosen is not None:
             self.end(ForkSession(session_id=self._chosen.id))
+
+    def action_pin(self) -> None:
+        if (session := self._chosen) is not None:
+            self._do(partial(self._pin, session))
+
+    def action_archive(self) -> None:
+        if (session := self._chosen) is not None:
+            self._do(partial(self._archive, session))
 
     def action_rename(self) -> None:
         if self._chosen is None:
@@ -248,3 +324,29 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         else:
             if self.is_open:
                 self.reload()
+
+
+def _hit_row(hit: SearchHit, at: datetime) -> Content:
+    """Its pieces are made plain one by one: that may change their length."""
+    text, place = hit.snippet.text, 0
+    pieces: list[tuple[str, str]] = []
+    for start, end in hit.snippet.matches:
+        pieces += [(plain(text[place:start]), ""), (plain(text[start:end]), "bold $text-warning")]
+        place = end
+    who = "prompt" if hit.role is Role.USER else "answer"
+    return Content.assemble(
+        (f"  {ago(hit.at, at):>7}  ", FAINT),
+        (f"{plain_line(hit.session_title) or '(no title)'}  ", "bold"),
+        (f"{who}: ", FAINT),
+        *pieces,
+        plain(text[place:]),
+    )
+
+
+def last_words(messages: Sequence[Message]) -> str:
+    """What was said last, and by whom."""
+    for message in reversed(messages):
+        said = " ".join(part.text for part in message.parts if isinstance(part, TextPart)).strip()
+        if said and message.role is not Role.TOOL:
+            return f"{'Prompt' if message.role is Role.USER else 'Answer'}: {said[:MAX_PREVIEW]}"
+    return ""

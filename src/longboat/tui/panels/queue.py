@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 from longboat.tui.dialogs.confirm import TextDialog, Written
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
+from longboat.wire.ids import person
 from longboat.wire.models import Delivery, Run, RunState
 from longboat.wire.plain import plain_line
 
@@ -127,5 +128,5 @@ def _order(run: Run) -> tuple[bool, int]:
 
 
 def _row(run: Run) -> Content:
-    who = f"  {plain_line(run.client_id)}" if run.client_id else ""
+    who = f"  {plain_line(person(run.client_id))}" if run.client_id else ""
     return Content.assemble((f"{run.delivery.value:<5} ", "$text-accent"), plain_line(run.prompt), (who, FAINT))

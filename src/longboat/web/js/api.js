@@ -56,6 +56,13 @@ export const server = {
       'GET',
       `${workspace_id ? `/v1/workspaces/${encodeURIComponent(workspace_id)}` : '/v1'}/stats${query({ days })}`,
     ),
+  inbox: (client_id, before) => call('GET', `/v1/inbox${query({ client_id, before })}`),
+  inboxEventsPath: (client_id) => `/v1/inbox/events${query({ client_id })}`,
+  seen: (body) => call('POST', '/v1/inbox/seen', body),
+  push: () => call('GET', '/v1/push'),
+  subscribe: (body) => call('POST', '/v1/push/subscriptions', body),
+  unsubscribe: (endpoint) => call('DELETE', `/v1/push/subscriptions${query({ endpoint })}`),
+  search: (q, values) => call('GET', `/v1/search${query({ q, ...values })}`),
   providers: () => call('GET', '/v1/providers'),
   checkProvider: (id, entered) => call('POST', `/v1/providers/${encodeURIComponent(id)}/check`, entered),
   connectProvider: (id, wanted) => call('PUT', `/v1/providers/${encodeURIComponent(id)}`, wanted),
@@ -102,6 +109,15 @@ export class Workspace {
 
   rename(id, title) {
     return call('PATCH', this.at(id), { title });
+  }
+
+  /** `marks`: pinned, archived. */
+  mark(id, marks) {
+    return call('PATCH', this.at(id), marks);
+  }
+
+  status(id) {
+    return call('GET', `${this.root}/agent/sessions/${encodeURIComponent(id)}`);
   }
 
   remove(id) {

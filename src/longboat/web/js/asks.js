@@ -4,6 +4,7 @@ import { alertTo, say, toast } from './a11y.js';
 import { Refused } from './api.js';
 import { h } from './dom.js';
 import { oneLine, plain } from './format.js';
+import { person } from './people.js';
 import { permissionCard } from './permission.js';
 
 const ANSWER_SHOWN_MS = 5000;
@@ -89,7 +90,7 @@ export class Asks {
     const card = this.cards.get(answer.id);
     if (!card) return;
     const hadFocus = card.hadFocus || card.contains(document.activeElement);
-    const mine = answer.answered_by === this.workspace.client_id;
+    const mine = isSame(answer.answered_by, this.workspace.client_id);
     const told = answerText(answer, mine);
     if (mine || !card.isConnected) this.drop(answer.id);
     else {
@@ -109,10 +110,13 @@ export class Asks {
 
 export const isPermission = (ask) => ask.tool !== undefined;
 
+/** Whether two windows are of one person. */
+const isSame = (one, other) => Boolean(one) && person(one) === person(other);
+
 export function answerText(answer, mine) {
   const what = oneLine(plain((answer.kind === 'permissions' ? answer.title : answer.text) ?? 'Request'), 200);
   if (answer.state === 'withdrawn') return `Withdrawn because the run ended: ${what}`;
-  const who = mine ? 'you' : plain(answer.answered_by ?? 'someone');
+  const who = mine ? 'you' : plain(person(answer.answered_by ?? 'someone'));
   if (answer.kind === 'permissions') return `${what}: ${ANSWERS[answer.answer]} by ${who}.`;
   return `Answered by ${who}: “${plain(answer.answer.join(', '))}” (${what})`;
 }

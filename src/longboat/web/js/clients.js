@@ -1,7 +1,8 @@
-// The connected clients: names in the panel, initials in the top bar.
+// The connected people: names in the panel, initials in the top bar. Someone with five windows is one person.
 
 import { byId, h, perFrame, replace } from './dom.js';
 import { exactly, plain, when } from './format.js';
+import { people, person } from './people.js';
 
 const MOST_SHOWN = 4;
 
@@ -28,42 +29,42 @@ export class Clients {
   }
 
   drawNow() {
-    const all = [...this.mirror.clients.values()].sort((one, other) =>
-      one.attached_at.localeCompare(other.attached_at),
-    );
-    const mine = (client) => client.client_id === this.workspace.client_id;
+    const all = people(this.mirror.clients.values());
     replace(
       this.element,
       h(
         'ul',
         {},
-        all.map((client) =>
+        all.map(({ name, windows, since }) =>
           h(
             'li',
             {},
-            h('span', { class: `avatar ${hue(client.client_id)}`, 'aria-hidden': 'true' }, initials(client.client_id)),
-            h('span', {}, plain(client.client_id), mine(client) && h('span', { class: 'quiet' }, ' (you)')),
-            h('time', { datetime: client.attached_at, title: exactly(client.attached_at) }, when(client.attached_at)),
+            avatar(name, {}),
+            h('span', {}, plain(name), h('span', { class: 'quiet' }, this.about(name, windows))),
+            h('time', { datetime: since, title: exactly(since) }, when(since)),
           ),
         ),
       ),
     );
     replace(
       this.bar,
-      all
-        .slice(0, MOST_SHOWN)
-        .map((client) =>
-          h(
-            'span',
-            { class: `avatar ${hue(client.client_id)}`, title: client.client_id, 'aria-hidden': 'true' },
-            initials(client.client_id),
-          ),
-        ),
+      all.slice(0, MOST_SHOWN).map(({ name, windows }) => avatar(name, { title: `${name}${this.about(name, windows)}` })),
       all.length > MOST_SHOWN && h('span', { class: 'quiet', 'aria-hidden': 'true' }, `+${all.length - MOST_SHOWN}`),
-      h('span', { class: 'hidden' }, `Connected: ${all.map((client) => plain(client.client_id)).join(', ')}`),
+      h('span', { class: 'hidden' }, `Connected: ${all.map(({ name }) => plain(name)).join(', ')}`),
     );
   }
+
+  about(name, windows) {
+    const facts = [
+      name === person(this.workspace.client_id) && 'you',
+      windows > 1 && `${windows} windows`,
+    ].filter(Boolean);
+    return facts.length ? ` (${facts.join(', ')})` : '';
+  }
 }
+
+const avatar = (name, props) =>
+  h('span', { class: `avatar ${hue(name)}`, 'aria-hidden': 'true', ...props }, initials(name));
 
 const initials = (name) =>
   plain(name)

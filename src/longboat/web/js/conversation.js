@@ -10,10 +10,12 @@ import { Finder } from './finding.js';
 import { costOf, plain, tokens } from './format.js';
 import { menu } from './menu.js';
 import { Outgoing } from './outgoing.js';
+import { person } from './people.js';
 import { Queue } from './queue.js';
 import { SessionActions } from './sessionactions.js';
 import { SubAgents } from './subagents.js';
 import { suggestions } from './suggestions.js';
+import { setTitle } from './title.js';
 import { Transcript } from './transcript.js';
 import { lost, Welcome } from './welcome.js';
 import { Working } from './working.js';
@@ -29,7 +31,7 @@ export class Conversation {
       'div',
       { class: 'session-bar' },
       h('div', { class: 'names' }, this.title, this.facts),
-      menu('Session', () => this.does.list()),
+      menu('Session', () => this.does.menu()),
     );
     this.scroller = h('section', { class: 'scroller', tabindex: '0', 'aria-label': 'Transcript' });
     this.does = new SessionActions(this);
@@ -221,7 +223,7 @@ export class Conversation {
     return {
       history,
       compact,
-      isMe: (name) => name === this.workspace.client_id,
+      isMe: (name) => Boolean(name) && person(name) === person(this.workspace.client_id),
       author: (message) => (compact && message.role === 'user' ? 'Main agent' : this.author(message)),
       isOver: (message) => {
         const run = this.mirror.runs.get(message.run_id);
@@ -246,7 +248,8 @@ export class Conversation {
     }
     if (run?.parent_run_id) return 'Main agent';
     if (!run?.client_id) return 'Prompt';
-    return run.client_id === this.workspace.client_id ? 'You' : plain(run.client_id);
+    const who = person(run.client_id);
+    return who === person(this.workspace.client_id) ? 'You' : plain(who);
   }
 
   // Events
@@ -282,7 +285,7 @@ export class Conversation {
     const session = this.mirror.sessions.get(this.session_id);
     const unknown = this.lost ? 'No such session' : this.session_id ? '…' : 'New session';
     this.title.textContent = session ? plain(session.title) || 'New session' : unknown;
-    document.title = `${session?.busy ? '● ' : ''}${this.title.textContent} · Longboat`;
+    setTitle(`${session?.busy ? '● ' : ''}${this.title.textContent} · Longboat`);
     const usage = session?.usage;
     const used = usage && usage.input_tokens + usage.output_tokens;
     const spent = usage?.cost === null ? ' · cost unknown' : usage?.cost ? ` · ${costOf(usage)}` : '';

@@ -1,13 +1,14 @@
 // A workspace on the screen: its event stream, session list, conversation and side panels.
 
+import { toast } from './a11y.js';
 import { Workspace } from './api.js';
 import { Changes } from './changes.js';
 import { Clients } from './clients.js';
 import { Conversation } from './conversation.js';
 import { byId, h, replace } from './dom.js';
+import { jumpTo } from './jump.js';
 import { Jobs } from './jobs.js';
 import { Mirror } from './mirror.js';
-import { listenFor } from './notify.js';
 import { Outbox } from './outbox.js';
 import { Sessions } from './sessions.js';
 import { Stream } from './stream.js';
@@ -45,7 +46,6 @@ export class Desk {
       jobs,
       section('Connected', this.panels.clients.element),
     );
-    this.stopNotifying = listenFor(this.mirror);
     this.stream = new Stream(this.workspace.eventsPath, {
       take: (type, data) => this.mirror.take(type, data),
       tell: (state, detail) => {
@@ -57,20 +57,32 @@ export class Desk {
     });
   }
 
-  show(session_id) {
-    if (this.shown && session_id === this.session_id) return this.conversation.composer.arrive();
+  /** `message_id`: the message to jump to. */
+  show(session_id, message_id = null) {
+    if (!this.shown || session_id !== this.session_id) this.turnTo(session_id);
+    else if (!message_id) this.conversation.composer.arrive();
+    if (message_id) this.jump(message_id);
+  }
+
+  async jump(message_id) {
+    await this.showing;
+    const { transcript } = this.conversation;
+    if (transcript && !(await jumpTo(transcript, message_id)) && !transcript.closed)
+      toast('This message is no longer in the session.');
+  }
+
+  turnTo(session_id) {
     this.shown = true;
     this.session_id = session_id;
     this.sessions.show(session_id);
     for (const panel of Object.values(this.panels)) panel.show?.(session_id);
-    if (this.conversation.session_id !== session_id || !session_id) this.conversation.show(session_id);
+    if (this.conversation.session_id !== session_id || !session_id) this.showing = this.conversation.show(session_id);
   }
 
   close() {
     this.stream.stop();
     this.mirror.close();
     this.outbox.close();
-    this.stopNotifying();
     this.conversation.close();
     this.sessions.close();
     for (const panel of Object.values(this.panels)) panel.close();

@@ -2,6 +2,7 @@
 
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const hours = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const date = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
@@ -50,6 +51,8 @@ export function when(instant) {
   return then.toDateString() === new Date().toDateString() ? clock.format(then) : date.format(then);
 }
 
+/** The time of day, in five characters. */
+export const hour = (instant) => hours.format(new Date(instant));
 export const exactly = (instant) => whole.format(new Date(instant));
 export const plural = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
 

@@ -24,6 +24,9 @@ export const KEYS = [
   ['', '@', 'In the prompt', 'Mention a file'],
   ['', '/', 'At the start of the prompt', 'Run a command'],
   ['', '!', 'At the start of the prompt', 'Run a shell command'],
+  ['', 'y s a d', 'While an approval waits', 'Allow once, for this session or always; deny'],
+  ['', '1 – 9', 'While a question waits', 'Choose an answer'],
+  ['', 'Alt+Enter', 'While something waits for an answer', 'Send the text as a prompt instead'],
   ['', '↑ ↓', 'In a list', 'Move; → opens the menu of a session'],
 ];
 

@@ -5,51 +5,48 @@ import { h, icon } from './dom.js';
 
 /** `isTabStop` is false for a menu in a list: keys of the list open it. */
 export function menu(label, actions, { glyph = 'dots', isTabStop = true } = {}) {
-  const list = h('div', { class: 'menu', role: 'menu', hidden: true });
   const button = h(
     'button',
-    {
-      type: 'button',
-      class: 'icon-button',
-      'aria-haspopup': 'menu',
-      'aria-expanded': 'false',
-      'aria-label': label,
-      title: label,
-      tabindex: isTabStop ? null : '-1',
-    },
+    { type: 'button', class: 'icon-button', 'aria-label': label, title: label, tabindex: isTabStop ? null : '-1' },
     icon(glyph),
   );
+  return openable(button, actions);
+}
+
+/**
+ * The button with its menu. `actions()` gives them, now or later: `label`, `run`, and if needed `danger`, `disabled`,
+ * `checked` (one of several to choose from) and `content` (shown in place of the label).
+ */
+export function openable(button, actions) {
+  const list = h('div', { class: 'menu', role: 'menu', hidden: true });
+  button.setAttribute('aria-haspopup', 'menu');
+  button.setAttribute('aria-expanded', 'false');
   const whole = h('div', { class: 'menu-holder' }, button, list);
+  let opening = 0; // counts, so that a late answer opens nothing that was closed meanwhile
+  let isAwaited = false;
   const close = (focus) => {
+    opening += 1;
+    isAwaited = false;
     list.hidden = true;
     button.setAttribute('aria-expanded', 'false');
     if (focus) button.focus();
   };
-  const open = () => {
-    const items = actions().map((action) =>
-      h(
-        'button',
-        {
-          type: 'button',
-          role: 'menuitem',
-          tabindex: '-1',
-          class: action.danger ? 'danger' : null,
-          onclick: () => {
-            close(true);
-            action.run();
-          },
-        },
-        action.label,
-      ),
-    );
+  const open = async () => {
+    const turn = (opening += 1);
+    const found = actions();
+    isAwaited = true;
+    const wanted = Array.isArray(found) ? found : await found; // what is known is shown at once
+    if (turn !== opening) return;
+    isAwaited = false;
+    const items = wanted.map((action) => item(action, close));
     list.replaceChildren(...items);
     list.hidden = false;
     button.setAttribute('aria-expanded', 'true');
-    items[0]?.focus();
+    items.find((each) => !each.disabled)?.focus();
   };
-  button.addEventListener('click', () => (list.hidden ? open() : close(true)));
+  button.addEventListener('click', () => (list.hidden && !isAwaited ? open() : close(true)));
   whole.addEventListener('keydown', (event) => {
-    if (event.key === 'Escape' && !list.hidden) {
+    if (event.key === 'Escape' && (isAwaited || !list.hidden)) {
       event.stopPropagation();
       close(true);
     }
@@ -57,6 +54,26 @@ export function menu(label, actions, { glyph = 'dots', isTabStop = true } = {}) 
   whole.addEventListener('focusout', (event) => {
     if (!whole.contains(event.relatedTarget)) close(false);
   });
-  roving(list, '[role=menuitem]');
+  roving(list, '[role^=menuitem]:not([disabled])');
   return whole;
+}
+
+function item(action, close) {
+  const isChoice = action.checked !== undefined;
+  return h(
+    'button',
+    {
+      type: 'button',
+      role: isChoice ? 'menuitemradio' : 'menuitem',
+      'aria-checked': isChoice ? String(action.checked) : null,
+      tabindex: '-1',
+      class: action.danger ? 'danger' : null,
+      disabled: Boolean(action.disabled),
+      onclick: () => {
+        close(true);
+        action.run();
+      },
+    },
+    action.content ?? action.label,
+  );
 }

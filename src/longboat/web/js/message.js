@@ -5,6 +5,7 @@ import { h, icon, iconButton, replace } from './dom.js';
 import { bytes, exactly, plain, when } from './format.js';
 import { Tail } from './livetext.js';
 import { menu } from './menu.js';
+import { person } from './people.js';
 import { Prose } from './prose.js';
 import { rendered } from './rendering.js';
 import { ToolCard } from './toolcard.js';
@@ -203,13 +204,14 @@ function finish(story) {
 /** One sentence in two pieces: how it ended, and who or what ended it. */
 function endOf({ reason, title, detail }, story) {
   const label = ENDS[reason] ?? reason;
-  if (reason === 'canceled') return [label, detail ? ` by ${canceledBy(detail.replace(/^by /, ''), story)}` : ''];
+  if (reason === 'canceled') {
+    const who = detail.replace(/^by /, '');
+    return [label, who && ` by ${story.isMe(who) ? 'you' : person(who)}`];
+  }
   const after = detail ? `: ${detail}` : '';
   if (reason === 'error') return [title || label, after]; // a title already says that it failed
   return [label, title && title !== label ? `: ${title}${after}` : after];
 }
-
-const canceledBy = (client_id, story) => (story.isMe(client_id) ? 'you' : client_id.split(':', 1)[0] || client_id);
 
 const PARTS = {
   text: (story, message) => (message.role === 'user' ? userText() : prose()),

@@ -4,6 +4,7 @@ import { toast } from './a11y.js';
 import { confirmed } from './dialog.js';
 import { h, icon, perFrame } from './dom.js';
 import { oneLine, plain, plural } from './format.js';
+import { person } from './people.js';
 
 /** The most prompts to list. */
 const SHOWN = 100;
@@ -88,7 +89,8 @@ export class Queue {
   }
 
   nameOf({ client_id }) {
-    return client_id === this.workspace.client_id ? 'You' : plain(client_id ?? '');
+    const name = person(client_id ?? '');
+    return name === person(this.workspace.client_id) ? 'You' : plain(name);
   }
 
   /** Deletes all waiting prompts; asks first if some are from other people. */

@@ -1,10 +1,12 @@
-// The list of sessions: most recently used first, searchable by title, each with a menu.
+// The list of sessions: pinned ones, then by day of last use; searchable by title and by what was said; each with a menu.
 
 import { roving, toast } from './a11y.js';
 import { asked, confirmed } from './dialog.js';
+import { byDay } from './days.js';
 import { h, icon, perFrame, replace } from './dom.js';
-import { exactly, plain, plural, when } from './format.js';
+import { exactly, hour, plain, plural, when } from './format.js';
 import { menu } from './menu.js';
+import { SearchResults } from './search.js';
 
 const PAGE = 60;
 /** What the mark of a session says whose last turn ended so. */
@@ -25,7 +27,10 @@ export class Sessions {
       'aria-label': 'Search sessions',
       oninput: () => this.typed(),
     });
-    this.list = h('ul', { class: 'session-list' });
+    this.archived = false; // which of them are listed
+    this.list = h('div', { class: 'session-list' });
+    this.results = new SearchResults(workspace);
+    this.archive = h('button', { type: 'button', class: 'small quiet', onclick: () => this.showArchived(!this.archived) });
     this.more = h(
       'button',
       { type: 'button', class: 'small', hidden: true, onclick: () => this.load(false) },
@@ -48,6 +53,8 @@ export class Sessions {
       this.list,
       this.empty,
       this.more,
+      this.results.element,
+      this.archive,
     );
     roving(this.list, 'a');
     this.draw = perFrame(() => this.drawNow());
@@ -70,14 +77,23 @@ export class Sessions {
 
   typed() {
     clearTimeout(this.typing);
-    this.typing = setTimeout(() => this.load(true), 150);
+    this.typing = setTimeout(() => {
+      this.load(true);
+      this.results.find(this.search.value.trim());
+    }, 150);
+  }
+
+  showArchived(archived) {
+    this.archived = archived;
+    this.load(true);
   }
 
   async load(fresh) {
     const q = this.search.value.trim();
+    const archived = this.archived ? 'only' : null;
     try {
-      const page = await this.workspace.sessions({ q: q || null, limit: PAGE, after: fresh ? null : this.next });
-      if (q !== this.search.value.trim()) return;
+      const page = await this.workspace.sessions({ q: q || null, limit: PAGE, archived, after: fresh ? null : this.next });
+      if (q !== this.search.value.trim() || this.archived !== (archived === 'only')) return;
       if (fresh) this.known.clear();
       page.items.forEach((session) => this.known.set(session.id, session));
       this.next = page.next;
@@ -90,7 +106,7 @@ export class Sessions {
 
   heard({ change, session }) {
     if (!session || session.parent_id) return;
-    if (change === 'deleted') this.known.delete(session.id);
+    if (change === 'deleted' || session.archived !== this.archived) this.known.delete(session.id);
     else if (this.known.has(session.id) || !this.query) this.known.set(session.id, session);
     this.draw();
   }
@@ -105,16 +121,34 @@ export class Sessions {
       ? document.activeElement.closest('li')?.dataset.id
       : null;
     if (this.list.querySelector('.menu:not([hidden])')) return; // do not remove an open menu
+    const pinned = sessions.filter((session) => session.pinned);
+    const groups = byDay(
+      sessions.filter((session) => !session.pinned),
+      (session) => session.updated_at,
+    );
+    if (pinned.length) groups.unshift(['Pinned', pinned]);
     replace(
       this.list,
-      sessions.map((session) => this.item(session, asking.has(session.id))),
+      groups.map(([name, items]) => [
+        h('h3', {}, name),
+        h(
+          'ul',
+          { 'aria-label': name },
+          items.map((session) => this.item(session, asking.has(session.id))),
+        ),
+      ]),
     );
     const stop = this.list.querySelector('a[tabindex="0"]') ?? this.list.querySelector('a');
     if (stop) stop.tabIndex = 0;
     if (focused) this.list.querySelector(`[data-id="${CSS.escape(focused)}"] a`)?.focus();
     this.more.hidden = !this.next;
     this.empty.hidden = sessions.length > 0;
-    this.empty.textContent = this.query ? 'No session title matches.' : 'No sessions yet. Write a prompt to start one.';
+    this.empty.textContent = this.query
+      ? 'No session title matches.'
+      : this.archived
+        ? 'No archived sessions.'
+        : 'No sessions yet. Write a prompt to start one.';
+    this.archive.textContent = this.archived ? 'Back to all sessions' : 'Archived sessions';
   }
 
   item(session, asks) {
@@ -137,7 +171,11 @@ export class Sessions {
               ? h('span', { class: 'dot failed', role: 'img', 'aria-label': FAILED[session.last_outcome] })
               : h('span', { class: 'dot' }),
         h('span', { class: 'session-title' }, plain(session.title) || 'New session'),
-        h('time', { datetime: session.updated_at, title: exactly(session.updated_at) }, when(session.updated_at)),
+        h(
+          'time',
+          { datetime: session.updated_at, title: exactly(session.updated_at) },
+          session.pinned ? when(session.updated_at) : hour(session.updated_at), // the heading has the day
+        ),
       ),
       menu(`Actions for ${plain(session.title) || 'this session'}`, () => this.actions(session), { isTabStop: false }),
     );
@@ -146,6 +184,13 @@ export class Sessions {
   actions(session) {
     return [
       { label: 'Rename…', run: () => this.rename(session) },
+      session.pinned
+        ? { label: 'Unpin', run: () => this.mark(session, { pinned: false }) }
+        : { label: 'Pin', run: () => this.mark(session, { pinned: true }) },
+      session.archived
+        ? { label: 'Unarchive', run: () => this.mark(session, { archived: false }) }
+        : { label: 'Archive', run: () => this.mark(session, { archived: true }) },
+      { label: 'Copy link', run: () => this.copyLink(session) },
       { label: 'Fork', run: () => this.fork(session) },
       { label: 'Export as Markdown', run: () => this.save(session, 'markdown') },
       { label: 'Export as JSON', run: () => this.save(session, 'json') },
@@ -161,6 +206,22 @@ export class Sessions {
       check: (text) => (text.length > 500 ? 'Use at most 500 characters.' : ''),
     });
     if (title !== null) this.attempt(this.workspace.rename(session.id, title));
+  }
+
+  async mark(session, marks) {
+    const done = await this.attempt(this.workspace.mark(session.id, marks));
+    if (done && marks.archived) toast('Archived. Search still finds it, and a new prompt brings it back.');
+  }
+
+  async copyLink(session) {
+    const link = `${location.origin}/#/${[this.workspace.id, session.id].map(encodeURIComponent).join('/')}`;
+    try {
+      await navigator.clipboard.writeText(link);
+      toast('Link copied. It works for everyone who can log in here.');
+    } catch {
+      // Without https a browser copies nothing for a page.
+      await asked('Copy link', { text: 'The browser blocked copying.', label: 'Link', value: link, action: 'Close' });
+    }
   }
 
   async fork(session, message_id) {

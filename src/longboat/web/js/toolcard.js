@@ -3,6 +3,7 @@
 import { Diff } from './diff.js';
 import { h, icon, replace } from './dom.js';
 import { oneLine, plain, plural, seconds } from './format.js';
+import { person } from './people.js';
 import { rendered } from './rendering.js';
 import { planList } from './todos.js';
 import { asText, drawnAs, parsed, splitDiff, summary } from './toolinput.js';
@@ -60,7 +61,7 @@ export class ToolCard {
     const answers = this.result?.answers ?? [];
     const words = answers.map((answer) => saidOf(answer, this.story.isMe(answer.answered_by), this.result.content));
     this.said.textContent = [...new Set(words)].join(', ');
-    this.said.title = answers.map((answer) => plain(answer.answered_by ?? '')).join(', ');
+    this.said.title = answers.map((answer) => plain(person(answer.answered_by ?? ''))).join(', ');
     this.said.hidden = !words.length;
   }
 
@@ -180,9 +181,9 @@ export class ToolCard {
   }
 }
 
-/** Who answered what. `ann:tui-3f2a` is one of ann's clients. The result of a question is its answer. */
+/** Who answered what. The result of a question is its answer. */
 function saidOf({ answer, answered_by }, mine, result) {
-  const who = mine ? 'you' : plain((answered_by ?? 'someone').split(':', 1)[0] || answered_by);
+  const who = mine ? 'you' : plain(person(answered_by ?? 'someone'));
   if (!answer) return `answered by ${who}: “${oneLine(plain(result).replaceAll('\n', ', '), 120)}”`;
   return `${answer === 'deny' ? 'denied' : `allowed (${plain(answer)})`} by ${who}`;
 }

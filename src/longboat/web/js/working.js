@@ -2,6 +2,7 @@
 
 import { h, icon, perFrame } from './dom.js';
 import { between, plain, tokens } from './format.js';
+import { person } from './people.js';
 import { keysOf } from './keys.js';
 
 const SEEN_FROM_START_S = 5;
@@ -74,7 +75,8 @@ export class Working {
 
   say() {
     const { active } = this;
-    const other = (name) => (name && name !== this.workspace.client_id ? plain(name) : '');
+    const me = person(this.workspace.client_id);
+    const other = (id) => (id && person(id) !== me ? plain(person(id)) : '');
     if (active.cancel_requested) {
       const by = other(active.canceled_by);
       this.text.textContent = by ? `${by} is stopping it…` : 'Stopping…';

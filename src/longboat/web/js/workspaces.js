@@ -3,7 +3,9 @@
 import { roving } from './a11y.js';
 import { server } from './api.js';
 import { h, icon, replace } from './dom.js';
-import { base, plain, when } from './format.js';
+import { base, plain, plural, when } from './format.js';
+import { people } from './people.js';
+import { recent, usedAt, waitMark } from './switcher.js';
 
 export class Workspaces {
   constructor(client_id, go, wrong = '') {
@@ -46,7 +48,7 @@ export class Workspaces {
       const { items } = await server.workspaces();
       replace(
         this.list,
-        items.map((workspace, index) =>
+        recent(items).map((workspace, index) =>
           h(
             'li',
             {},
@@ -59,10 +61,12 @@ export class Workspaces {
               h(
                 'span',
                 { class: 'quiet' },
+                waitMark(workspace),
                 [
                   workspace.busy && 'working',
-                  workspace.clients.length && `${workspace.clients.length} connected`,
-                  when(workspace.created_at),
+                  workspace.waiting && `${plural(workspace.waiting, 'answer')} needed`,
+                  workspace.clients.length && `${people(workspace.clients).length} connected`,
+                  `used ${when(usedAt(workspace))}`,
                 ]
                   .filter(Boolean)
                   .join(' · '),
