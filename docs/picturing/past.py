@@ -52,7 +52,7 @@ def _move(scene: Scene, sessions: dict[str, int]) -> None:
                 store.execute(
                     f"UPDATE {table} SET {earlier} WHERE session_id = :of", {"by": f"-{days} days", "of": session_id}
                 )
-            for table in ("spendings", "tool_uses"):
+            for table in ("spendings", "tool_calls"):
                 store.execute(
                     f"UPDATE {table} SET day = date(day, ?) WHERE session_id = ?", (f"-{days} days", session_id)
                 )

@@ -36,14 +36,15 @@ def called(
 
 
 async def imported(session: SessionClient, title: str, runs: Iterable[dict[str, Any]], **more: Any) -> SessionClient:
-    """A new session beside another one. A run is a dict of run_id, client_id, prompt, and messages or an answer."""
+    """A new session beside another one. A run is a dict of run_id, client_id, prompt, and messages or an answer;
+    `run` has what its row says otherwise."""
     messages: list[dict[str, Any]] = []
     known: list[dict[str, Any]] = []
     for run in runs:
         rows = run.get("messages") or [("user", run["prompt"]), ("assistant", run["answer"])]
         messages += [{"run_id": run["run_id"], "role": role, "parts": parts} for role, parts in rows]
         prompt = "".join(part.get("text", "") for part in run.get("prompt", ())) or "…"
-        known.append(_run(run["run_id"], run["client_id"], len(known) + 1, prompt))
+        known.append(_run(run["run_id"], run["client_id"], len(known) + 1, prompt) | run.get("run", {}))
     document = {
         "format": "longboat-session",
         "version": 1,

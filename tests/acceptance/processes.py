@@ -171,7 +171,7 @@ class Site:
 
 
 def project_config(model: ScriptedEndpoint, **changes: Any) -> dict[str, Any]:
-    models = [{"id": "m", "context_window": changes.pop("context_window", 128_000)}]
+    models = [{"id": "m", "context_window": changes.pop("context_window", 128_000), **changes.pop("entry", {})}]
     config = {
         "providers": {"mine": provider(model.base_url, models=models)},
         "mcp": mcp(),

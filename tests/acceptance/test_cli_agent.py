@@ -85,7 +85,7 @@ def test_f1_what_a_sub_agent_does_is_told_in_short_and_its_run_is_marked(home: H
     assert "I look." not in terminal.seen, "what it says is for the agent that sent it"
     assert "It is one." in terminal.lines
     assert [line.split()[-1] for line in home.longboat("runs", cwd=cwd).lines] == ["PROMPT", "[[sending]]"]
-    _, child, own = home.longboat("runs", "--all", cwd=cwd).lines
+    _, own, child = home.longboat("runs", "--all", cwd=cwd).lines
     assert child.endswith("  ↳ [[looks]]")
     assert own.endswith("  [[sending]]")
     watching = Terminal(home, "watch", child.split()[0], cwd=cwd)

@@ -152,8 +152,10 @@ def test_stats_are_tables_for_people_and_json_for_programs(home: Home, cwd: Path
     home.endpoint.script("costly", [Say("x"), Use(input_tokens=4000, output_tokens=20)])
     home.longboat("run", "[[costly]]", cwd=cwd)
     shown = home.longboat("stats", cwd=cwd).out
-    assert "4,000 tokens in, 20 out" in shown
-    for words in ("mine/m", "done", "waiting", "█"):
+    assert "(UTC): 4,000 tokens in, 20 out, cost unknown." in shown
+    assert "4,020 tokens have no known price: set `price` in longboat.json." in shown
+    assert "$0" not in shown
+    for words in ("mine/m", "done", "queued", "waiting for you", "MEDIAN", "P90", "MAX", "DAY (UTC)", "█"):
         assert words in shown
     found = json.loads(home.longboat("stats", "--days", "2", "--format", "json", cwd=cwd).out)
     assert found["models"][0]["usage"]["input_tokens"] == 4000

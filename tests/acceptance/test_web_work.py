@@ -229,7 +229,9 @@ async def test_f3_sub_agents_are_shown_inside_their_calls_and_plan_timeline_and_
         await expect(timeline.locator("circle.end.end_turn")).to_be_attached()
         assert "[[send]]" in (await timeline.locator("desc").text_content() or "")
         await expect(anna.page.locator(".usage")).to_contain_text("1.2")
-        await expect(anna.page.get_by_role("img", name="Tokens by run")).to_be_visible()
+        await expect(anna.page.get_by_role("img", name="Tokens by run")).to_have_count(
+            0
+        )  # a chart of one run says nothing
         await anna.picture("page-agents")
 
 

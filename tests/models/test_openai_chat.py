@@ -39,7 +39,7 @@ from longboat.wire.models import (
 )
 
 KEY = "sk-very-secret-0123"
-USED = Usage(input_tokens=1, output_tokens=1)
+USED = Usage(input_tokens=1, output_tokens=1, cost=None)
 
 
 def message(role: Role, *parts: Part) -> Message:

@@ -79,7 +79,7 @@ def test_a_stream_torn_anywhere_reads_the_same() -> None:
         delta(content="Hé ☃"), delta("stop"), {"choices": [], "usage": {"prompt_tokens": 1}}, end=b"\r\n\r\n"
     )
     data += b"data:\n\ndata: [DONE]\n\ndata: after\n\n"
-    expected = [TextDelta("Hé ☃"), Finished(StopReason.END_TURN, Usage(input_tokens=1))]
+    expected = [TextDelta("Hé ☃"), Finished(StopReason.END_TURN, Usage(input_tokens=1, cost=None))]
     assert read_all(data) == expected
     assert read_all(*(data[at : at + 1] for at in range(len(data)))) == expected
 
@@ -108,7 +108,7 @@ def test_other_spellings_of_text_and_reasoning() -> None:
 def test_usage_in_every_chunk_is_not_added_up() -> None:
     used = [{**delta(content="a"), "usage": {"prompt_tokens": 5, "completion_tokens": n}} for n in (1, 2)]
     last = read_all(stream_of(*used, delta("stop")))[-1]
-    assert last == Finished(StopReason.END_TURN, Usage(input_tokens=5, output_tokens=2))
+    assert last == Finished(StopReason.END_TURN, Usage(input_tokens=5, output_tokens=2, cost=None))
 
 
 ONE_AND_TWO = [

@@ -14,6 +14,7 @@ import pytest
 from longboat.config.settings import Config, ModelEntry, ModelsSection
 from longboat.errors import ModelError
 from longboat.models import local
+from longboat.models.catalogue import FREE
 from longboat.models.registry import Registry
 from longboat.models.running_servers import LOOK_S, OLLAMA_WINDOW, USUAL, Usual, look
 
@@ -65,7 +66,7 @@ def test_a_running_ollama_is_found_with_its_models():
     name, section = found
     assert (name, section.base_url) == ("ollama", f"http://127.0.0.1:{port}/v1")
     assert section.models == tuple(
-        ModelEntry(id=each, context_window=OLLAMA_WINDOW) for each in ("qwen3:8b", "llama3.2:latest")
+        ModelEntry(id=each, context_window=OLLAMA_WINDOW, price=FREE) for each in ("qwen3:8b", "llama3.2:latest")
     )
 
 
@@ -73,7 +74,7 @@ def test_a_running_llama_cpp_tells_its_window():
     with listening(page(MODELS)) as port:
         found = look([replace(OLLAMA, port=free_port()), replace(LLAMA_CPP, port=port)])
     assert found is not None
-    assert found[1].models == (ModelEntry(id="qwen.gguf", context_window=40960),)
+    assert found[1].models == (ModelEntry(id="qwen.gguf", context_window=40960, price=FREE),)
 
 
 @pytest.mark.parametrize(

@@ -327,6 +327,7 @@ BROKEN = {
     "a run twice": lambda document: document["runs"].append(document["runs"][0]),
     "a summary that is not there": _with("summary_seq", 77),
     "a negative usage": _with("session.usage.input_tokens", -1),
+    "a wait of less than no time": _with("runs.0.waited_s", -1),
     "a usage too large to keep": _with("session.usage.input_tokens", 2**70),
     "a content that is nothing": _with("changes.0.after", {}),
     "a content that is no base64": _with("changes.0.after", {"data": "*"}),

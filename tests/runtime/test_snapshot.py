@@ -105,7 +105,7 @@ async def test_a_rename_and_the_usage_of_a_step_that_meet_are_both_told(tmp_path
         await renaming
         await boat.completed("r1")
         told = boat.watcher.of("session")[-1]
-        assert (told.title, told.usage) == ("new", Usage(input_tokens=3, output_tokens=5))
+        assert (told.title, told.usage) == ("new", Usage(input_tokens=3, output_tokens=5, cost=None, unpriced_tokens=8))
         assert told == await boat.workspace.session(boat.session_id)
         before = [session.usage for session in boat.watcher.of("session")[:-1]]
         assert before == [Usage()] * len(before), "what is not on disk is not told"

@@ -7,10 +7,13 @@ import msgspec
 from boat import Boat, launch
 
 from longboat.errors import ModelError
+from longboat.models.protocol import ModelRequest
 from longboat.store.datadir import STORE_NAME
-from longboat.testing import CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Use
-from longboat.wire.figures import Latency, ModelFigures, OutcomeCount, RunFigures, SessionUsage, Stats, ToolFigures
-from longboat.wire.models import Outcome, Usage
+from longboat.testing import CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Use
+from longboat.testing.scripted import last_prompt
+from longboat.wire.figures import Latency, ModelFigures, OutcomeCount, RunFigures, SessionUsage, Stats
+from longboat.wire.models import Outcome, Role, Session, Usage
+from longboat.wire.requests import CreateSession
 
 BIG = 100_000
 
@@ -35,13 +38,10 @@ async def test_what_a_run_used_is_counted_by_day_model_and_session(tmp_path: Pat
         await boat.submit("two", "r2")
         await boat.completed("r2")
         found = await stats(boat)
-        used = Usage(input_tokens=300, output_tokens=30)
+        used = Usage(input_tokens=300, output_tokens=30, cost=None, unpriced_tokens=330)
         assert found.usage == used
         assert found.models == (ModelFigures(model="scripted/scripted", requests=2, usage=used),)
-        assert found.tools == (
-            ToolFigures(tool="look", calls=1, errors=0),
-            ToolFigures(tool="nothing", calls=1, errors=1),
-        )
+        assert [(tool.tool, tool.calls, tool.errors) for tool in found.tools] == [("look", 1, 0), ("nothing", 1, 1)]
         ended = (OutcomeCount(outcome=Outcome.END_TURN, runs=1), OutcomeCount(outcome=Outcome.ERROR, runs=1))
         assert found.outcomes == ended
         (day,) = found.days
@@ -60,7 +60,7 @@ async def test_a_session_tells_what_each_of_its_runs_used(tmp_path: Path) -> Non
         [
             [CallTool("look"), Use(input_tokens=100, output_tokens=10, cost=0.5)],
             [Say("ok"), Use(input_tokens=200, output_tokens=20)],
-            [Say("ok"), Use(input_tokens=7)],
+            [Say("ok"), Use(input_tokens=7, cost=0.0)],
         ],
         context_window=BIG,
     )
@@ -71,7 +71,11 @@ async def test_a_session_tells_what_each_of_its_runs_used(tmp_path: Path) -> Non
         assert await boat.workspace.ledger.usage(boat.session_id) == SessionUsage(
             session_id=boat.session_id,
             items=(
-                RunFigures(run_id="r1", requests=2, usage=Usage(input_tokens=300, output_tokens=30, cost=0.5)),
+                RunFigures(
+                    run_id="r1",
+                    requests=2,
+                    usage=Usage(input_tokens=300, output_tokens=30, cost=0.5, unpriced_tokens=220),
+                ),
                 RunFigures(run_id="r2", requests=1, usage=Usage(input_tokens=7)),
             ),
         )
@@ -79,7 +83,7 @@ async def test_a_session_tells_what_each_of_its_runs_used(tmp_path: Path) -> Non
 
 
 async def test_money_that_was_spent_stays_spent_when_its_session_is_deleted(tmp_path: Path) -> None:
-    model = ScriptedModel([[Say("ok"), Use(input_tokens=7)]], context_window=BIG)
+    model = ScriptedModel([[Say("ok"), Use(input_tokens=7, cost=0.0)]], context_window=BIG)
     async with launch(tmp_path, model) as boat:
         await boat.submit("one", "r1")
         await boat.completed("r1")
@@ -91,7 +95,7 @@ async def test_money_that_was_spent_stays_spent_when_its_session_is_deleted(tmp_
 
 async def test_a_workspace_has_its_own_numbers_and_all_together_have_all(tmp_path: Path) -> None:
     """B7."""
-    model = ScriptedModel([[Say("ok"), Use(input_tokens=7)]], context_window=BIG)
+    model = ScriptedModel([[Say("ok"), Use(input_tokens=7, cost=0.0)]], context_window=BIG)
     async with launch(tmp_path, model) as boat:
         await boat.submit("one", "r1")
         await boat.completed("r1")
@@ -109,13 +113,14 @@ async def test_a_workspace_has_its_own_numbers_and_all_together_have_all(tmp_pat
             tools=(),
             waiting=nobody,
             working=nobody,
+            asking=nobody,
             whole=nobody,
         )
         assert (await stats(boat, everywhere=True)).usage == Usage(input_tokens=7)
 
 
 async def test_numbers_of_earlier_days_and_of_imported_runs_are_left_out(tmp_path: Path) -> None:
-    model = ScriptedModel([[Say("ok"), Use(input_tokens=7)]], context_window=BIG)
+    model = ScriptedModel([[Say("ok"), Use(input_tokens=7, cost=0.0)]], context_window=BIG)
     async with launch(tmp_path, model) as boat:
         await boat.submit("one", "r1")
         await boat.completed("r1")
@@ -130,7 +135,7 @@ async def test_numbers_of_earlier_days_and_of_imported_runs_are_left_out(tmp_pat
         found = await stats(boat, days=3_650)
         (day,) = found.days
         assert day.day == "2020-02-02"
-        assert day.whole == found.whole, "with a single day, its latencies are those of all"
+        assert day.working == found.working, "with a single day, its latencies are those of all"
 
 
 def _age(boat: Boat) -> None:
@@ -178,3 +183,80 @@ async def test_a_run_that_was_canceled_in_the_queue_counts_and_has_no_times(tmp_
         assert found.waiting.p50 is None
         gate.open()
         await boat.completed("r1")
+
+
+async def test_sums_say_what_of_them_is_unknown_and_unknown_comes_last(tmp_path: Path) -> None:
+    """Finding 10: never $0 for a model whose price nobody knows."""
+    model = ScriptedModel(
+        [
+            [Say("ok"), Use(input_tokens=1_000)],
+            [Say("ok"), Use(input_tokens=10, cost=0.0)],
+            [Say("ok"), Use(input_tokens=10, cost=0.25)],
+        ],
+        context_window=BIG,
+    )
+    async with launch(tmp_path, model) as boat:
+        sessions = [boat.session_id, *[(await boat.workspace.create_session(CreateSession())).id for _ in range(2)]]
+        for session_id in sessions:
+            await boat.submit("x", session_id, session_id=session_id)
+            await boat.completed(session_id)
+        found = await stats(boat)
+        assert found.usage == Usage(input_tokens=1_020, cost=0.25, unpriced_tokens=1_000)
+        unknown, free, paid = sessions
+        assert [each.session_id for each in found.sessions] == [paid, free, unknown]
+        assert [each.usage.cost for each in found.sessions] == [0.25, 0.0, None]
+        assert (await boat.workspace.session(unknown)).usage == Usage(
+            input_tokens=1_000, cost=None, unpriced_tokens=1_000
+        )
+        (stored,) = [each for each in await all_sessions(boat) if each.id == unknown]
+        assert stored.usage.cost is None, "as the store has it"
+
+
+async def all_sessions(boat: Boat) -> tuple[Session, ...]:
+    return (await boat.workspace.ledger.sessions(limit=9, after=None)).items
+
+
+async def test_b18_sub_agents_are_counted_under_the_session_that_started_them(tmp_path: Path) -> None:
+    def answer(request: ModelRequest) -> Step:
+        if last_prompt(request) == "look left":
+            return [Say("nothing"), Use(input_tokens=5, cost=0.5)]
+        done = any(message.role is Role.TOOL for message in request.messages)
+        return [
+            Say("done") if done else CallTool("agent", '{"prompt": "look left"}'),
+            Use(input_tokens=10, cost=0.25),
+        ]
+
+    async with launch(tmp_path, ScriptedModel(answer, context_window=BIG)) as boat:
+        await boat.submit("look around", "r1")
+        await boat.completed("r1")
+        (session,) = (await stats(boat)).sessions
+        assert (session.session_id, session.title, session.runs, session.requests) == (
+            boat.session_id,
+            "look around",
+            1,
+            3,
+        )
+        assert session.usage == Usage(input_tokens=25, cost=1.0)
+        (sub_agent,) = session.sub_agents
+        assert (sub_agent.title, sub_agent.usage) == ("look left", Usage(input_tokens=5, cost=0.5))
+
+
+async def test_a_session_says_how_its_last_turn_ended(tmp_path: Path) -> None:
+    """Finding 13: failed sessions look like others."""
+    gate = Gate()
+    model = ScriptedModel([[Fail(ModelError("no"))], [Say("x"), Pause(gate)]], context_window=BIG)
+    async with launch(tmp_path, model) as boat:
+        assert (await boat.workspace.session(boat.session_id)).last_outcome is None
+        await boat.submit("one", "r1")
+        await boat.completed("r1")
+        assert (await boat.workspace.session(boat.session_id)).last_outcome is Outcome.ERROR
+        assert [session.last_outcome for session in await all_sessions(boat)] == [Outcome.ERROR]
+        assert boat.watcher.of("session")[-1].last_outcome is Outcome.ERROR, "told before the run's end"
+        await boat.submit("two", "r2")
+        await gate.reached()
+        await boat.submit("three", "r3")
+        await boat.workspace.cancel_run("r3")
+        assert (await boat.workspace.session(boat.session_id)).last_outcome is Outcome.ERROR, "that was no turn"
+        gate.open()
+        await boat.completed("r2")
+        assert (await boat.workspace.session(boat.session_id)).last_outcome is Outcome.END_TURN

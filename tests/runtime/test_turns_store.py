@@ -137,7 +137,10 @@ async def test_a_rename_during_a_step_keeps_the_usage(tmp_path: Path) -> None:
         await rename
         await boat.completed("r1")
         session = await boat.workspace.session(boat.session_id)
-        assert (session.title, session.usage) == ("by a person", Usage(input_tokens=7, output_tokens=5))
+        assert (session.title, session.usage) == (
+            "by a person",
+            Usage(input_tokens=7, output_tokens=5, cost=None, unpriced_tokens=12),
+        )
         stored = (await boat.workspace.ledger.sessions(limit=10, after=None)).items
         assert [(s.title, s.usage) for s in stored] == [(session.title, session.usage)]
         await check_ends(boat)

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from longboat.tui.theming import LIGHT
 from longboat.wire.asks import CommandPart, CommandPartKind, Permission, Question
 from longboat.wire.events import Change
-from longboat.wire.listings import ModelInfo, ModelPage
+from longboat.wire.listings import ModelInfo, ModelPage, ModelPrice
 from longboat.wire.models import Delivery, Run, RunState, Session, Usage
 from longboat.wire.review import ChangedFile, ChangesPage
 
@@ -213,9 +213,15 @@ def some_models(*, problem: str = "Set ANTHROPIC_API_KEY.", name: str = "anthrop
     return ModelPage(
         items=(
             ModelInfo(name=name, ready=False, problem=problem, context_window=200_000),
-            ModelInfo(name="openai/gpt-large", ready=True, context_window=400_000),
+            ModelInfo(
+                name="openai/gpt-large",
+                ready=True,
+                context_window=400_000,
+                price=ModelPrice(input=3, output=15),
+                default_effort="medium",
+            ),
             ModelInfo(name="openai/gpt-small", ready=True, context_window=1_000_000, images=False, effort=False),
-            ModelInfo(name="local/little", ready=True),
+            ModelInfo(name="local/little", ready=True, price=ModelPrice(input=0, output=0)),
         ),
         large="openai/gpt-large",
         small="openai/gpt-small",

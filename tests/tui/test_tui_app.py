@@ -147,12 +147,12 @@ async def test_esc_interrupts_and_esc_again_cancels_the_rest(tmp_path: Path) -> 
         await deck.say("three", key="ctrl+q")
         await deck.until(lambda: len(deck.app.desk.unfinished) == 3)
         await deck.pilot.press("escape")
-        await deck.until(lambda: "■ Canceled." in deck.notes)
+        await deck.until(lambda: "■ Canceled by you." in deck.notes)
         await deck.until(lambda: deck.answers == ["half", "next"])
         assert len(deck.app.desk.unfinished) == 2
         await deck.pilot.press("escape", "escape")
         await deck.until(lambda: deck.idle)
-        await deck.until(lambda: any("“three” was canceled before it started" in note for note in deck.notes))
+        await deck.until(lambda: any("“three” was canceled by you before it started" in note for note in deck.notes))
 
 
 async def test_what_somebody_else_stopped_says_who(tmp_path: Path) -> None:

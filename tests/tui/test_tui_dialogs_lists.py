@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 from textual.widgets import Input, OptionList, TextArea
 from tui_sessions import Sessions
@@ -13,7 +14,7 @@ from longboat.tui.dialogs.export import ExportChoice, ExportDialog
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
 from longboat.tui.dialogs.models import ModelChoice, ModelPicker
 from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList
-from longboat.wire.models import Session
+from longboat.wire.models import Outcome, Session, Usage
 
 
 @pytest.mark.parametrize(
@@ -230,7 +231,7 @@ async def test_a_model_that_is_not_ready_says_why_and_is_not_taken() -> None:
     app = Stage()
     async with app.run_test() as pilot:
         await app.open(pilot, ModelPicker(some_models(), current=None))
-        assert picture(app).index("local/little") < picture(app).index("anthropic/claude"), "ready ones come first"
+        assert "anthropic/claude" not in picture(app), "those that are not ready are folded away"
         await pilot.press(*"claude", "enter")
         await pilot.pause()
         assert picture(app).count("Set ANTHROPIC_API_KEY.") == 2
@@ -241,11 +242,89 @@ async def test_a_model_that_is_not_ready_says_why_and_is_not_taken() -> None:
         assert app.results == []
 
 
+async def test_models_that_are_not_ready_are_one_row_until_it_is_opened() -> None:
+    """Finding 10: 13 of 17 entries were models without a key."""
+    app = Stage()
+    async with app.run_test() as pilot:
+        await app.open(pilot, ModelPicker(some_models()))
+        await pilot.press("end", "pagedown", "enter")
+        await pilot.pause()
+        assert app.results == []
+        assert "1 model is not ready" not in picture(app)
+        assert picture(app).index("local/little") < picture(app).index("anthropic/claude")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert picture(app).count("Set ANTHROPIC_API_KEY.") == 2
+        assert app.results == []
+
+
+async def test_models_have_prices_and_an_unknown_one_says_so() -> None:
+    """Finding 10."""
+    app = Stage()
+    async with app.run_test(size=(100, 30)) as pilot:
+        await app.open(pilot, ModelPicker(some_models()))
+        for name, price in (
+            ("openai/gpt-large", "$3 in, $15 out per M"),
+            ("openai/gpt-small", "price unknown"),
+            ("local/little", "free"),
+        ):
+            assert any(name in line and f" {price} " in line for line in picture(app).splitlines()), name
+
+
+async def test_b14_the_effort_that_the_configuration_sets_is_shown() -> None:
+    app = Stage()
+    async with app.run_test() as pilot:
+        await app.open(pilot, ModelPicker(some_models(), current="openai/gpt-large"))
+        assert "(•) default (medium)" in picture(app)
+        await pilot.press("down", "down")
+        await pilot.pause()
+        assert "(•) default  " in picture(app), "of another model"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "mark"),
+    [(Outcome.ERROR, "failed"), (Outcome.INTERRUPTED, "interrupted"), (Outcome.END_TURN, ""), (None, "")],
+)
+async def test_a_session_whose_last_turn_failed_is_marked(outcome: Outcome | None, mark: str) -> None:
+    """Finding 13."""
+    session = msgspec.structs.replace(a_session(1, title="Oars"), last_outcome=outcome)
+
+    async def search(text: str) -> list[Session]:
+        return [session]
+
+    app, sessions = Stage(), Sessions(0)
+    async with app.run_test() as pilot:
+        await app.open(pilot, SessionList(search, rename=sessions.rename, delete=sessions.delete))
+        await app.settled(pilot)
+        (row,) = [line for line in picture(app).splitlines() if "Oars" in line]
+        assert row.split("Oars")[1].split("▎")[0].strip() == mark
+
+
+async def test_an_unknown_cost_is_said_in_the_list_of_sessions() -> None:
+    """Finding 10."""
+    used = Usage(input_tokens=10, cost=None, unpriced_tokens=10)
+    paid = Usage(input_tokens=5, cost=0.25)
+    found = [
+        msgspec.structs.replace(a_session(number, title=title), usage=usage)
+        for number, (title, usage) in enumerate([("Unknown", used), ("Partly", used + paid), ("Paid", paid)])
+    ]
+
+    async def search(text: str) -> list[Session]:
+        return found
+
+    app, sessions = Stage(), Sessions(0)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await app.open(pilot, SessionList(search, rename=sessions.rename, delete=sessions.delete))
+        await app.settled(pilot)
+        for title, cost in (("Unknown", "unknown"), ("Partly", "≥ $0.25"), ("Paid", "$0.25")):
+            assert f" {cost}  {title}" in picture(app)
+
+
 async def test_the_effort_can_be_clicked() -> None:
     app = Stage()
     async with app.run_test() as pilot:
         await app.open(pilot, ModelPicker(some_models()))
-        await pilot.click("#effort", offset=(len("effort: (•) none  ( ) low  ( ) m"), 0))
+        await pilot.click("#effort", offset=(len("effort: (•) default (medium)  ( ) low  ( ) m"), 0))
         assert "(•) medium" in picture(app)
 
 

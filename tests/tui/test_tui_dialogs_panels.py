@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from textual.widgets import OptionList
 from tui_stage import DIFF, WHEN, Stage, a_run, drawn, picture
@@ -33,6 +34,15 @@ async def test_the_queue_shows_what_waits_in_order_and_is_gone_when_nothing_does
         panel.show([a_run(0, state=RunState.ACTIVE)])
         await pilot.pause()
         assert shown(app) == []
+
+
+async def test_b15_what_steers_goes_first_although_it_came_last() -> None:
+    """L10. The places that the events named are older than its arrival."""
+    late = msgspec.structs.replace(a_run(3, delivery=Delivery.STEER), position=1)
+    app = Stage(QueuePanel([a_run(1), a_run(2), late]))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        assert [line.split()[3] for line in shown(app)[1:]] == ["3", "1", "2"]
 
 
 @pytest.mark.parametrize(

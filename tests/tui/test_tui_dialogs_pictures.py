@@ -63,6 +63,7 @@ from longboat.wire.models import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    Usage,
 )
 from longboat.wire.providers import Provider, ProviderCheck
 from longboat.wire.review import ChangesPage
@@ -171,7 +172,9 @@ def show_panels(app: Stage, said: Callable[[str], str]) -> None:
         [TodoItem(text=said("Look"), state=TodoState.COMPLETED), TodoItem(text=said("Mend"))]
     )
     app.query_one(ModelPanel).show(
-        Figures(model=said("openai/gpt"), effort="low", context=2_070, window=4_140, input_tokens=9, cost=0.25)
+        Figures(
+            model=said("openai/gpt"), effort="low", context=2_070, window=4_140, usage=Usage(input_tokens=9, cost=0.25)
+        )
     )
     app.query_one(ChangesPanel).show(
         [

@@ -4,6 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
+import msgspec
 import pytest
 from textual.widget import Widget
 
@@ -17,7 +18,8 @@ from longboat.tui.completion import Choice, Sort, Wanted, find_wanted, matching
 from longboat.tui.content import format_count, one_line
 from longboat.tui.history import History
 from longboat.tui.messages import end_note
-from longboat.wire.models import FinishPart, FinishReason
+from longboat.tui.toolcard import ToolCard, time_text
+from longboat.wire.models import FinishPart, FinishReason, ToolCallPart, ToolResultPart
 from longboat.wire.plain import plain
 
 
@@ -145,6 +147,7 @@ def test_the_theme_follows_the_terminal(said: str, theme: str) -> None:
     ("finish", "told"),
     [
         (FinishPart(reason=FinishReason.CANCELED), "■ Canceled."),
+        (FinishPart(reason=FinishReason.CANCELED, detail="by anna:tui-1"), "■ Canceled by you."),
         (FinishPart(reason=FinishReason.ERROR), "✗ Failed."),
         (FinishPart(reason=FinishReason.ERROR, detail="No."), "✗ Failed: No."),
         (FinishPart(reason=FinishReason.ERROR, title="Longboat failed", detail="See."), "✗ Longboat failed: See."),
@@ -159,6 +162,26 @@ def test_how_a_turn_ended_is_said_once(finish: FinishPart, told: str) -> None:
     note = end_note(finish, lambda _: "")
     assert note is not None
     assert str(note.render()) == told
+
+
+@pytest.mark.parametrize(
+    ("ran_s", "waited_s", "told"),
+    [
+        (None, 0.0, ""),
+        (0.05, 0.0, ""),
+        (0.3, 52.0, "300 ms, waited 52 s for an answer"),
+        (0.0, 4.0, "waited 4.0 s for an answer"),
+        (75.0, 0.0, "1 min 15 s"),
+    ],
+)
+def test_b8_a_card_says_how_long_the_tool_ran_without_the_wait_for_a_person(
+    ran_s: float | None, waited_s: float, told: str
+) -> None:
+    result = ToolResultPart(tool_call_id="c1", content="", ran_s=ran_s, waited_s=waited_s)
+    assert time_text(result) == told
+    assert time_text(msgspec.structs.replace(result, finished=False)) == ""
+    head = ToolCard(ToolCallPart(id="c1", name="bash", input="{}"), result).render()
+    assert str(head).splitlines()[0].strip().endswith(told)
 
 
 def test_no_two_widgets_share_a_name() -> None:

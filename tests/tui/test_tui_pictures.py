@@ -7,6 +7,7 @@ from tui_deck import Deck, aboard, harbour
 from tui_stage import SIZES, holds
 
 from longboat.errors import ServerUnreachable
+from longboat.runtime import clock
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, Think, Use
 from longboat.tui import status, welcome
 from longboat.wire.requests import Approve
@@ -37,8 +38,10 @@ STEPS = [
 
 @pytest.fixture(autouse=True)
 def _at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No time passes on the status line, and the version is always the same."""
+    """No time passes, on the status line or while a tool runs, and the version is always the same."""
     monkeypatch.setattr(status, "monotonic", lambda: 0.0)
+    at = clock.utc()
+    monkeypatch.setattr(clock, "utc", lambda: at)
     monkeypatch.setattr(welcome, "__version__", "1.2.3")
 
 

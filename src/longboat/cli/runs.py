@@ -1,12 +1,19 @@
 """`longboat runs`: list the runs of a directory."""
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from longboat.cli import shell_completion
 from longboat.cli.console import ago, elapsed, json_line, notice, one_line, table
 from longboat.cli.options import cwd_option, elsewhere, format_option
+from longboat.wire.amounts import cost_of, duration, worked_s
 from longboat.wire.ids import person
 from longboat.wire.models import Delivery, Outcome, Run, RunState
+
+if TYPE_CHECKING:
+    from longboat.cli.connection import Connection
 
 PAGE = 100
 MOST = 10_000
@@ -39,7 +46,8 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
     sub-agent's session.
 
     "queued #2" means that two prompts are ahead; "steers" means that the prompt joins the running turn at its next
-    step. A finished run is done, canceled, failed, or interrupted (the server stopped before the run ended).
+    step. A finished run is done, canceled, failed, or interrupted (the server stopped before the run ended). TOOK does
+    not include the time in which the run waited for you.
 
     \b
     longboat runs
@@ -71,9 +79,11 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
         for run in found[:limit]:
             json_line(run)
     elif found:
-        shown_ids = short_ids([run.run_id for run in found[:limit]], seen)
-        rows = [(name, *_row(run)) for name, run in zip(shown_ids, found, strict=False)]
-        table(("RUN", "STATE", "ACCEPTED", "TOOK", "BY", "PROMPT"), rows)
+        listed = _families(found[:limit])
+        costs = _costs(connection, workspace_id, listed)
+        shown_ids = short_ids([run.run_id for run in listed], seen)
+        rows = [(name, *_row(run, costs)) for name, run in zip(shown_ids, listed, strict=True)]
+        table(("RUN", "STATE", "ACCEPTED", "TOOK", "COST", "BY", "PROMPT"), rows)
         if len(found) > limit:
             options = f"{' --all' if everything else ''}{elsewhere(cwd)} --limit {min(limit * 5, MOST)}"
             notice(f"More runs: longboat runs{options}")
@@ -81,7 +91,37 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
         click.echo("No runs.")
 
 
-def _row(run: Run) -> tuple[str, str, str, str, str]:
+def _families(runs: Sequence[Run]) -> list[Run]:
+    """The runs with those of sub-agents under the run that started them."""
+    listed = {run.run_id for run in runs}
+    tops = [run for run in runs if run.parent_run_id not in listed]
+    return [each for top in tops for each in (top, *(run for run in runs if run.parent_run_id == top.run_id))]
+
+
+def _costs(connection: "Connection", workspace_id: str, runs: Sequence[Run]) -> dict[str, str]:
+    """What each run that called a model cost."""
+    from longboat.client import calls
+
+    pages = (connection.send(calls.session_usage(workspace_id, each)) for each in {run.session_id for run in runs})
+    return {item.run_id: cost_of(item.usage) for page in pages for item in page.items}
+
+
+def _row(run: Run, costs: Mapping[str, str]) -> tuple[str, str, str, str, str, str]:
+    sent = "↳ " if run.parent_run_id is not None else ""
+    by = one_line(person(run.client_id)) if run.client_id else "-"
+    cost = costs.get(run.run_id, "-")
+    return _state(run), ago(run.accepted_at), _took(run), cost, by, sent + one_line(run.prompt)
+
+
+def _took(run: Run) -> str:
+    """How long it worked, without waiting for people, or how long it has taken so far."""
+    if run.started_at is None:
+        return "-"
+    seconds = worked_s(run)
+    return elapsed(run.started_at, None) if seconds is None else duration(seconds)
+
+
+def _state(run: Run) -> str:
     state = OUTCOMES[run.outcome] if run.outcome else run.state.value
     if run.state is RunState.QUEUED and run.delivery is Delivery.STEER:
         state = "steers"  # joins the running turn at its next step: it has no place in the queue
@@ -89,13 +129,6 @@ def _row(run: Run) -> tuple[str, str, str, str, str]:
         state = f"queued #{run.position}"
     if run.cancel_requested and run.state is RunState.ACTIVE:
         state = "stopping"
-    sent = "↳ " if run.parent_run_id is not None else ""
-    by = one_line(person(run.client_id)) if run.client_id else "-"
-    return state, ago(run.accepted_at), _took(run), by, sent + one_line(run.prompt)
-
-
-def _took(run: Run) -> str:
-    """How long it worked, or has worked so far."""
-    if run.started_at is None:
-        return "-"
-    return elapsed(run.started_at, run.finished_at)
+    if run.outcome is Outcome.CANCELED and run.canceled_by:
+        state += f" by {one_line(person(run.canceled_by), 16)}"
+    return state

@@ -11,17 +11,21 @@ import msgspec
 from longboat.cli import shell_completion
 from longboat.cli.console import ago, json_line, notice, one_line, safe, table
 from longboat.cli.options import cwd_option, elsewhere, events_option, format_option, own_name
+from longboat.cli.runs import OUTCOMES
+from longboat.wire.amounts import cost_of
 from longboat.wire.ids import person
 from longboat.wire.listings import Archived
 from longboat.wire.models import (
     FinishPart,
     FinishReason,
     Message,
+    Outcome,
     Role,
     Session,
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    Usage,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +54,7 @@ def session() -> None:
     "--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Maximum number of sessions."
 )
 @click.option("--search", default="", metavar="WORDS", help="Only sessions with these words in the title.")
-@click.option("--all", "everything", is_flag=True, help="Include sessions of sub-agents.")
+@click.option("--all", "everything", is_flag=True, help="Include sessions of sub-agents, marked with ↳.")
 @click.option("--archived", is_flag=True, help="Only archived sessions.")
 @format_option
 @cwd_option
@@ -87,20 +91,35 @@ def list_sessions(*, limit: int, search: str, everything: bool, archived: bool, 
 def _print_sessions(shown: Sequence[Session], known: Sequence[Session]) -> None:
     from longboat.cli.ids import short_ids
 
+    shown = _families(shown)
     ids = short_ids([each.id for each in shown], (each.id for each in known))
     table(
         ("SESSION", "STATE", "USED", "COST", "TITLE"),
         [
             (
                 name,
-                "busy" if each.busy else "idle",
+                _state(each),
                 ago(each.updated_at),
-                f"${each.usage.cost:,.2f}" if each.usage.cost else "-",
-                f"{'★ ' if each.pinned else ''}{one_line(each.title) or '(untitled)'}",
+                cost_of(each.usage) if each.usage != Usage() else "-",
+                f"{'★ ' if each.pinned else ''}{'↳ ' if each.parent_id else ''}{one_line(each.title) or '(untitled)'}",
             )
             for name, each in zip(ids, shown, strict=True)
         ],
     )
+
+
+def _families(found: Sequence[Session]) -> list[Session]:
+    """The sessions with those of sub-agents under the session that started them."""
+    listed = {each.id for each in found}
+    tops = [each for each in found if each.parent_id not in listed]
+    return [each for top in tops for each in (top, *(one for one in found if one.parent_id == top.id))]
+
+
+def _state(listed: Session) -> str:
+    """Whether it is busy; if not, whether its last turn failed."""
+    if listed.busy:
+        return "busy"
+    return OUTCOMES[listed.last_outcome] if listed.last_outcome in (Outcome.ERROR, Outcome.INTERRUPTED) else "idle"
 
 
 @session.command("show")

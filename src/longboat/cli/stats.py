@@ -8,7 +8,7 @@ import click
 from longboat.cli.options import cwd_option, format_option
 
 if TYPE_CHECKING:
-    from longboat.wire.figures import Latency, Stats
+    from longboat.wire.figures import Latency, SessionFigures, Stats, ToolFigures
     from longboat.wire.models import Usage
 
 WIDTH = 16
@@ -26,7 +26,7 @@ SESSIONS = 10
 @cwd_option
 def stats(days: int, everywhere: bool, style: str, cwd: str) -> None:
     """Show usage statistics of this directory: tokens and cost by day, model and session; outcomes of runs; tool calls;
-    and how long runs waited and worked.
+    and how long tools and runs worked and waited for you. Days are in UTC.
 
     \b
     longboat stats --days 7
@@ -48,27 +48,28 @@ def stats(days: int, everywhere: bool, style: str, cwd: str) -> None:
 
 
 def _print(found: "Stats") -> None:
-    from longboat.cli.console import one_line, table
+    from longboat.cli.console import table
     from longboat.cli.runs import OUTCOMES
 
     tokens_in, tokens_out, cost = _used(found.usage)
-    click.echo(f"Since {found.since}: {tokens_in} tokens in, {tokens_out} out, {cost}.\n")
+    click.echo(f"Since {found.since} (UTC): {tokens_in} tokens in, {tokens_out} out, cost {cost}.")
+    if found.usage.unpriced_tokens:
+        click.echo(f"{found.usage.unpriced_tokens:,} tokens have no known price: set `price` in longboat.json.")
+    click.echo()
     table(
-        ("DAY", "RUNS", *USED, ""),
+        ("DAY (UTC)", "RUNS", *USED, ""),
         _barred(
             [(each.day, str(sum(o.runs for o in each.outcomes)), *_used(each.usage)) for each in found.days],
             [_tokens(each.usage) for each in found.days],
         ),
     )
     _section("MODEL", [((each.model, f"{each.requests:,}"), each.usage) for each in found.models], "REQUESTS")
-    sessions = found.sessions[:SESSIONS]
-    titles = ["(deleted)" if each.title is None else one_line(each.title, 40) or "(untitled)" for each in sessions]
-    rows = [((title, f"{each.runs:,}"), each.usage) for title, each in zip(titles, sessions, strict=True)]
-    _section("SESSION", rows, "RUNS")
+    _section("SESSION", [row for each in found.sessions[:SESSIONS] for row in _session_rows(each)], "RUNS")
     if found.tools:
         click.echo()
-        tools = [(each.tool, f"{each.calls:,}", f"{each.errors:,}") for each in found.tools]
-        table(("TOOL", "CALLS", "FAILED", ""), _barred(tools, [each.calls for each in found.tools]))
+        tools = [(each.tool, f"{each.calls:,}", f"{each.errors:,}", *_tool_times(each)) for each in found.tools]
+        head = ("TOOL", "CALLS", "FAILED", "MEDIAN S", "P90 S", "MAX S", "WAITED FOR YOU S", "")
+        table(head, _barred(tools, [each.calls for each in found.tools]))
     if found.outcomes:
         click.echo()
         ends = [(OUTCOMES[each.outcome], f"{each.runs:,}") for each in found.outcomes]
@@ -76,8 +77,30 @@ def _print(found: "Stats") -> None:
         click.echo()
         table(
             ("SECONDS", "MEDIAN", "P90", "P99", "MAX"),
-            [_spans("waiting", found.waiting), _spans("working", found.working), _spans("total", found.whole)],
+            [
+                _spans("queued", found.waiting),
+                _spans("working", found.working),
+                _spans("waiting for you", found.asking),
+                _spans("total", found.whole),
+            ],
         )
+
+
+def _session_rows(session: "SessionFigures") -> "list[tuple[tuple[str, str], Usage]]":
+    """The session, and its sub-agents under it."""
+    rows = [(session, ""), *((each, "↳ ") for each in session.sub_agents)]
+    return [((mark + _title(each), f"{each.runs:,}"), each.usage) for each, mark in rows]
+
+
+def _title(session: "SessionFigures") -> str:
+    from longboat.cli.console import one_line
+
+    return "(deleted)" if session.title is None else one_line(session.title, 40) or "(untitled)"
+
+
+def _tool_times(tool: "ToolFigures") -> tuple[str, ...]:
+    _, median, p90, _, most = _spans("", tool.ran)
+    return median, p90, most, f"{tool.waited_s:,.0f}" if tool.waited_s else ""
 
 
 USED = ("IN", "OUT", "COST")
@@ -93,7 +116,9 @@ def _section(head: str, rows: "Sequence[tuple[tuple[str, str], Usage]]", count: 
 
 
 def _used(usage: "Usage") -> tuple[str, str, str]:
-    return f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", f"${usage.cost:,.4f}"
+    from longboat.wire.amounts import cost_of
+
+    return f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", cost_of(usage)
 
 
 def _tokens(usage: "Usage") -> int:

@@ -5,11 +5,11 @@ Takes typed events of sub-agents only. Must not know where lines go: a callback 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from longboat.cli.console import one_line
 from longboat.cli.runs import OUTCOMES
 from longboat.client.subject import subject_of
+from longboat.wire.amounts import worked_s
 from longboat.wire.events import Event
 from longboat.wire.models import Message, Outcome, Run, RunComplete, ToolCallPart, ToolResultPart
 
@@ -40,7 +40,7 @@ class SubAgents:
         match event.payload:
             case Run() as run:
                 agent = self._agent(run.run_id)
-                agent.task, agent.seconds = one_line(run.prompt), _seconds(run)
+                agent.task, agent.seconds = one_line(run.prompt), worked_s(run)
             case Message() as message:
                 for line, failed in self._news(message):
                     self._tell(message.run_id, line, failed=failed)
@@ -77,9 +77,3 @@ class SubAgents:
             self._write(f"  ↳ {self._agent(run_id).task}", False)
         self._last = run_id
         self._write(f"    {line}", failed)
-
-
-def _seconds(run: Run) -> float | None:
-    if run.started_at is None or run.finished_at is None:
-        return None
-    return (datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)).total_seconds()

@@ -505,6 +505,13 @@ def session_usage(workspace_id: str, session_id: str) -> Call[figures.SessionUsa
     return Call(method="GET", path=_in(workspace_id, "sessions", session_id, "usage"), answer=figures.SessionUsage)
 
 
+def session_timeline(workspace_id: str, session_id: str) -> Call[figures.SessionTimeline]:
+    """When the tools of the newest runs of a session were called, how long they waited for people and how long they
+    ran."""
+    path = _in(workspace_id, "sessions", session_id, "timeline")
+    return Call(method="GET", path=path, answer=figures.SessionTimeline)
+
+
 def stats(workspace_id: str | None = None, *, days: int = 30) -> Call[figures.Stats]:
     """What was used and done in a workspace, or in all."""
     path = _path("stats") if workspace_id is None else _in(workspace_id, "stats")

@@ -303,6 +303,7 @@ class SyncClient:
     files = asked(calls.files)
     search = asked(calls.search)
     diff = asked(calls.diff)
+    session_timeline = asked(calls.session_timeline)
     changes = asked(calls.changes)
     file_text = asked(calls.file_text)
     welcome = asked(calls.welcome)

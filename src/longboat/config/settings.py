@@ -10,6 +10,7 @@ import msgspec
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=3600)]
 Days = Annotated[float, msgspec.Meta(ge=0, le=36_500)]
 Tokens = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+Dollars = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -21,6 +22,17 @@ class OnRestart(StrEnum):
 
     INTERRUPT = "interrupt"
     RESUME = "resume"
+
+
+class PriceSection(_Section, frozen=True, kw_only=True):
+    """What a model costs, in dollars per million tokens."""
+
+    input: Dollars
+    """For tokens that the model reads."""
+    output: Dollars
+    """For tokens that the model writes."""
+    cached_input: Dollars | None = None
+    """For tokens that the provider reads from its cache. Default: as `input`."""
 
 
 class ModelEntry(_Section, frozen=True, kw_only=True):
@@ -42,6 +54,9 @@ class ModelEntry(_Section, frozen=True, kw_only=True):
     """Whether the reasoning effort can be set."""
     json_schema: bool | None = None
     """Whether the provider accepts an answer schema together with tools."""
+    price: PriceSection | None = None
+    """What it costs, for example `{"input": 3, "output": 15}`; zeros for a model that is free. Default: from the
+    catalogue, otherwise the cost is shown as unknown."""
 
 
 class ProviderSection(_Section, frozen=True, kw_only=True):

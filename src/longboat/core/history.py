@@ -124,14 +124,15 @@ def close_turn(
 
 def with_results(message: Message, results: Sequence[ToolResultPart], at: str | None) -> Message:
     """The message with these results; what a tool that was broken off had shown stays before its own, and who had
-    allowed it."""
+    allowed it and how long it took."""
     results_so_far = [part for part in message.parts if isinstance(part, ToolResultPart)]
     broken = {part.tool_call_id: part for part in results_so_far if not part.finished}
     whole: list[Part] = [part for part in results_so_far if part.finished]
     for result in results:
         before = broken.get(result.tool_call_id, result)
         shown = f"{_ends(before.content)}\n" if before is not result and before.content else ""
-        whole.append(msgspec.structs.replace(result, content=shown + result.content, answers=before.answers))
+        kept = {name: getattr(before, name) for name in ("answers", "began_at", "waited_s", "ran_s")}
+        whole.append(msgspec.structs.replace(result, content=shown + result.content, **kept))
     return msgspec.structs.replace(message, parts=tuple(whole), finished_at=at)
 
 

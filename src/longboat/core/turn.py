@@ -31,13 +31,20 @@ class LoopGuard:
 
 
 def plausible(usage: Usage) -> Usage:
-    """What a provider counted, within what can be counted: nonsense must not reach the ledger."""
+    """What a provider counted, within what can be counted: nonsense must not reach the ledger. Tokens without a cost
+    are counted as unpriced."""
 
     def tokens(count: int) -> int:
         return min(max(count, 0), MOST_TOKENS)
 
-    cost = usage.cost if 0 <= usage.cost <= MOST_TOKENS else 0.0
-    return Usage(input_tokens=tokens(usage.input_tokens), output_tokens=tokens(usage.output_tokens), cost=cost)
+    read, written = tokens(usage.input_tokens), tokens(usage.output_tokens)
+    priced = usage.cost is not None and 0 <= usage.cost <= MOST_TOKENS
+    return Usage.of(
+        input_tokens=read,
+        output_tokens=written,
+        cost=usage.cost if usage.cost is not None and priced else 0.0,
+        unpriced_tokens=0 if priced else read + written,
+    )
 
 
 def nearly_full(used_tokens: int, window: int) -> bool:

@@ -107,7 +107,7 @@ class Access:
 def defaults_of(section: ProviderSection) -> tuple[ModelEntry, ModelEntry] | None:
     """The large and the small model of a provider whose models are not listed."""
     if section.type == LOCAL_TYPE:
-        entry = ModelEntry(id=local.NAME, context_window=local.CONTEXT_WINDOW)
+        entry = ModelEntry(id=local.NAME, context_window=local.CONTEXT_WINDOW, price=catalogue.FREE)
         return entry, entry
     known = KNOWN.get(section.type)
     return (known.large, known.small) if known else None
@@ -126,7 +126,9 @@ def window_of(choice: Choice, data_dir: Path) -> int | None:
 
 
 def price_of(choice: Choice) -> ModelPrice | None:
-    """What a million tokens cost, as far as the price list has it."""
+    """What a million tokens cost, as far as the configuration or the price list has it."""
+    if (price := entry_of(choice).price) is not None:
+        return ModelPrice(input=price.input, output=price.output)
     return catalogue.price_of(choice.section.type, choice.model, base_url=choice.section.base_url)
 
 
@@ -180,7 +182,8 @@ def _chat(choice: Choice, entry: ModelEntry, access: Access, url: str, data_dir:
         context_window=_window(entry, facts),
         abilities=_abilities(entry, facts),
         dialect=dialect,
-        tariff=catalogue.tariff_of(choice.section.type, choice.model, base_url=_priced_at(choice, access)),
+        tariff=_configured_tariff(entry)
+        or catalogue.tariff_of(choice.section.type, choice.model, base_url=_priced_at(choice, access)),
     )
 
 
@@ -198,6 +201,7 @@ def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) 
         max_output_tokens=_limit(entry, facts),
         effort=entry.effort,
         json_schema=entry.json_schema,
+        tariff=_configured_tariff(entry),
     )
     return PydanticModel(endpoint, context_window=_window(entry, facts), abilities=_abilities(entry, facts))
 
@@ -205,6 +209,10 @@ def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) 
 def abilities_of(choice: Choice, data_dir: Path) -> Abilities:
     """What is known of a model, without making it."""
     return _abilities(entry_of(choice), _facts(choice, choice.section.base_url, data_dir))
+
+
+def _configured_tariff(entry: ModelEntry) -> catalogue.Tariff | None:
+    return catalogue.configured_tariff(entry.price) if entry.price is not None else None
 
 
 def _priced_at(choice: Choice, access: Access) -> str | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from longboat.config.settings import PriceSection
 from longboat.models import refreshed_catalogue
 from longboat.wire.listings import ModelPrice
 
@@ -58,8 +59,24 @@ class Counted:
     cache_write_tokens: int = 0
 
 
-Tariff = Callable[[Counted], float]
-"""What a step costs, in dollars."""
+Tariff = Callable[[Counted], float | None]
+"""What a step costs, in dollars; None if that cannot be told."""
+
+
+FREE = PriceSection(input=0, output=0)
+"""For models that run on this machine."""
+
+
+def configured_tariff(price: PriceSection) -> Tariff:
+    cached_input = price.input if price.cached_input is None else price.cached_input
+
+    def cost(counted: Counted) -> float:
+        cached = min(counted.cache_read_tokens, counted.input_tokens)
+        fresh = counted.input_tokens - cached
+        dollars = fresh * price.input + cached * cached_input + counted.output_tokens * price.output
+        return dollars / 1_000_000
+
+    return cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +141,7 @@ def tariff_of(kind: str, model: str, *, base_url: str | None) -> Tariff | None:
         return None
     provider, info = found
 
-    def cost(counted: Counted) -> float:
+    def cost(counted: Counted) -> float | None:
         from genai_prices import Usage
 
         usage = Usage(
@@ -136,7 +153,7 @@ def tariff_of(kind: str, model: str, *, base_url: str | None) -> Tariff | None:
         try:
             return float(info.calc_price(usage, provider, genai_request_timestamp=datetime.now(UTC)).total_price)
         except (LookupError, ValueError):
-            return 0.0  # nonsense was counted, or a kind of token has no price
+            return None  # nonsense was counted, or a kind of token has no price
 
     return cost
 
@@ -146,8 +163,8 @@ def price_of(kind: str, model: str, *, base_url: str | None) -> ModelPrice | Non
     tariff = tariff_of(kind, model, base_url=base_url)
     if tariff is None:
         return None
-    read = tariff(Counted(input_tokens=_SAMPLE, output_tokens=0))
-    written = tariff(Counted(input_tokens=0, output_tokens=_SAMPLE))
+    read = tariff(Counted(input_tokens=_SAMPLE, output_tokens=0)) or 0.0
+    written = tariff(Counted(input_tokens=0, output_tokens=_SAMPLE)) or 0.0
     scale = 1_000_000 / _SAMPLE
     return ModelPrice(input=round(read * scale, 4), output=round(written * scale, 4)) if read or written else None
 

@@ -19,6 +19,7 @@ import msgspec
 
 from longboat.errors import ModelError
 from longboat.models import weights
+from longboat.models.catalogue import FREE, configured_tariff
 from longboat.models.local_server import MAX_OUTPUT_TOKENS, Job, Ready
 from longboat.models.local_steps import Call, as_form, as_talk, offered, read_form
 from longboat.models.protocol import (
@@ -208,6 +209,7 @@ async def _launch(data_dir: Path) -> _Server:
         api_key=job.api_key,
         context_window=CONTEXT_WINDOW,
         dialect=Dialect(max_output_tokens=MAX_OUTPUT_TOKENS),
+        tariff=configured_tariff(FREE),
         idle_timeout_s=_PROMPT_TIMEOUT_S,
     )
     return _Server(process=process, client=client, chat=chat)

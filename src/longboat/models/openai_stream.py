@@ -217,6 +217,8 @@ class StreamReader:
 
     def _usage(self) -> Usage:
         usage = self._counted
+        if usage == _Usage():
+            return Usage()
         counted = Counted(
             input_tokens=max(usage.prompt_tokens or 0, 0),
             output_tokens=max(usage.completion_tokens or 0, 0),
@@ -224,7 +226,7 @@ class StreamReader:
         )
         cost = usage.cost
         if cost is None:
-            cost = self._tariff(counted) if self._tariff is not None else 0.0
+            cost = self._tariff(counted) if self._tariff is not None else None
         return Usage(input_tokens=counted.input_tokens, output_tokens=counted.output_tokens, cost=cost)
 
     def _stop_reason(self, reason: str) -> StopReason:

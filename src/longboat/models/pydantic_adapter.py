@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from longboat.errors import ModelError
+from longboat.models.catalogue import Tariff
 from longboat.models.images import without_unsupported_images
 from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest
 from longboat.wire.requests import Effort
@@ -36,6 +37,8 @@ class Endpoint:
     """Unless a request says otherwise."""
     json_schema: bool | None = None
     """Whether it can be held to a schema; None: as the library knows."""
+    tariff: Tariff | None = None
+    """What a step costs; None: as the library knows."""
 
 
 class PydanticModel:

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from pydantic_ai import exceptions as theirs
 from pydantic_ai import messages as pai
+from pydantic_ai.usage import RequestUsage
 
+from longboat.models.catalogue import Counted, Tariff
 from longboat.models.protocol import ModelEvent, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, ToolCallStart
 from longboat.models.pydantic_request import pack
 from longboat.wire import models as wire
@@ -99,10 +101,24 @@ def stop_reason(final: pai.ModelResponse) -> StopReason:
     return StopReason.TOOL_USE if called else StopReason.END_TURN
 
 
-def usage(final: pai.ModelResponse) -> wire.Usage:
+def usage(final: pai.ModelResponse, tariff: Tariff | None) -> wire.Usage:
+    """`tariff`: the configured price, if there is one; else the library's."""
+    used = final.usage
+    cost = _listed_cost(final) if tariff is None else tariff(_counted(used))
+    return wire.Usage(input_tokens=used.input_tokens, output_tokens=used.output_tokens, cost=cost)
+
+
+def _counted(used: RequestUsage) -> Counted:
+    return Counted(
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cache_read_tokens=used.cache_read_tokens,
+        cache_write_tokens=used.cache_write_tokens,
+    )
+
+
+def _listed_cost(final: pai.ModelResponse) -> float | None:
     try:
-        cost = float(final.cost().total_price)
+        return float(final.cost().total_price)
     except (LookupError, ValueError):
-        # No price is known for this model: report tokens alone.
-        cost = 0.0
-    return wire.Usage(input_tokens=final.usage.input_tokens, output_tokens=final.usage.output_tokens, cost=cost)
+        return None

@@ -23,6 +23,7 @@ from longboat.models.adapters import (
     abilities_of,
     build,
     defaults_of,
+    entry_of,
     price_of,
     window_of,
 )
@@ -302,6 +303,7 @@ class Registry:
             images=abilities.images,
             effort=abilities.effort,
             price=None if problem else price_of(choice),
+            default_effort=entry_of(choice).effort if abilities.effort else None,
         )
 
     def _hint(self, choice: Choice) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from longboat.config.settings import ModelEntry, ProviderSection
+from longboat.models.catalogue import FREE
 
 LOOK_S = 0.2
 """For all of them together."""
@@ -36,12 +37,12 @@ class Usual:
 
 
 def _of_ollama(answer: Any) -> list[ModelEntry]:
-    return [ModelEntry(id=model["name"], context_window=OLLAMA_WINDOW) for model in answer["models"]]
+    return [ModelEntry(id=model["name"], context_window=OLLAMA_WINDOW, price=FREE) for model in answer["models"]]
 
 
 def _of_llama_cpp(answer: Any) -> list[ModelEntry]:
     ours = [model for model in answer["data"] if model.get("owned_by") == "llamacpp"]
-    return [ModelEntry(id=model["id"], context_window=_window(model.get("meta"))) for model in ours]
+    return [ModelEntry(id=model["id"], context_window=_window(model.get("meta")), price=FREE) for model in ours]
 
 
 def _window(meta: Any) -> int | None:

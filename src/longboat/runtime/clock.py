@@ -3,6 +3,17 @@
 from datetime import UTC, datetime
 
 
+def utc() -> datetime:
+    """The clock itself: tests set another one here."""
+    return datetime.now(UTC)
+
+
 def now() -> str:
     """RFC 3339, UTC, microseconds."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return utc().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds_between(since: str, until: str) -> float:
+    """To the millisecond; 0 if the clock was set back in between."""
+    passed = datetime.fromisoformat(until) - datetime.fromisoformat(since)
+    return max(0.0, round(passed.total_seconds(), 3))

@@ -18,7 +18,7 @@ from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Store
 from longboat.store.records import RunRecord
 from longboat.tasks import Tasks
-from longboat.wire.models import Accepted, Run, Session, Usage
+from longboat.wire.models import Accepted, Run, Session, ToolResultPart, Usage
 from longboat.wire.requests import CreateSession
 
 
@@ -104,7 +104,7 @@ class TurnOwner(Protocol):
 
     def add_usage(self, run_id: str, model: str, usage: Usage, *, context: int | None = None) -> None: ...
 
-    def add_call(self, tool: str, *, failed: bool) -> None: ...
+    def add_call(self, run_id: str, result: ToolResultPart) -> None: ...
 
     async def rename(self, title: str, *, only_from: str | None = None) -> Session: ...
 

@@ -12,7 +12,8 @@ import msgspec
 from longboat.store.protocol import Unit, Write
 from longboat.store.records import FileChangeRecord, PushSubscription, RunRecord
 from longboat.wire.asks import Permission, Question
-from longboat.wire.models import Message, Run, Session, Usage
+from longboat.wire.figures import CallOutcome
+from longboat.wire.models import Message, Run, Session, ToolResultPart, Usage
 from longboat.wire.workshop import TodoItem
 
 _encode = msgspec.json.Encoder().encode
@@ -76,18 +77,39 @@ def mark_session(session: Session) -> Write:
 def add_session_usage(session: Session, used: Usage) -> Write:
     """The session as it is with this usage."""
     now = {"updated_at": session.updated_at, "context_tokens": session.context_tokens}
-    return Write("session_usage", {"session_id": session.id, **now, **msgspec.structs.asdict(used)}, rows=1)
+    return Write("session_usage", {"session_id": session.id, **now, **_used(used)}, rows=1)
+
+
+def _used(usage: Usage) -> dict[str, Any]:
+    return msgspec.structs.asdict(usage) | {"cost": usage.cost or 0.0}
+
+
+def set_last_outcome(session: Session) -> Write:
+    outcome = session.last_outcome.value if session.last_outcome is not None else None
+    return Write("session_outcome", {"session_id": session.id, "last_outcome": outcome}, rows=1)
 
 
 def add_model_usage(session: Session, day: str, run_id: str, model: str, used: Usage) -> Write:
     """One model request, for the statistics."""
     where = {"workspace_id": session.workspace_id, "session_id": session.id, "day": day}
-    return Write("spending_add", where | {"run_id": run_id, "model": model, **msgspec.structs.asdict(used)}, rows=1)
+    return Write("spending_add", where | {"run_id": run_id, "model": model, **_used(used)}, rows=1)
 
 
-def add_tool_use(session: Session, day: str, tool: str, *, calls: int, errors: int) -> Write:
-    where = {"workspace_id": session.workspace_id, "session_id": session.id, "day": day}
-    return Write("tool_use_add", where | {"tool": tool, "calls": calls, "errors": errors}, rows=1)
+def add_tool_call(session: Session, day: str, run_id: str, result: ToolResultPart) -> Write:
+    """One tool call, for the statistics and the timeline. Its text is in the transcript."""
+    outcome = CallOutcome.FAILED if result.is_error else CallOutcome.DONE
+    params = {
+        "workspace_id": session.workspace_id,
+        "session_id": session.id,
+        "run_id": run_id,
+        "day": day,
+        "tool": result.name,
+        "began_at": result.began_at,
+        "waited_s": result.waited_s,
+        "ran_s": result.ran_s,
+        "outcome": outcome.value if result.finished else CallOutcome.CUT_OFF.value,
+    }
+    return Write("tool_call_add", params, rows=1)
 
 
 def put_todos(session_id: str, items: Sequence[TodoItem]) -> Write:
@@ -195,6 +217,7 @@ def update_run(record: RunRecord) -> Write:
         "tries": record.tries,
         "started_at": run.started_at,
         "finished_at": run.finished_at,
+        "waited_s": run.waited_s,
     }
     return Write("run_update", params, rows=1)
 
@@ -217,6 +240,7 @@ def import_run(run: Run, workspace_id: str) -> Write:
         "accepted_at": run.accepted_at,
         "started_at": run.started_at,
         "finished_at": run.finished_at,
+        "waited_s": run.waited_s,
         "client_id": run.client_id,
         "parent_run_id": run.parent_run_id,
         "parent_session_id": run.parent_session_id,

@@ -23,7 +23,7 @@ from longboat.store.records import (
     WorkspaceRecord,
 )
 from longboat.wire.asks import Permission, Question
-from longboat.wire.figures import SessionUsage, Stats
+from longboat.wire.figures import SessionTimeline, SessionUsage, Stats
 from longboat.wire.inbox import InboxEvent, InboxItem, InboxPage
 from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
@@ -98,6 +98,8 @@ class Reads(Protocol):
     async def child_sessions(self, workspace_id: str, parent_id: str) -> list[str]: ...
 
     async def session_usage(self, workspace_id: str, session_id: str) -> SessionUsage: ...
+
+    async def session_timeline(self, workspace_id: str, session_id: str) -> SessionTimeline: ...
 
     async def todos(self, session_id: str) -> tuple[TodoItem, ...]: ...
 

@@ -99,8 +99,14 @@ def session_from_row(row: Row) -> Session:
         "created_at": row["created_at"],
         "updated_at": row["updated_at"],
         "busy": bool(row["busy"]),
-        "usage": {"input_tokens": row["input_tokens"], "output_tokens": row["output_tokens"], "cost": row["cost"]},
+        "usage": {
+            "input_tokens": row["input_tokens"],
+            "output_tokens": row["output_tokens"],
+            "cost": None if row["unpriced_tokens"] and row["cost"] == 0 else row["cost"],
+            "unpriced_tokens": row["unpriced_tokens"],
+        },
         "context_tokens": row["context_tokens"],
+        "last_outcome": row["last_outcome"],
         "pinned": bool(row["pinned"]),
         "archived": bool(row["archived"]),
     }
@@ -157,6 +163,7 @@ def run_from_row(row: Row) -> Run:
         "accepted_at": row["accepted_at"],
         "started_at": row["started_at"],
         "finished_at": row["finished_at"],
+        "waited_s": row["waited_s"],
         "client_id": row["client_id"],
         "parent_run_id": row["parent_run_id"],
         "parent_session_id": row["parent_session_id"],

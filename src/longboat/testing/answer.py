@@ -108,7 +108,7 @@ class Answer:
             "prompt_tokens": self._usage.input_tokens,
             "completion_tokens": self._usage.output_tokens,
             "total_tokens": self._usage.input_tokens + self._usage.output_tokens,
-            "cost": self._usage.cost,
+            **({} if self._usage.cost is None else {"cost": self._usage.cost}),
         }
         end = _chunk({}, self._model, _FINISH_REASONS[reason])
         await self._write(_event(end) + _event({"choices": [], "usage": usage}) + _DONE, more=False)

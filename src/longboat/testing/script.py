@@ -89,11 +89,11 @@ class Delay(_Item, frozen=True, tag="delay"):
 
 
 class Use(_Item, frozen=True, tag="use"):
-    """The usage that the step will report."""
+    """The usage that the step will report. Without a cost its price is unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0
-    cost: float = 0.0
+    cost: float | None = None
 
 
 class Stop(_Item, frozen=True, tag="stop"):

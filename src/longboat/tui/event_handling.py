@@ -162,12 +162,18 @@ class EventHandling:
         prompt = f"“{one_line(run.prompt, 60)}”" if run is not None else "A prompt"
         match complete.outcome:
             case Outcome.CANCELED:
-                return Note(f"■ {prompt} was canceled before it started.", "warning")
+                return Note(f"■ {prompt} was canceled{self._by(run)} before it started.", "warning")
             case Outcome.ERROR:
                 return Note(f"✗ {prompt} failed: {_why(complete)}", "error")
             case Outcome.INTERRUPTED:
                 return Note(f"✗ {prompt} was interrupted: {_why(complete)}", "error")
         return None
+
+    def _by(self, run: Run | None) -> str:
+        """Who canceled a run, if that is known."""
+        if run is None or run.canceled_by is None:
+            return ""
+        return f" by {self._app.desk.other(run.canceled_by) or 'you'}"
 
     def _hear_notice(self, told: AgentEvent) -> None:
         if told.session_id != self._app.desk.session_id:

@@ -129,13 +129,14 @@ ENDS = {
 
 
 def end_note(finish: FinishPart, other: Callable[[str], str]) -> Note | None:
-    """A note on how a turn ended, if it did not end normally; `other` names the person who canceled it."""
+    """A note on how a turn ended, if it did not end normally; `other` names the person who canceled it, unless that is
+    the reader."""
     if finish.reason not in ENDS:
         return None
     text, kind = ENDS[finish.reason]
     if finish.reason is FinishReason.CANCELED:
-        who = other(finish.detail.removeprefix("by "))
-        return Note(content(f"{text} by {who}." if who else f"{text}."), kind)
+        client = finish.detail.removeprefix("by ")
+        return Note(content(f"{text} by {other(client) or 'you'}." if client else f"{text}."), kind)
     if finish.reason is FinishReason.INTERRUPTED:  # the server's own text says the same
         return Note(f"{text}.", kind)
     title, detail = finish.title.strip(), finish.detail.strip()

@@ -57,16 +57,13 @@ class Sidebar(VerticalScroll, can_focus=False):
         self.query_one(ClientsPanel).show(list(connection.mirror.clients.values()), connection.client.client_id)
 
     def show_model(self, state: State) -> None:
-        usage = state.usage
         self.query_one(ModelPanel).show(
             Figures(
                 model=state.model,
                 effort=state.effort,
                 context=state.context,
                 window=state.window,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                cost=usage.cost,
+                usage=state.usage,
             )
         )
 

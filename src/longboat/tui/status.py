@@ -15,6 +15,7 @@ from textual.widget import Widget
 
 from longboat.tui.content import format_count, line, one_line
 from longboat.tui.inbox import WaitingElsewhere
+from longboat.wire.amounts import cost_of
 from longboat.wire.asks import Question
 from longboat.wire.models import RunState, Usage
 from longboat.wire.requests import Approve
@@ -141,8 +142,10 @@ class StatusBar(Widget):
             parts.append(Content(f"↑{format_count(usage.input_tokens)} ↓{format_count(usage.output_tokens)}"))
         if state.context and state.window:
             parts.append(Content(f"{100 * state.context / state.window:.0f}% of {format_count(state.window)}"))
-        if usage.cost:
-            parts.append(Content(f"${usage.cost:.2f}" if usage.cost >= 0.01 else f"${usage.cost:.4f}"))
+        if usage.cost is None:
+            parts.append(Content("cost unknown"))
+        elif usage.cost:
+            parts.append(Content(cost_of(usage)))
         if state.model:
             name = state.model.rpartition("/")[2]
             parts.append(line(f"{name} {state.effort}".strip(), width=30))
@@ -169,7 +172,9 @@ def _needed_abroad(waiting: WaitingElsewhere) -> tuple[str, str]:
 def state_of(app: "LongboatApp") -> State:
     active, away, session = app.desk.active, app.connection.away, app.desk.session
     model = app.model or (app.models.large if app.models is not None else None) or ""
-    windows = {info.name: info.context_window or 0 for info in app.models.items} if app.models else {}
+    infos = app.models.items if app.models is not None else ()
+    windows = {info.name: info.context_window or 0 for info in infos}
+    efforts = {info.name: info.default_effort for info in infos}
     state = State(
         away=away.message if away is not None else "",
         since=app.hearing.since(active),
@@ -183,7 +188,7 @@ def state_of(app: "LongboatApp") -> State:
         abroad=app.inbox.elsewhere,
         failed=app.turns.last_failed,
         model=model,
-        effort=app.effort or "",
+        effort=app.effort or efforts.get(model) or "",
         all_approved=app.approve is Approve.ALL,
         window=windows.get(model, 0),
     )

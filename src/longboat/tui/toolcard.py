@@ -10,6 +10,7 @@ from textual.widgets import Static
 from longboat.client.subject import arguments_of, subject_of
 from longboat.tui.card_diff import diff_lines
 from longboat.tui.content import line, one_line
+from longboat.wire.amounts import duration
 from longboat.wire.models import ToolCallPart, ToolResultPart
 from longboat.wire.plain import plain
 from longboat.wire.tools import Draw
@@ -125,6 +126,8 @@ class ToolCard(Static):
         parts.append(line(subject, "$text-muted", width=160))
         if self._remark:
             parts += [Content("  "), line(self._remark, "italic $text-accent")]
+        if took := time_text(self.result):
+            parts.append(Content.styled(f"  {took}", "dim"))
         return Content("").join(parts)
 
     def _body(self, failed: bool) -> list[Content]:
@@ -169,6 +172,19 @@ class ToolCard(Static):
 
 
 WAITING = "waiting for your answer"
+
+
+SHORTEST_S = 0.1
+"""Shorter times are not worth a word."""
+
+
+def time_text(result: ToolResultPart | None) -> str:
+    """How long a finished call ran, and how long it waited for a person."""
+    if result is None or not result.finished or result.ran_s is None:
+        return ""
+    ran = duration(result.ran_s) if result.ran_s >= SHORTEST_S else ""
+    waited = f"waited {duration(result.waited_s)} for an answer" if result.waited_s >= 1 else ""
+    return ", ".join(filter(None, (ran, waited)))
 
 
 def _hint(text: str) -> Content:

@@ -1,4 +1,6 @@
-"""Statistics: the responses of `GET …/stats`. Days are in UTC."""
+"""Statistics: the responses of `GET …/stats`, `…/usage` and `…/timeline`. Days are in UTC."""
+
+from enum import StrEnum
 
 from longboat.wire.models import Outcome, Usage
 from longboat.wire.shape import Shape
@@ -10,7 +12,7 @@ class OutcomeCount(Shape, frozen=True, kw_only=True):
 
 
 class Latency(Shape, frozen=True, kw_only=True):
-    """Seconds: the median, 90th and 99th percentile, and the maximum. Null if there are no runs."""
+    """Seconds: the median, 90th and 99th percentile, and the maximum. Null if there is nothing to measure."""
 
     p50: float | None
     p90: float | None
@@ -25,8 +27,8 @@ class DayFigures(Shape, frozen=True, kw_only=True):
     """For example 2026-11-15."""
     usage: Usage
     outcomes: tuple[OutcomeCount, ...]
-    whole: Latency | None = None
-    """From accepted to finished, for runs accepted on this day that were started; null if there are none."""
+    working: Latency | None = None
+    """As `Stats.working`, for runs accepted on this day; null if there are none."""
 
 
 class ModelFigures(Shape, frozen=True, kw_only=True):
@@ -42,9 +44,12 @@ class SessionFigures(Shape, frozen=True, kw_only=True):
     title: str | None
     """Null if the session was deleted; its usage still counts."""
     runs: int
-    """Runs that called a model."""
+    """Runs of the session itself that called a model."""
     requests: int
     usage: Usage
+    """Requests and usage include those of its sub-agents."""
+    sub_agents: tuple["SessionFigures", ...] = ()
+    """The sessions of its sub-agents, most expensive first."""
 
 
 class RunFigures(Shape, frozen=True, kw_only=True):
@@ -67,6 +72,42 @@ class ToolFigures(Shape, frozen=True, kw_only=True):
     calls: int
     """Calls that returned a result."""
     errors: int
+    ran: Latency
+    """How long the tool itself took, without waiting for people."""
+    waited_s: float
+    """Seconds that all calls together waited for people's answers."""
+
+
+class CallOutcome(StrEnum):
+    DONE = "done"
+    FAILED = "failed"
+    """Its result is an error."""
+    CUT_OFF = "cut_off"
+    """The run ended before the call had a result."""
+
+
+class CallSpan(Shape, frozen=True, kw_only=True):
+    """One tool call in time. It waited for people first and ran then; several waits are added up."""
+
+    tool: str
+    began_at: str
+    waited_s: float
+    ran_s: float
+    outcome: CallOutcome
+
+
+class RunTimeline(Shape, frozen=True, kw_only=True):
+    run_id: str
+    calls: tuple[CallSpan, ...]
+    """In order of their beginning."""
+
+
+class SessionTimeline(Shape, frozen=True, kw_only=True):
+    """The tool calls of the newest runs of a session, at most 20 runs, oldest first. Includes turns that were undone;
+    runs without calls are left out."""
+
+    session_id: str
+    items: tuple[RunTimeline, ...]
 
 
 class Stats(Shape, frozen=True, kw_only=True):
@@ -80,14 +121,16 @@ class Stats(Shape, frozen=True, kw_only=True):
     days: tuple[DayFigures, ...]
     """Oldest first."""
     models: tuple[ModelFigures, ...]
-    """Most expensive first."""
+    """Most expensive first, unknown cost last."""
     sessions: tuple[SessionFigures, ...]
-    """Most expensive first, at most 50."""
+    """Most expensive first, unknown cost last; at most 50. Sub-agents are listed under their parents."""
     tools: tuple[ToolFigures, ...]
     """Most used first."""
     waiting: Latency
     """From accepted to started, for runs that were started."""
     working: Latency
-    """From started to finished."""
+    """From started to finished, without the time in which they waited for people."""
+    asking: Latency
+    """How long runs waited for people's answers, for those that did."""
     whole: Latency
     """From accepted to finished."""

@@ -99,6 +99,8 @@ class ModelInfo(Shape, frozen=True, kw_only=True):
     """Whether it supports a reasoning effort. True if unknown."""
     price: ModelPrice | None = None
     """Null if unknown."""
+    default_effort: str | None = None
+    """The reasoning effort that the configuration sets for it: `low`, `medium` or `high`. Null: the provider's own."""
 
 
 class ModelPage(Shape, frozen=True, kw_only=True):

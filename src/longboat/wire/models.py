@@ -109,6 +109,12 @@ class ToolResultPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="to
     """Images that the model sees too: at most 5 MB each."""
     answers: tuple[CallAnswer, ...] = ()
     """Who allowed or denied the call, or answered its question, in order. The model does not see it."""
+    began_at: str | None = None
+    """When the call was made; null for calls from before this was recorded."""
+    waited_s: float = 0.0
+    """Seconds that it waited for people's answers; while one is pending, without that wait."""
+    ran_s: float | None = None
+    """Seconds that the tool itself took: the time since `began_at` without `waited_s`. Null while it runs."""
 
 
 class FilePart(Shape, frozen=True, kw_only=True, tag_field="type", tag="file"):
@@ -155,13 +161,23 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class Usage(Shape, frozen=True, kw_only=True):
     input_tokens: int = 0
     output_tokens: int = 0
-    cost: float = 0.0
+    cost: float | None = 0.0
+    """Dollars for the tokens whose price is known; null if that is none of them."""
+    unpriced_tokens: int = 0
+    """Tokens, in and out, whose price is unknown. If there are any, `cost` is only a lower limit."""
+
+    @classmethod
+    def of(cls, *, input_tokens: int, output_tokens: int, cost: float, unpriced_tokens: int) -> "Usage":
+        """With an unknown cost instead of $0 if no price is known."""
+        known = cost if cost or not unpriced_tokens else None
+        return cls(input_tokens=input_tokens, output_tokens=output_tokens, cost=known, unpriced_tokens=unpriced_tokens)
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
+        return Usage.of(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
-            cost=self.cost + other.cost,
+            cost=(self.cost or 0.0) + (other.cost or 0.0),
+            unpriced_tokens=self.unpriced_tokens + other.unpriced_tokens,
         )
 
 
@@ -178,6 +194,8 @@ class Session(Shape, frozen=True, kw_only=True):
     usage: Usage = Usage()
     context_tokens: int = 0
     """How much of the model's context window the newest request and its answer used, as counted by the provider."""
+    last_outcome: Outcome | None = None
+    """How its last turn ended; null if none has. Prompts that were canceled in the queue do not count."""
     pinned: bool = False
     """Listed before all others."""
     archived: bool = False
@@ -202,6 +220,8 @@ class Run(Shape, frozen=True, kw_only=True):
     accepted_at: str
     started_at: str | None = None
     finished_at: str | None = None
+    waited_s: float = 0.0
+    """Seconds that it waited for people's answers; 0 until it is finished."""
     client_id: str | None = None
     parent_run_id: str | None = None
     """For a sub-agent: the run that started it, and that run's session."""

@@ -20,7 +20,7 @@ from longboat.core.history import calls_of, is_object
 from longboat.errors import BadInput
 from longboat.runtime.archive.exports import LISTS
 from longboat.runtime.archive.transcript import TITLE_LENGTH, copy_message, new_session, unit_of_new_sessions
-from longboat.store.changes import add_session_usage, import_change, import_run
+from longboat.store.changes import add_session_usage, import_change, import_run, set_last_outcome
 from longboat.store.protocol import Store, Unit, Write
 from longboat.store.records import Transcript
 from longboat.tools.files.images import MEDIA_TYPES, flaw
@@ -34,7 +34,7 @@ from longboat.wire.archive import (
     SessionExport,
 )
 from longboat.wire.ids import new_id
-from longboat.wire.models import FilePart, Message, Role, Run, RunState, Session, ToolResultPart
+from longboat.wire.models import FilePart, Message, Part, Role, Run, RunState, Session, ToolResultPart
 from longboat.wire.workshop import TodoItem
 
 MAX_PATH = 4_096
@@ -106,7 +106,8 @@ def _made(store: Store, workspace_id: str, directory: Path, document: SessionExp
         session = _session(workspace_id, origin.session, sessions.get(origin.session.parent_id))
         sessions[origin.session.id] = session
         family.append(_copy(origin, session, run_of))
-        more += [add_session_usage(session, session.usage), *(_run(store, session, run, run_of) for run in origin.runs)]
+        more += [add_session_usage(session, session.usage), set_last_outcome(session)]
+        more += [_run(store, session, run, run_of) for run in origin.runs]
     head = family[0].session
     return head, unit_of_new_sessions(family, [*more, *_changes(head, directory, document, run_of)])
 
@@ -132,7 +133,9 @@ def _session(workspace_id: str, told: Session, sender: Session | None) -> Sessio
         session = new_session(workspace_id, title)
     else:
         session = new_session(workspace_id, title, parent_id=sender.id, call_id=told.parent_call_id)
-    return msgspec.structs.replace(session, usage=told.usage, context_tokens=told.context_tokens)
+    return msgspec.structs.replace(
+        session, usage=told.usage, context_tokens=told.context_tokens, last_outcome=told.last_outcome
+    )
 
 
 def _copy(origin: Transcript, session: Session, run_of: defaultdict[str, str]) -> Transcript:
@@ -261,8 +264,21 @@ def _flaw_of(part: FilePart) -> str | None:
 
 
 def _check_usage(session: Session) -> None:
-    if not all(0 <= number <= MOST for number in (*msgspec.structs.astuple(session.usage), session.context_tokens)):
+    used = session.usage
+    numbers = (used.input_tokens, used.output_tokens, used.cost or 0.0, used.unpriced_tokens, session.context_tokens)
+    if not all(0 <= number <= MOST for number in numbers):
         raise _Broken("the usage is invalid")
+
+
+def _check_times(part: Part) -> None:
+    if isinstance(part, ToolResultPart):
+        _check_instants(part.began_at)
+        _check_seconds(part.waited_s, part.ran_s or 0.0)
+
+
+def _check_seconds(*seconds: float) -> None:
+    if not all(0 <= each <= MOST for each in seconds):
+        raise _Broken("a duration in it is invalid")
 
 
 def _check_calls(messages: Sequence[Message]) -> None:
@@ -270,6 +286,8 @@ def _check_calls(messages: Sequence[Message]) -> None:
     open_calls: set[str] = set()
     for message in messages:
         _check_instants(message.created_at, message.finished_at)
+        for part in message.parts:
+            _check_times(part)
         if message.finished_at is None:
             raise _Broken(f"message {message.seq} is not finished")
         results = {part.tool_call_id for part in message.parts if isinstance(part, ToolResultPart) and part.finished}
@@ -289,6 +307,7 @@ def _check_run(run: Run) -> None:
     if run.state is not RunState.FINISHED or run.outcome is None:
         raise _Broken(f"run {run.run_id!r} is not finished")
     _check_instants(run.accepted_at, run.started_at, run.finished_at)
+    _check_seconds(run.waited_s)
 
 
 def _check_instants(*instants: str | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from longboat.runtime.archive.net_changes import net_changes, unified_diff
 from longboat.tools.files.text import bounded
+from longboat.wire.amounts import cost_of
 from longboat.wire.archive import FileContent, SessionExport
 from longboat.wire.models import (
     FilePart,
@@ -31,7 +32,8 @@ def render(document: SessionExport) -> str:
     used = session.usage
     blocks = [
         f"# {_line(session.title) or 'Untitled session'}",
-        f"Started {session.created_at}. {used.input_tokens:,} tokens in, {used.output_tokens:,} out, ${used.cost:.4f}.",
+        f"Started {session.created_at}. {used.input_tokens:,} tokens in, {used.output_tokens:,} out, "
+        f"cost {cost_of(used)}.",
     ]
     if document.left_out:
         blocks.append(f"Left out because it is damaged in the database: {_line(', '.join(document.left_out))}.")

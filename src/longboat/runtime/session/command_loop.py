@@ -49,7 +49,7 @@ from longboat.store.changes import mark_session, retitle_session
 from longboat.store.records import RunRecord
 from longboat.tasks import Tasks
 from longboat.wire.events import Change
-from longboat.wire.models import Outcome, RunState, Session, Usage
+from longboat.wire.models import Outcome, RunState, Session, ToolResultPart, Usage
 from longboat.wire.requests import UpdateSession
 
 T = TypeVar("T")
@@ -171,8 +171,8 @@ class CommandLoop:
         """Written with the next decision, so that all events of a session have one order."""
         self.live.add_usage(run_id, model, usage, context=context)
 
-    def add_call(self, tool: str, *, failed: bool) -> None:
-        self.live.add_call(tool, failed=failed)
+    def add_call(self, run_id: str, result: ToolResultPart) -> None:
+        self.live.add_call(run_id, result)
 
     async def settle_usage(self) -> None:
         """What was used goes to disk now: nothing else may be decided for long."""

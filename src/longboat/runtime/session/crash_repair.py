@@ -5,6 +5,8 @@ Owns what happens to the messages of the run that was active. Must not decide th
 
 from collections.abc import Callable, Iterable, Sequence, Set
 
+import msgspec
+
 from longboat.core.effects import Effect, RunFinished
 from longboat.core.history import close_turn, missing_results, not_begun, text_of, with_results
 from longboat.core.state import RunView
@@ -43,6 +45,8 @@ def repair_transcript(
     # Half a summary is nobody's answer.
     own, writes, told = _without_half(own) if own and own[-1].summary else (own, [], [])
     _, finish = outcome_of_stop(Stop.CANCEL if outcome is Outcome.CANCELED else Stop.INTERRUPT)
+    if outcome is Outcome.CANCELED and run.canceled_by is not None:
+        finish = msgspec.structs.replace(finish, detail=f"by {run.canceled_by}")
     not_run = not_begun(own, waiting) if outcome is Outcome.INTERRUPTED else frozenset()
     closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=fresh, not_run=not_run)
     writes += [put_message(message) for message, _ in closing.changes]

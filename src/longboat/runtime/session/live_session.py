@@ -4,7 +4,6 @@ Owns what others may look at. Changed by `CommandLoop` alone, after each commit.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -12,10 +11,10 @@ import msgspec
 
 from longboat.core.state import SessionState, is_covered, place_of
 from longboat.errors import SessionNotFound
-from longboat.store.changes import add_model_usage, add_tool_use
+from longboat.store.changes import add_model_usage, add_tool_call
 from longboat.store.protocol import Write
 from longboat.store.records import RunRecord, SessionRecord
-from longboat.wire.models import Message, Run, Session, Usage
+from longboat.wire.models import Message, Run, Session, ToolResultPart, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +29,8 @@ class ModelUsage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageTally:
     spendings: tuple[ModelUsage, ...] = ()
-    calls: tuple[tuple[str, bool], ...] = ()
-    """Each call that got a result: its tool, and whether it failed."""
+    calls: tuple[tuple[str, ToolResultPart], ...] = ()
+    """Each call that was made: its run and its result, which is unfinished if the call was cut off."""
     context: int | None = None
     """Tokens in the model's window, if a request of the turn told."""
 
@@ -47,10 +46,8 @@ class UsageTally:
         day = at[:10]
         for each in self.spendings:
             yield add_model_usage(session, day, each.run_id, each.model, each.usage)
-        calls = Counter(tool for tool, _ in self.calls)
-        errors = Counter(tool for tool, failed in self.calls if failed)
-        for tool, count in calls.items():
-            yield add_tool_use(session, day, tool, calls=count, errors=errors[tool])
+        for run_id, result in self.calls:
+            yield add_tool_call(session, day, run_id, result)
 
 
 NOTHING = UsageTally()
@@ -129,8 +126,9 @@ class LiveSession:
         used = ModelUsage(run_id=run_id, model=model, usage=usage)
         self.used += UsageTally(spendings=(used,), context=context)
 
-    def add_call(self, tool: str, *, failed: bool) -> None:
-        self.used += UsageTally(calls=((tool, failed),))
+    def add_call(self, run_id: str, result: ToolResultPart) -> None:
+        # Without the text, which the message has: only the times are kept until the next decision.
+        self.used += UsageTally(calls=((run_id, msgspec.structs.replace(result, content="", images=())),))
 
     # Committed states
 

@@ -36,6 +36,7 @@ from longboat.store.changes import (
     mark_session,
     put_message,
     retitle_session,
+    set_last_outcome,
     settle_covers,
     touch_session,
     update_run,
@@ -73,6 +74,8 @@ class Ending:
     withdrawn: Sequence[Entry] = ()
     """What the run still asked, taken back. Kept apart: if the store will never take the turn's words, it is withdrawn
     all the same (A2)."""
+    waited_s: float = 0.0
+    """How long the run waited for people."""
 
 
 NO_TURN = Ending(message_id=None, text="", error="")
@@ -231,6 +234,7 @@ class UnitBuilder:
             canceled_by=self.run(effect.run_id).canceled_by or canceled_by,
             folded_into=effect.folded_into,  # a withdrawn prompt is in no turn any more
             finished_at=self.at,
+            waited_s=ending.waited_s,
             error=ending.error or None,
         )
         complete = RunComplete(
@@ -274,7 +278,8 @@ def record_effects(
     `busy`: before and after. `folded`: the messages of prompts that were folded, which may be withdrawn.
     """
     before, after = busy
-    named = _with_usage(builder, session, used)
+    effects = tuple(effects)
+    named = _with_outcome(builder, _with_usage(builder, session, used), effects)
     if after and not before:
         named = msgspec.structs.replace(named, updated_at=builder.at)
         builder.add(touch_session(session.id, builder.at))
@@ -307,6 +312,17 @@ def _with_usage(builder: UnitBuilder, session: Session, used: UsageTally) -> Ses
         builder.add(add_session_usage(session, usage))
     for write in used.writes(session, builder.at):
         builder.add(write)
+    return session
+
+
+def _with_outcome(builder: UnitBuilder, session: Session, effects: Iterable[Effect]) -> Session:
+    """How its last turn ended. What is canceled in the queue was no turn; what could not be started has failed."""
+    for effect in effects:
+        if isinstance(effect, RunFinished) and effect.folded_into is None:
+            was_turn = builder.run(effect.run_id).state is RunState.ACTIVE or effect.outcome is Outcome.ERROR
+            if was_turn and effect.outcome is not session.last_outcome:
+                session = msgspec.structs.replace(session, last_outcome=effect.outcome)
+                builder.add(set_last_outcome(session))
     return session
 
 

@@ -17,6 +17,7 @@ from longboat.errors import AlreadyAnswered, BadInput, NotFound, PermissionNotFo
 from longboat.runtime.clock import now
 from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.store_retry import retry_store
+from longboat.runtime.turn.waits import Waits
 from longboat.store.changes import add_grant, put_ask
 from longboat.store.protocol import Entry, Store, Unit, Write, WriteMissed
 from longboat.wire.asks import (
@@ -41,17 +42,20 @@ class Closing:
     entries: list[Entry] = field(default_factory=list)
     again: list[Callable[[], object]] = field(default_factory=list)
     """To be called should it not be written: then it is still asked, and the end of the run withdraws it."""
+    waited_s: float = 0.0
+    """How long the run waited for people."""
 
     def joined(self, ending: Ending) -> Ending:
         """The end of a run, with this in its transaction."""
-        return replace(ending, withdrawn=self.entries)
+        return replace(ending, withdrawn=self.entries, waited_s=self.waited_s)
 
 
 class _AskTable(Generic[Ask]):
     """The asks of one kind, and the turns that are waiting for an answer."""
 
-    def __init__(self, store: Store, workspace_id: str, shape: type[Ask]) -> None:
+    def __init__(self, store: Store, workspace_id: str, shape: type[Ask], waits: Waits) -> None:
         self._store = store
+        self._waits = waits
         self._workspace_id = workspace_id
         self._shape: type[Ask] = shape
         self._waiting: dict[str, tuple[Ask, asyncio.Future[Ask]]] = {}
@@ -69,6 +73,7 @@ class _AskTable(Generic[Ask]):
     async def _wait_heard(self, ask: Ask, future: "asyncio.Future[Ask]") -> Ask:
         answered = await asyncio.shield(future)
         self._waiting.pop(ask.id, None)
+        self._waits.add(ask, answered.answered_at or now())
         return answered
 
     def _wait_for(self, ask: Ask) -> "asyncio.Future[Ask]":
@@ -112,6 +117,7 @@ class _AskTable(Generic[Ask]):
                 told = _entry(gone, Change.UPDATED, _notification(gone))
                 closing.entries.append(replace(told, only_with=put_ask(self._workspace_id, gone)))
                 closing.again.append(partial(self._wait_for, ask))
+                self._waits.add(ask, now())
                 del self._waiting[ask.id]
                 future.cancel()
 
@@ -133,8 +139,9 @@ class Asks:
     def __init__(self, store: Store, workspace_id: str) -> None:
         self._store = store
         self._workspace_id = workspace_id
-        self._permissions = _AskTable(store, workspace_id, Permission)
-        self._questions = _AskTable(store, workspace_id, Question)
+        self._waits = Waits()
+        self._permissions = _AskTable(store, workspace_id, Permission, self._waits)
+        self._questions = _AskTable(store, workspace_id, Question, self._waits)
 
     async def permission(self, ask: Permission) -> Permission:
         return await self._permissions.ask(ask)
@@ -184,7 +191,9 @@ class Asks:
 
     def withdraw(self, run_id: str) -> Closing:
         """What a run still asks goes with it."""
-        return self._withdraw(lambda ask: ask.run_id == run_id)
+        closing = self._withdraw(lambda ask: ask.run_id == run_id)
+        closing.waited_s = self._waits.take(run_id)
+        return closing
 
     async def drop(self, run_id: str, call_id: str) -> None:
         """What a call that is over still asks is withdrawn: a tool may have given up waiting. Providers number calls

@@ -4,6 +4,7 @@ Owns the child's run from prompt to answer. Must not know which tools a sub-agen
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -27,8 +28,17 @@ CALL_OFF_S = 10.0
 ROLES: dict[str | None, ModelRole] = {"small": "small", "large": "large"}
 
 
-async def delegate(services: WorkspaceServices, parent: RunRecord, call_id: str, prompt: str, agent: str | None) -> str:
-    """The answer of a sub-agent to the prompt; a ToolError says why there is none."""
+async def delegate(
+    services: WorkspaceServices,
+    parent: RunRecord,
+    call_id: str,
+    prompt: str,
+    agent: str | None,
+    *,
+    waited: Callable[[float], None],
+) -> str:
+    """The answer of a sub-agent to the prompt; a ToolError says why there is none. `waited` is told how long the
+    sub-agent waited for people."""
     try:
         model = await _model(services, parent, agent)
         title = (prompt.strip().splitlines() or ["Sub-agent"])[0][:TITLE_LENGTH]
@@ -36,6 +46,7 @@ async def delegate(services: WorkspaceServices, parent: RunRecord, call_id: str,
             CreateSession(title=title), sent_by=(parent.run.session_id, call_id)
         )
         run = await _see_through(services, _record(session, parent, prompt, model, agent))
+        waited(run.waited_s)
     except LongboatError as error:
         raise ToolError(f"The sub-agent could not be started: {error.message}") from None
     text = _answer(await services.store.reads.messages(session.id))

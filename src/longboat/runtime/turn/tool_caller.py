@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -13,24 +13,13 @@ from longboat.context.hooks import HookEvent, Verdict
 from longboat.core.stream import encodable
 from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.turn.setup import TurnSetup, ask_hooks
-from longboat.runtime.turn.tool_context import CallContext
+from longboat.runtime.turn.tool_context import CallContext, News
 from longboat.store.records import RunRecord
 from longboat.tools.context import ToolError
 from longboat.tools.protocol import Tool, ToolCall, ToolResult
-from longboat.wire.asks import CallAnswer
 from longboat.wire.models import ToolCallPart, ToolResultPart
 
 logger = logging.getLogger(__name__)
-
-
-class News(Protocol):
-    """Is notified of what a call does before it has a result."""
-
-    def show(self, text: str) -> None:
-        """Live output."""
-
-    def note(self, answer: CallAnswer) -> None:
-        """Someone answered a permission or question of the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +70,7 @@ class ToolCaller:
             self.services,
             self.record,
             part.id,
-            output=news.show,
-            answered=news.note,
+            news=news,
             told=self.told,
             approved=before.decision == "allow",
         )

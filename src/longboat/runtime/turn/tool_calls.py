@@ -12,7 +12,7 @@ import msgspec
 from longboat.core.stream import encodable
 from longboat.core.turn import LoopGuard
 from longboat.errors import ModelError
-from longboat.runtime.clock import now
+from longboat.runtime.clock import now, seconds_between
 from longboat.runtime.protocols import TurnOwner, WorkspaceServices
 from longboat.runtime.turn.outbox import Outbox
 from longboat.runtime.turn.setup import TurnSetup
@@ -62,10 +62,19 @@ class ToolCalls:
         self.round = None
         return results
 
+    def cut_off(self) -> Message | None:
+        """The message of the round that the turn ends in, if any, with the times of the calls that get no result."""
+        if self.round is None:
+            return None
+        message = self.round.cut_off()
+        for part in message.parts:
+            if isinstance(part, ToolResultPart) and not part.finished:
+                self._owner.add_call(self._record.run.run_id, part)
+        return message
+
     async def _see_call(self, caller: ToolCaller, slot: "Slot", call: ToolCallPart) -> None:
         result = await caller.call(call, slot)
-        slot.put(result)
-        self._owner.add_call(call.name, failed=result.is_error)
+        self._owner.add_call(self._record.run.run_id, slot.put(result))
         if self._loop_guard.is_loop(call, result):
             raise ModelError(
                 f"The agent repeated the same {call.name} call with the same result. Tell it what to do differently.",
@@ -88,12 +97,21 @@ class Slot:
         self._length = 0
         self._answers: list[CallAnswer] = []
         self._open = ToolResultPart(tool_call_id=call_id, name=name, content="", finished=False)
+        self._began_at = now()
+        self._asked_at: str | None = None
+        self._waited_s = 0.0
         self._result: ToolResultPart | None = None
 
     def part(self) -> ToolResultPart:
         if self._result is not None:
             return self._result
-        return msgspec.structs.replace(self._open, content="".join(self._shown), answers=tuple(self._answers))
+        return msgspec.structs.replace(
+            self._open,
+            content="".join(self._shown),
+            answers=tuple(self._answers),
+            began_at=self._began_at,
+            waited_s=self._waited_s,
+        )
 
     def show(self, text: str) -> None:
         """A tool that is done may still have something in the pipe: it is too late for that."""
@@ -105,15 +123,38 @@ class Slot:
         self._length += len(text)
         self._round.grow(self._place, at, text)
 
-    def note(self, answer: CallAnswer) -> None:
+    def ask(self, asked_at: str) -> None:
+        self._asked_at = asked_at
+
+    def note(self, answer: CallAnswer, asked_at: str, answered_at: str) -> None:
         """On record at once: who let a call run is known even if it never comes to a result."""
         if self._result is None:
             self._answers.append(answer)
+            self._began_at = min(self._began_at, asked_at)  # asked before a restart, the call made again after it
+            self.wait(seconds_between(asked_at, answered_at))
             self._round.tell()
 
-    def put(self, result: ToolResultPart) -> None:
-        self._result = msgspec.structs.replace(result, answers=tuple(self._answers))
+    def wait(self, waited_s: float) -> None:
+        self._asked_at = None
+        self._waited_s = round(self._waited_s + waited_s, 3)
+
+    def put(self, result: ToolResultPart) -> ToolResultPart:
+        self._result = self._timed(msgspec.structs.replace(result, answers=tuple(self._answers)))
         self._round.tell()
+        return self._result
+
+    def cut_off(self) -> ToolResultPart | None:
+        """The part of a call that gets no result, with its times; None if it has one."""
+        if self._result is not None:
+            return None
+        if self._asked_at is not None:
+            self.wait(seconds_between(self._asked_at, now()))
+        return self._timed(self.part())
+
+    def _timed(self, part: ToolResultPart) -> ToolResultPart:
+        """With the times as of now."""
+        ran_s = max(0.0, round(seconds_between(self._began_at, now()) - self._waited_s, 3))
+        return msgspec.structs.replace(part, began_at=self._began_at, waited_s=self._waited_s, ran_s=ran_s)
 
     def keep(self, result: ToolResultPart) -> "Slot":
         """One from before a restart."""
@@ -153,6 +194,10 @@ class Round:
 
     def tell(self) -> None:
         self._outbox.whole(self.message())
+
+    def cut_off(self) -> Message:
+        parts = tuple(slot.cut_off() or slot.part() for slot in self._slots)
+        return msgspec.structs.replace(self._base, parts=parts)
 
     def finish(self, at: str) -> Message:
         self._base = msgspec.structs.replace(self._base, finished_at=at)

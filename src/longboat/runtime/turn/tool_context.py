@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from longboat.errors import ConfigInvalid
 from longboat.permissions.verdict import (
@@ -56,6 +57,22 @@ def _lead_elsewhere(paths: Sequence[str]) -> bool:
     return any(os.path.realpath(path) != os.path.normpath(path) for path in paths)
 
 
+class News(Protocol):
+    """Is notified of what a call does before it has a result."""
+
+    def show(self, text: str) -> None:
+        """Live output."""
+
+    def ask(self, asked_at: str) -> None:
+        """The call waits for a person from now on."""
+
+    def note(self, answer: CallAnswer, asked_at: str, answered_at: str) -> None:
+        """Someone answered a permission or question of the call."""
+
+    def wait(self, waited_s: float) -> None:
+        """Its sub-agent waited for people."""
+
+
 class CallContext:
     def __init__(
         self,
@@ -63,13 +80,11 @@ class CallContext:
         record: RunRecord,
         call_id: str,
         *,
-        output: Callable[[str], None],
-        answered: Callable[[CallAnswer], None],
+        news: News,
         told: set[Path],
         approved: bool,
     ) -> None:
-        """`answered` hears who allowed what. `told`: instructions that this turn's model has read. `approved`: a hook
-        lets the call through."""
+        """`told`: instructions that this turn's model has read. `approved`: a hook lets the call through."""
         self._services = services
         self._record = record
         self._call_id = call_id
@@ -77,8 +92,8 @@ class CallContext:
         self._by_hook = approved
         self._approved = approved or record.approve is Approve.ALL
         self._judged: Rules | None = None
-        self._answered = answered
-        self.output = output
+        self._news = news
+        self.output = news.show
         self.instructions: list[str] = []
         """What files below the workspace say of what the call has read."""
 
@@ -132,6 +147,7 @@ class CallContext:
             parent_run_id=run.parent_run_id,
             parent_session_id=run.parent_session_id,
         )
+        self._news.ask(ask.asked_at)
         await self._heed(await self._services.asks.permission(ask))
         self._judge_again(need, rules)
         if not is_command and await asyncio.to_thread(_lead_elsewhere, resolved):
@@ -168,7 +184,7 @@ class CallContext:
         return hidden_by(self._rules(), directory=str(self.directory))
 
     async def _heed(self, answered: Permission) -> None:
-        self._answered(CallAnswer(answer=answered.answer, answered_by=answered.answered_by))
+        self._note(answered, CallAnswer(answer=answered.answer, answered_by=answered.answered_by))
         match answered.answer:
             case PermissionAnswer.DENY:
                 raise ToolError(f"Denied by the user: {answered.reason}" if answered.reason else "Denied by the user.")
@@ -233,9 +249,13 @@ class CallContext:
             parent_run_id=run.parent_run_id,
             parent_session_id=run.parent_session_id,
         )
+        self._news.ask(question.asked_at)
         answered = await self._services.asks.question(question)
-        self._answered(CallAnswer(answered_by=answered.answered_by))
+        self._note(answered, CallAnswer(answered_by=answered.answered_by))
         return answered.answer
+
+    def _note(self, answered: Permission | Question, answer: CallAnswer) -> None:
+        self._news.note(answer, answered.asked_at, answered.answered_at or now())
 
     async def put_todos(self, items: Sequence[TodoItem]) -> None:
         run = self._record.run
@@ -245,7 +265,7 @@ class CallContext:
         await self._services.store.submit(Unit(workspace_id=self._services.id, writes=writes, entries=[entry]))
 
     async def delegate(self, prompt: str, *, agent: str | None) -> str:
-        return await delegate(self._services, self._record, self._call_id, prompt, agent)
+        return await delegate(self._services, self._record, self._call_id, prompt, agent, waited=self._news.wait)
 
     async def facts(self) -> str:
         return await facts(self._services, self._record)

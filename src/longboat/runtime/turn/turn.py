@@ -136,10 +136,8 @@ class Turn:
             self._drop_draft()  # half a summary is nobody's answer
         if self._record.tries and not self._history:
             await self._read_history()
-        own = [
-            *self._own,
-            *(making.message() for making in (self._draft, self._tool_calls.round) if making is not None),
-        ]
+        half = (self._draft.message() if self._draft is not None else None, self._tool_calls.cut_off())
+        own = [*self._own, *(message for message in half if message is not None)]
         waiting = self._services.asks.calls(self.run_id) if outcome is Outcome.INTERRUPTED else set()
         not_run = not_begun(own, waiting)
         closing = close_turn(own, finish, at=now(), lost=LOST[outcome], blank=self._notices.blank, not_run=not_run)

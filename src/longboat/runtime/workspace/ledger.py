@@ -3,7 +3,7 @@
 from longboat.errors import BadInput, RunNotFound
 from longboat.store.protocol import Store
 from longboat.store.records import RunRecord, UnfinishedRuns
-from longboat.wire.figures import SessionUsage
+from longboat.wire.figures import SessionTimeline, SessionUsage
 from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import MessagePage, RunPage, RunState, SessionPage
 from longboat.wire.plain import fold_case
@@ -53,6 +53,9 @@ class Ledger:
 
     async def usage(self, session_id: str) -> SessionUsage:
         return await self._reads.session_usage(self._workspace_id, session_id)
+
+    async def timeline(self, session_id: str) -> SessionTimeline:
+        return await self._reads.session_timeline(self._workspace_id, session_id)
 
     async def runs(self, *, state: RunState | None, session_id: str | None, limit: int, after: str | None) -> RunPage:
         """Without their places in the queue, which only memory knows."""

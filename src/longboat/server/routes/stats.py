@@ -6,7 +6,7 @@ from litestar import get
 from litestar.params import FromPath, QueryParameter
 
 from longboat.server.routes.request import HttpRequest, W, app_of, workspace_of
-from longboat.wire.figures import SessionUsage, Stats
+from longboat.wire.figures import SessionTimeline, SessionUsage, Stats
 
 Days = Annotated[int, QueryParameter(ge=1, le=3_650, description="Number of days to include, in UTC, counting today.")]
 
@@ -31,4 +31,13 @@ async def get_session_usage(request: HttpRequest, session_id: FromPath[str]) -> 
     return await workspace.ledger.usage(session_id)
 
 
-HANDLERS = [get_stats, get_workspace_stats, get_session_usage]
+@get(W + "/sessions/{session_id:str}/timeline")
+async def get_session_timeline(request: HttpRequest, session_id: FromPath[str]) -> SessionTimeline:
+    """When the tools of the newest runs of a session were called, how long they waited for people and how long they
+    ran. Turns that were undone are included."""
+    workspace = await workspace_of(request)
+    await workspace.session(session_id)
+    return await workspace.ledger.timeline(session_id)
+
+
+HANDLERS = [get_stats, get_workspace_stats, get_session_usage, get_session_timeline]

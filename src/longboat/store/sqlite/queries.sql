@@ -55,8 +55,13 @@ UPDATE sessions SET pinned = :pinned, archived = :archived WHERE session_id = :s
 -- name: session_usage
 -- Add what a step used.
 UPDATE sessions SET input_tokens = input_tokens + :input_tokens, output_tokens = output_tokens + :output_tokens,
-    cost = cost + :cost, context_tokens = :context_tokens, updated_at = :updated_at
+    cost = cost + :cost, unpriced_tokens = unpriced_tokens + :unpriced_tokens, context_tokens = :context_tokens,
+    updated_at = :updated_at
 WHERE session_id = :session_id;
+
+-- name: session_outcome
+-- How its last turn ended.
+UPDATE sessions SET last_outcome = :last_outcome WHERE session_id = :session_id;
 
 -- name: session_touch
 -- It is being worked on.
@@ -146,7 +151,7 @@ VALUES (:seq, :run_id, :workspace_id, :session_id, :state, :delivery, :prompt, :
 -- A change in a run's life. A finished run never changes again.
 UPDATE runs SET state = :state, outcome = :outcome, delivery = :delivery, prompt = :prompt,
     cancel_requested = :cancel_requested, canceled_by = :canceled_by, folded_into = :folded_into, error = :error,
-    tries = :tries, started_at = :started_at, finished_at = :finished_at
+    tries = :tries, started_at = :started_at, finished_at = :finished_at, waited_s = :waited_s
 WHERE seq = :seq AND state != 'finished';
 
 -- name: run_give_up
@@ -460,10 +465,10 @@ SELECT run_id, client_id FROM runs WHERE session_id = :session_id AND client_id 
 -- name: run_import
 -- A finished run that came with an imported session.
 INSERT INTO runs (seq, run_id, workspace_id, session_id, state, outcome, delivery, prompt, attachments, fingerprint, approve,
-    cancel_requested, canceled_by, folded_into, error, accepted_at, started_at, finished_at, client_id, parent_run_id,
-    parent_session_id, imported)
+    cancel_requested, canceled_by, folded_into, error, accepted_at, started_at, finished_at, waited_s, client_id,
+    parent_run_id, parent_session_id, imported)
 VALUES (:seq, :run_id, :workspace_id, :session_id, 'finished', :outcome, :delivery, :prompt, '[]', '', 'ask',
-    :cancel_requested, :canceled_by, :folded_into, :error, :accepted_at, :started_at, :finished_at, :client_id,
+    :cancel_requested, :canceled_by, :folded_into, :error, :accepted_at, :started_at, :finished_at, :waited_s, :client_id,
     :parent_run_id, :parent_session_id, 1);
 
 -- name: runs_of_session
@@ -492,47 +497,69 @@ INSERT INTO reads (session_id, path, digest) SELECT :session_id, path, digest FR
 
 -- name: spending_add
 -- What the model requests of a run used.
-INSERT INTO spendings (workspace_id, session_id, run_id, day, model, requests, input_tokens, output_tokens, cost)
-VALUES (:workspace_id, :session_id, :run_id, :day, :model, 1, :input_tokens, :output_tokens, :cost)
+INSERT INTO spendings (workspace_id, session_id, run_id, day, model, requests, input_tokens, output_tokens, cost,
+    unpriced_tokens)
+VALUES (:workspace_id, :session_id, :run_id, :day, :model, 1, :input_tokens, :output_tokens, :cost, :unpriced_tokens)
 ON CONFLICT DO UPDATE SET requests = requests + 1, input_tokens = input_tokens + excluded.input_tokens,
-    output_tokens = output_tokens + excluded.output_tokens, cost = cost + excluded.cost;
+    output_tokens = output_tokens + excluded.output_tokens, cost = cost + excluded.cost,
+    unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens;
 
--- name: tool_use_add
+-- name: tool_call_add
 -- A tool was called.
-INSERT INTO tool_uses (workspace_id, session_id, day, tool, calls, errors)
-VALUES (:workspace_id, :session_id, :day, :tool, :calls, :errors)
-ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, errors = errors + excluded.errors;
+INSERT INTO tool_calls (workspace_id, session_id, run_id, day, tool, began_at, waited_s, ran_s, outcome)
+VALUES (:workspace_id, :session_id, :run_id, :day, :tool, :began_at, :waited_s, :ran_s, :outcome);
 
 -- name: stats_days
 -- What was used on each day, in one workspace or in all.
-SELECT day, sum(requests) AS requests, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
-    sum(cost) AS cost
+SELECT day, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(cost) AS cost,
+    sum(unpriced_tokens) AS unpriced_tokens
 FROM spendings WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND day >= :since GROUP BY day ORDER BY day;
 
 -- name: stats_models
--- What each model was used for, the dearest first.
+-- What each model was used for, the most expensive first, those without a price last.
 SELECT model, sum(requests) AS requests, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
-    sum(cost) AS cost
+    sum(cost) AS cost, sum(unpriced_tokens) AS unpriced_tokens
 FROM spendings WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND day >= :since
-GROUP BY model ORDER BY sum(cost) DESC, sum(input_tokens + output_tokens) DESC, model;
+GROUP BY model
+ORDER BY sum(cost) = 0 AND sum(unpriced_tokens) > 0, sum(cost) DESC, sum(input_tokens + output_tokens) DESC, model;
 
 -- name: stats_sessions
--- What each session used, the dearest first; one that was deleted has no title.
-SELECT spent.*, sessions.title FROM (
-    SELECT workspace_id, session_id, count(DISTINCT run_id) AS runs, sum(requests) AS requests,
-        sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(cost) AS cost
-    FROM spendings WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND day >= :since
-    GROUP BY workspace_id, session_id
-) AS spent LEFT JOIN sessions USING (session_id)
-ORDER BY spent.cost DESC, spent.input_tokens + spent.output_tokens DESC, spent.session_id LIMIT :limit;
+-- What sessions used, each followed by its sub-agents; the most expensive first; a deleted one has no title.
+WITH spent AS (
+    SELECT spendings.workspace_id, session_id, coalesce(sessions.parent_id, session_id) AS head, sessions.title,
+        count(DISTINCT run_id) AS runs, sum(requests) AS requests, sum(spendings.input_tokens) AS input_tokens,
+        sum(spendings.output_tokens) AS output_tokens, sum(spendings.cost) AS cost,
+        sum(spendings.unpriced_tokens) AS unpriced_tokens
+    FROM spendings LEFT JOIN sessions USING (session_id)
+    WHERE (:workspace_id IS NULL OR spendings.workspace_id = :workspace_id) AND day >= :since
+    GROUP BY spendings.workspace_id, session_id
+), heads AS (
+    SELECT head, row_number() OVER (
+        ORDER BY sum(cost) = 0 AND sum(unpriced_tokens) > 0, sum(cost) DESC, sum(input_tokens + output_tokens) DESC, head
+    ) AS rank
+    FROM spent GROUP BY head
+)
+SELECT spent.*, parents.title AS head_title
+FROM heads JOIN spent USING (head) LEFT JOIN sessions AS parents ON parents.session_id = heads.head
+WHERE heads.rank <= :limit
+ORDER BY heads.rank, spent.session_id != spent.head, spent.cost = 0 AND spent.unpriced_tokens > 0, spent.cost DESC,
+    spent.input_tokens + spent.output_tokens DESC, spent.session_id;
 
 -- name: stats_of_session
 -- What each of the newest runs of a session used, newest first.
 SELECT run_id, sum(requests) AS requests, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
-    sum(cost) AS cost
+    sum(cost) AS cost, sum(unpriced_tokens) AS unpriced_tokens
 FROM spendings JOIN runs USING (workspace_id, run_id)
 WHERE spendings.workspace_id = :workspace_id AND spendings.session_id = :session_id
 GROUP BY run_id ORDER BY max(runs.seq) DESC LIMIT :limit;
+
+-- name: timeline_of_session
+-- The tool calls of the newest runs of a session, in order.
+SELECT calls.run_id, calls.tool, calls.began_at, calls.waited_s, calls.ran_s, calls.outcome
+FROM (SELECT workspace_id, run_id, seq FROM runs WHERE session_id = :session_id AND workspace_id = :workspace_id
+    ORDER BY seq DESC LIMIT :limit) AS newest
+JOIN tool_calls AS calls USING (workspace_id, run_id)
+ORDER BY newest.seq, calls.began_at;
 
 -- name: stats_runs
 -- How the runs of each day ended.
@@ -542,31 +569,45 @@ WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND accepted_at >=
 GROUP BY day, outcome ORDER BY day, outcome;
 
 -- name: stats_tools
--- How often each tool was called and failed, the most used first.
-SELECT tool, sum(calls) AS calls, sum(errors) AS errors FROM tool_uses
-WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND day >= :since
-GROUP BY tool ORDER BY sum(calls) DESC, tool;
+-- How often each tool was called and failed, how long it ran and waited for people; the most used first.
+WITH made AS (
+    SELECT tool, outcome, waited_s, ran_s, row_number() OVER (PARTITION BY tool ORDER BY ran_s NULLS LAST) AS place,
+        count(ran_s) OVER (PARTITION BY tool) AS total
+    FROM tool_calls
+    WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND day >= :since AND outcome != 'cut_off'
+)
+SELECT tool, count(*) AS calls, sum(outcome = 'failed') AS errors, sum(waited_s) AS waited_s,
+    max(CASE WHEN place = (total * 50 + 99) / 100 THEN ran_s END) AS p50,
+    max(CASE WHEN place = (total * 90 + 99) / 100 THEN ran_s END) AS p90,
+    max(CASE WHEN place = (total * 99 + 99) / 100 THEN ran_s END) AS p99, max(ran_s) AS most
+FROM made GROUP BY tool ORDER BY count(*) DESC, tool;
 
 -- name: stats_latency
--- Percentiles (nearest rank) of the seconds that finished runs waited (accepted to started) or worked (to finished).
-WITH spans AS (
-    SELECT 86400 * CASE :span WHEN 'waiting' THEN julianday(started_at) - julianday(accepted_at)
-        WHEN 'working' THEN julianday(finished_at) - julianday(started_at)
-        ELSE julianday(finished_at) - julianday(accepted_at) END AS seconds
+-- Percentiles (nearest rank) of the seconds that finished runs were queued, worked, or waited for people's answers.
+WITH timed AS (
+    SELECT 86400 * (julianday(started_at) - julianday(accepted_at)) AS waiting,
+        86400 * (julianday(finished_at) - julianday(started_at)) - waited_s AS working,
+        nullif(waited_s, 0) AS asking, 86400 * (julianday(finished_at) - julianday(accepted_at)) AS whole
     FROM runs WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND accepted_at >= :since
         AND state = 'finished' AND started_at IS NOT NULL AND imported = 0
+), spans AS (
+    SELECT CASE :span WHEN 'waiting' THEN waiting WHEN 'working' THEN working WHEN 'asking' THEN asking ELSE whole END
+        AS seconds
+    FROM timed
 ), ranked AS (
-    SELECT seconds, row_number() OVER (ORDER BY seconds) AS place, count(*) OVER () AS total FROM spans
+    SELECT seconds, row_number() OVER (ORDER BY seconds) AS place, count(*) OVER () AS total
+    FROM spans WHERE seconds IS NOT NULL
 )
-SELECT count(*) AS runs, max(CASE WHEN place = (total * 50 + 99) / 100 THEN seconds END) AS p50,
+SELECT max(CASE WHEN place = (total * 50 + 99) / 100 THEN seconds END) AS p50,
     max(CASE WHEN place = (total * 90 + 99) / 100 THEN seconds END) AS p90,
     max(CASE WHEN place = (total * 99 + 99) / 100 THEN seconds END) AS p99, max(seconds) AS most
 FROM ranked;
 
 -- name: stats_days_latency
--- The same for each day, of whole runs.
+-- The same for each day, of the time that runs worked.
 WITH spans AS (
-    SELECT substr(accepted_at, 1, 10) AS day, 86400 * (julianday(finished_at) - julianday(accepted_at)) AS seconds
+    SELECT substr(accepted_at, 1, 10) AS day,
+        86400 * (julianday(finished_at) - julianday(started_at)) - waited_s AS seconds
     FROM runs WHERE (:workspace_id IS NULL OR workspace_id = :workspace_id) AND accepted_at >= :since
         AND state = 'finished' AND started_at IS NOT NULL AND imported = 0
 ), ranked AS (

@@ -47,7 +47,7 @@ from longboat.store.sqlite.inbox import read_inbox, read_inbox_after, read_inbox
 from longboat.store.sqlite.log import PENDING, read_log_page, read_pending, read_snapshot
 from longboat.store.sqlite.queries import SqliteReader
 from longboat.store.sqlite.search import Search
-from longboat.store.sqlite.statistics import read_session_usage, read_stats
+from longboat.store.sqlite.statistics import read_session_timeline, read_session_usage, read_stats
 from longboat.store.sqlite.transcripts import (
     ALL,
     newest_turn,
@@ -59,7 +59,7 @@ from longboat.store.sqlite.transcripts import (
     undone_turn,
 )
 from longboat.wire.asks import Permission, Question
-from longboat.wire.figures import SessionUsage, Stats
+from longboat.wire.figures import SessionTimeline, SessionUsage, Stats
 from longboat.wire.inbox import InboxEvent, InboxItem, InboxPage
 from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
@@ -168,6 +168,9 @@ class SqliteReads:
 
     async def session_usage(self, workspace_id: str, session_id: str) -> SessionUsage:
         return await self._read(lambda reader: read_session_usage(reader, workspace_id, session_id))
+
+    async def session_timeline(self, workspace_id: str, session_id: str) -> SessionTimeline:
+        return await self._read(lambda reader: read_session_timeline(reader, workspace_id, session_id))
 
     async def todos(self, session_id: str) -> tuple[TodoItem, ...]:
         rows = await self._read(lambda reader: reader.fetch("todos_of", session_id=session_id))

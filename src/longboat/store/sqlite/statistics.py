@@ -1,16 +1,23 @@
 """Usage statistics, read from SQLite."""
 
 from collections import Counter
+from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
 
 from longboat.store.protocol import Row
 from longboat.store.sqlite.queries import SqliteReader
 from longboat.wire.figures import (
+    CallOutcome,
+    CallSpan,
     DayFigures,
     Latency,
     ModelFigures,
     OutcomeCount,
     RunFigures,
+    RunTimeline,
     SessionFigures,
+    SessionTimeline,
     SessionUsage,
     Stats,
     ToolFigures,
@@ -19,6 +26,8 @@ from longboat.wire.models import Outcome, Usage
 
 MAX_SESSIONS = 50
 MAX_RUNS = 500
+MAX_TIMELINE = 20
+"""Runs."""
 NOTHING = Usage()
 
 
@@ -39,7 +48,7 @@ def read_stats(reader: SqliteReader, workspace_id: str | None, since: str) -> St
                 day=day,
                 usage=used.get(day, NOTHING),
                 outcomes=_outcomes(ended.get(day, Counter())),
-                whole=spans.get(day),
+                working=spans.get(day),
             )
             for day in sorted(used.keys() | ended.keys())
         ),
@@ -47,13 +56,11 @@ def read_stats(reader: SqliteReader, workspace_id: str | None, since: str) -> St
             ModelFigures(model=row["model"], requests=row["requests"], usage=_usage(row))
             for row in reader.fetch("stats_models", **where)
         ),
-        sessions=tuple(_session(row) for row in reader.fetch("stats_sessions", **where, limit=MAX_SESSIONS)),
-        tools=tuple(
-            ToolFigures(tool=row["tool"], calls=row["calls"], errors=row["errors"])
-            for row in reader.fetch("stats_tools", **where)
-        ),
+        sessions=_sessions(reader.fetch("stats_sessions", **where, limit=MAX_SESSIONS)),
+        tools=tuple(_tool(row) for row in reader.fetch("stats_tools", **where)),
         waiting=_latency(reader, where, "waiting"),
         working=_latency(reader, where, "working"),
+        asking=_latency(reader, where, "asking"),
         whole=_latency(reader, where, "whole"),
     )
 
@@ -64,12 +71,56 @@ def read_session_usage(reader: SqliteReader, workspace_id: str, session_id: str)
     return SessionUsage(session_id=session_id, items=tuple(reversed(items)))
 
 
+def read_session_timeline(reader: SqliteReader, workspace_id: str, session_id: str) -> SessionTimeline:
+    rows = reader.fetch("timeline_of_session", workspace_id=workspace_id, session_id=session_id, limit=MAX_TIMELINE)
+    items = [
+        RunTimeline(run_id=run_id, calls=tuple(_span(row) for row in calls))
+        for run_id, calls in groupby(rows, key=itemgetter("run_id"))
+    ]
+    return SessionTimeline(session_id=session_id, items=tuple(items))
+
+
+def _span(row: Row) -> CallSpan:
+    return CallSpan(
+        tool=row["tool"],
+        began_at=row["began_at"],
+        waited_s=row["waited_s"],
+        ran_s=row["ran_s"],
+        outcome=CallOutcome(row["outcome"]),
+    )
+
+
 def _usage(row: Row) -> Usage:
-    return Usage(input_tokens=row["input_tokens"], output_tokens=row["output_tokens"], cost=row["cost"])
+    return Usage.of(
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        cost=row["cost"],
+        unpriced_tokens=row["unpriced_tokens"],
+    )
 
 
 def _outcomes(counts: Counter[Outcome]) -> tuple[OutcomeCount, ...]:
     return tuple(OutcomeCount(outcome=outcome, runs=counts[outcome]) for outcome in Outcome if counts[outcome])
+
+
+def _sessions(rows: Iterable[Row]) -> tuple[SessionFigures, ...]:
+    return tuple(_session_with_sub_agents(list(group)) for _, group in groupby(rows, key=itemgetter("head")))
+
+
+def _session_with_sub_agents(rows: list[Row]) -> SessionFigures:
+    """`rows`: the session's own, if it used anything itself, and those of its sub-agents."""
+    first = rows[0]
+    own = _session(first) if first["session_id"] == first["head"] else None
+    found = tuple(_session(row) for row in (rows if own is None else rows[1:]))
+    return SessionFigures(
+        workspace_id=first["workspace_id"],
+        session_id=first["head"],
+        title=first["head_title"],
+        runs=0 if own is None else own.runs,
+        requests=sum(row["requests"] for row in rows),
+        usage=sum((_usage(row) for row in rows), NOTHING),
+        sub_agents=found,
+    )
 
 
 def _session(row: Row) -> SessionFigures:
@@ -80,6 +131,16 @@ def _session(row: Row) -> SessionFigures:
         runs=row["runs"],
         requests=row["requests"],
         usage=_usage(row),
+    )
+
+
+def _tool(row: Row) -> ToolFigures:
+    return ToolFigures(
+        tool=row["tool"],
+        calls=row["calls"],
+        errors=row["errors"],
+        ran=_percentiles(row),
+        waited_s=round(row["waited_s"], 3),
     )
 
 

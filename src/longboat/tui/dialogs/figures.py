@@ -1,8 +1,6 @@
-"""Short forms of times, costs and token counts."""
+"""Short forms of times and token counts."""
 
 from datetime import UTC, datetime
-
-from longboat.wire.listings import ModelPrice
 
 
 def now() -> datetime:
@@ -16,17 +14,6 @@ def ago(instant: str, at: datetime) -> str:
         if seconds >= size:
             return f"{int(seconds / size)} {unit}"
     return "now"
-
-
-def cost(dollars: float) -> str:
-    if not dollars:
-        return ""
-    return f"${dollars:,.2f}" if dollars >= 0.01 else "<$0.01"
-
-
-def price(known: ModelPrice | None) -> str:
-    """For a million tokens in and out; empty if unknown."""
-    return f"${known.input:g} in, ${known.output:g} out per M" if known is not None else ""
 
 
 def tokens(number: int | None) -> str:

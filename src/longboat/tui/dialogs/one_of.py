@@ -42,6 +42,11 @@ class OneOf(Static, can_focus=True):
     def index(self) -> int:
         return self._index
 
+    def rename(self, words: Sequence[str]) -> None:
+        """Show other words for the same choices."""
+        self._words = words
+        self._draw()
+
     def action_step(self, step: int) -> None:
         self._take((self._index + step) % len(self._words))
 

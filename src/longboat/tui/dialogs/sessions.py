@@ -17,11 +17,12 @@ from textual.worker import get_current_worker
 from longboat.errors import LongboatError
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
 from longboat.tui.dialogs.fields import Field
-from longboat.tui.dialogs.figures import ago, cost, now
+from longboat.tui.dialogs.figures import ago, now
 from longboat.tui.dialogs.frame import Dialog, keys_line
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
-from longboat.wire.models import Message, Role, Session, TextPart
+from longboat.wire.amounts import cost_of
+from longboat.wire.models import Message, Outcome, Role, Session, TextPart, Usage
 from longboat.wire.plain import plain, plain_line
 from longboat.wire.search import SearchHit
 
@@ -35,6 +36,14 @@ MAX_PREVIEW = 300
 """Characters."""
 Rename = Callable[[str, str], Awaitable[object]]
 Delete = Callable[[str], Awaitable[object]]
+
+
+FAILED: dict[Outcome | None, str] = {Outcome.ERROR: " failed", Outcome.INTERRUPTED: " interrupted"}
+"""The mark of a session whose last turn ended so."""
+
+
+def _cost(usage: Usage) -> str:
+    return cost_of(usage) if usage != Usage() else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,11 +205,12 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         return Content.assemble(
             self._mark(session),
             (f"{ago(session.updated_at, at):>7}  ", FAINT),
-            ("" if narrow else f"{cost(session.usage.cost):>8}  ", FAINT),
+            ("" if narrow else f"{_cost(session.usage):>8}  ", FAINT),
             (plain_line(session.title) or "(no title)", "bold" if here else ""),
             (" (current)" if here else "", FAINT),
             (" needs an answer" if session.id in self._asking else "", "$text-warning"),
             (" busy" if session.busy and session.id not in self._asking else "", "$text-success"),
+            ("" if session.busy else FAILED.get(session.last_outcome, ""), "$text-error"),
         )
 
     def _mark(self, session: Session) -> tuple[str, str]:

@@ -13,10 +13,11 @@ from textual.widgets.option_list import Option
 
 from longboat.errors import LongboatError
 from longboat.tui.dialogs.fields import Field
-from longboat.tui.dialogs.figures import price, tokens
+from longboat.tui.dialogs.figures import tokens
 from longboat.tui.dialogs.frame import Dialog, keys_line
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
+from longboat.wire.amounts import price_text
 from longboat.wire.listings import ModelInfo
 from longboat.wire.plain import plain, plain_line
 from longboat.wire.providers import Provider, ProviderCheck
@@ -130,7 +131,7 @@ class SetupModelPicker(SetupList[ModelInfo]):
         return item.name
 
     def row_of(self, item: ModelInfo) -> Content:
-        notes = (price(item.price), f"{tokens(item.context_window)} context" if item.context_window else "")
+        notes = (price_text(item.price), f"{tokens(item.context_window)} context" if item.context_window else "")
         return Content.assemble(plain_line(item.name), (f"  {', '.join(filter(None, notes))}", FAINT))
 
 

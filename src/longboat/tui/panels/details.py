@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from longboat.tui.content import format_count
-from longboat.tui.dialogs.figures import cost
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.panels.todos import Panel
+from longboat.wire.amounts import cost_of
 from longboat.wire.listings import FileDiff
+from longboat.wire.models import Usage
 from longboat.wire.plain import plain_line
 from longboat.wire.workshop import LspEvent, McpEvent
 
@@ -32,6 +33,9 @@ class ChangedFile:
     deletions: int
 
 
+NOTHING_USED = Usage()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """The content of the model panel."""
@@ -40,9 +44,7 @@ class Figures:
     effort: str = ""
     context: int = 0
     window: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float = 0.0
+    usage: Usage = NOTHING_USED
 
 
 class ModelPanel(Panel):
@@ -59,9 +61,11 @@ class ModelPanel(Panel):
                 else ""
             )
             rows.append(Content.assemble(f"{format_count(figures.context)} tokens ", (share or "in context", FAINT)))
-        if figures.input_tokens or figures.output_tokens:
-            used = f"↑{format_count(figures.input_tokens)} ↓{format_count(figures.output_tokens)}"
-            rows.append(Content.assemble(used, (f"  {cost(figures.cost)}" * bool(figures.cost), "bold")))
+        usage = figures.usage
+        if usage.input_tokens or usage.output_tokens:
+            used = f"↑{format_count(usage.input_tokens)} ↓{format_count(usage.output_tokens)}"
+            spent = "cost unknown" if usage.cost is None else cost_of(usage) if usage.cost else ""
+            rows.append(Content.assemble(used, (f"  {spent}" * bool(spent), "bold")))
         self.say("Model", rows)
 
 

@@ -122,8 +122,9 @@ class QueuePanel(Vertical):
             self.post_message(self.Delivered(run_id=run.run_id, delivery=other))
 
 
-def _order(run: Run) -> tuple[int, int]:
-    return (run.position if run.position is not None else 1 << 30, run.seq)
+def _order(run: Run) -> tuple[bool, int]:
+    """As the server takes them (L10). Not by `position`, which is only as new as the run's last event."""
+    return (run.delivery is not Delivery.STEER, run.seq)
 
 
 def _row(run: Run) -> Content:

@@ -145,6 +145,10 @@ export class Workspace {
     return call('GET', this.at(id, '/usage'));
   }
 
+  timeline(id) {
+    return call('GET', this.at(id, '/timeline'));
+  }
+
   undo(id) {
     return call('POST', this.at(id, '/undo'));
   }

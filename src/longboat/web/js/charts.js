@@ -120,12 +120,12 @@ function within(name, room) {
   return `${name.slice(0, room - 1 - half)}…${name.slice(-half)}`;
 }
 
-/** Horizontal bars: `data` has {label, values: [[kind, value]…], told}. */
-export function rows(title, description, data, { width = 560, left = 168 } = {}) {
+/** Horizontal bars: `data` has {label, values: [[kind, value]…], told}. `right` is the room for what is told. */
+export function rows(title, description, data, { width = 560, left = 168, right = 90 } = {}) {
   const tall = 24;
   const total = (row) => row.values.reduce((sum, [, value]) => sum + value, 0);
   const most = Math.max(1e-9, ...data.map(total));
-  const scale = (width - left - 90) / most;
+  const scale = (width - left - right) / most;
   const height = Math.max(data.length * tall, tall);
   const drawn = data.map((row, index) => {
     let x = left;

@@ -6,7 +6,8 @@ import { Attachments } from './attachments.js';
 import { Completion } from './completion.js';
 import { confirmed } from './dialog.js';
 import { h, icon, iconButton } from './dom.js';
-import { plain, price } from './format.js';
+import { plain } from './format.js';
+import { modelOptions } from './models.js';
 import { keep, recall } from './storage.js';
 
 const MOST_HISTORY = 50;
@@ -152,9 +153,7 @@ export class Composer {
     const large = page.large ? `Default: ${page.large}` : 'No model available';
     this.model.replaceChildren(
       h('option', { value: '' }, large),
-      ...page.items.map((item) =>
-        h('option', { value: item.name, disabled: !item.ready, title: item.problem }, `${item.name}${price(item)}`),
-      ),
+      ...modelOptions(page.items),
     );
     this.pickModel();
   }
@@ -171,6 +170,8 @@ export class Composer {
     const name = this.model.value || this.models?.large;
     const info = this.models?.items.find((item) => item.name === name);
     this.effort.hidden = info ? !info.effort : false;
+    const configured = info?.default_effort ? ` (${info.default_effort})` : '';
+    this.effort.options[0].textContent = `${EFFORTS[0][1]}${configured}`;
   }
 
   choose() {

@@ -7,7 +7,7 @@ import { Asks } from './asks.js';
 import { Composer } from './composer.js';
 import { h } from './dom.js';
 import { Finder } from './finding.js';
-import { cost, plain, tokens } from './format.js';
+import { costOf, plain, tokens } from './format.js';
 import { menu } from './menu.js';
 import { Outgoing } from './outgoing.js';
 import { person } from './people.js';
@@ -290,7 +290,8 @@ export class Conversation {
     setTitle(`${session?.busy ? '● ' : ''}${this.title.textContent} · Longboat`);
     const usage = session?.usage;
     const used = usage && usage.input_tokens + usage.output_tokens;
-    this.facts.textContent = used ? `${tokens(used)} tokens${usage.cost ? ` · ${cost(usage.cost)}` : ''}` : '';
+    const spent = usage?.cost === null ? ' · cost unknown' : usage?.cost ? ` · ${costOf(usage)}` : '';
+    this.facts.textContent = used ? `${tokens(used)} tokens${spent}` : '';
   }
 
   drawNotices() {

@@ -34,7 +34,7 @@ export class Desk {
       todos: new Todos(this.workspace, this.mirror),
       changes: new Changes(this.workspace, this.mirror, (path) => this.openReview(path)),
       tree: new Tree(this.workspace, insert),
-      timeline: new Timeline(this.mirror),
+      timeline: new Timeline(this.workspace, this.mirror),
       usage: new Usage(this.workspace, this.mirror),
       clients: new Clients(this.workspace, this.mirror),
       jobs: new Jobs(this.workspace, this.mirror, jobs),

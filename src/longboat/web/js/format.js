@@ -14,8 +14,17 @@ export function cost(number) {
   return number < 0.01 ? `$${number.toPrecision(1)}` : `$${number.toFixed(2)}`;
 }
 
-/** What a million tokens of a model cost; empty if unknown. */
-export const price = (model) => (model.price ? `, $${model.price.input} in, $${model.price.output} out per M` : '');
+/** The cost of a usage, as far as prices are known. */
+export function costOf(usage) {
+  if (usage.cost === null) return 'unknown';
+  return usage.unpriced_tokens ? `≥ ${cost(usage.cost)}` : cost(usage.cost);
+}
+
+/** What a million tokens of a model cost. */
+export function price(known) {
+  if (!known) return 'price unknown';
+  return known.input || known.output ? `$${known.input} in, $${known.output} out per M` : 'free';
+}
 
 export function seconds(value) {
   if (value === null || value === undefined) return '–';

@@ -49,6 +49,7 @@ export class Queue {
       ? this.mirror
           .unfinished(this.session_id)
           .filter((run) => ['accepted', 'queued'].includes(run.state) && !run.cancel_requested)
+          .sort((one, other) => (other.delivery === 'steer') - (one.delivery === 'steer')) // these go first (L10)
       : [];
     // Those that steer go first: they join the running turn.
     const behind = waiting

@@ -9,6 +9,8 @@ import { menu } from './menu.js';
 import { SearchResults } from './search.js';
 
 const PAGE = 60;
+/** What the mark of a session says whose last turn ended so. */
+const FAILED = { error: 'failed', interrupted: 'interrupted' };
 
 export class Sessions {
   /** `go(id)` opens a session; null a new one. */
@@ -165,7 +167,9 @@ export class Sessions {
           ? h('span', { class: 'dot waits', role: 'img', 'aria-label': 'needs an answer' })
           : session.busy
             ? h('span', { class: 'dot busy', role: 'img', 'aria-label': 'working' })
-            : h('span', { class: 'dot' }),
+            : FAILED[session.last_outcome]
+              ? h('span', { class: 'dot failed', role: 'img', 'aria-label': FAILED[session.last_outcome] })
+              : h('span', { class: 'dot' }),
         h('span', { class: 'session-title' }, plain(session.title) || 'New session'),
         h(
           'time',

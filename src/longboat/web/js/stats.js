@@ -3,7 +3,7 @@
 import { server } from './api.js';
 import { columns, legend, rows, table } from './charts.js';
 import { byId, h, replace } from './dom.js';
-import { base, brief, cost, count, plain, seconds, tokens } from './format.js';
+import { base, brief, cost, costOf, count, plain, plural, seconds, tokens } from './format.js';
 import { startTheme } from './theme.js';
 
 const OUTCOMES = [
@@ -18,6 +18,7 @@ const size = () => (narrow.matches ? { width: 320 } : {});
 const lines = () => (narrow.matches ? { width: 320, left: 104 } : {});
 let shown = null;
 
+const NOTHING = { input_tokens: 0, output_tokens: 0, cost: 0, unpriced_tokens: 0 };
 const runsOf = (outcomes, kind) => outcomes.find((item) => item.outcome === kind)?.runs ?? 0;
 
 function figure(title, text, chart, keys, numbers) {
@@ -38,7 +39,7 @@ function everyDay(stats) {
   const end = new Date();
   for (let at = new Date(`${stats.since}T00:00:00Z`); at <= end; at.setUTCDate(at.getUTCDate() + 1)) {
     const day = at.toISOString().slice(0, 10);
-    days.push(known.get(day) ?? { day, usage: { input_tokens: 0, output_tokens: 0, cost: 0 }, outcomes: [] });
+    days.push(known.get(day) ?? { day, usage: NOTHING, outcomes: [] });
   }
   return days;
 }
@@ -94,8 +95,12 @@ function draw(stats) {
     KPI('Runs', count(all), `${count(runsOf(stats.outcomes, 'end_turn'))} done`),
     KPI('Tokens in', tokens(stats.usage.input_tokens)),
     KPI('Tokens out', tokens(stats.usage.output_tokens)),
-    KPI('Cost', cost(stats.usage.cost)),
-    KPI('Run time', seconds(stats.whole.p50), 'median'),
+    KPI(
+      'Cost',
+      costOf(stats.usage),
+      stats.usage.unpriced_tokens > 0 && `${tokens(stats.usage.unpriced_tokens)} tokens without a known price`,
+    ),
+    KPI('Run time', seconds(stats.working.p50), 'median, without waiting for you'),
   );
   replace(
     byId('charts'),
@@ -127,23 +132,23 @@ function draw(stats) {
     ),
     figure(
       'Cost',
-      'Only for models with known prices',
+      'Per day (UTC), for models with known prices',
       columns(
         'Cost by day',
-        `${cost(stats.usage.cost)} since ${stats.since}.`,
-        chart((group) => [['cost', group.sum((day) => day.usage.cost)]]),
+        `${costOf(stats.usage)} since ${stats.since}.`,
+        chart((group) => [['cost', group.sum((day) => day.usage.cost ?? 0)]]),
         { format: cost, ...size() },
       ),
       null,
       table(
         ['Day', 'Cost'],
-        groups.map((group) => [group.label, cost(group.sum((day) => day.usage.cost))]),
+        groups.map((group) => [group.label, costOf(usageOf(group))]),
         'Cost by day',
       ),
     ),
     figure(
       'Runs',
-      'By outcome',
+      'By outcome, per day (UTC)',
       columns(
         'Runs by outcome and day',
         OUTCOMES.map(([kind, label]) => `${runsOf(stats.outcomes, kind)} ${label}`).join(', '),
@@ -163,38 +168,48 @@ function draw(stats) {
     latencyByDay(groups),
     latency(stats),
     toolsUsed(stats),
+    toolTimes(stats),
     models(stats),
     sessions(stats),
   );
 }
 
+function usageOf(group) {
+  const known = group.sum((day) => day.usage.cost ?? 0);
+  const unpriced_tokens = group.sum((day) => day.usage.unpriced_tokens);
+  return { cost: known || !unpriced_tokens ? known : null, unpriced_tokens };
+}
+
 function latencyByDay(groups) {
-  const rank = (name) => (day) => day.whole?.[name] ?? 0;
+  const rank = (name) => (day) => day.working?.[name] ?? 0;
   const columnsOf = groups.map((group) => ({
     label: group.label,
     short: group.short,
     values: [
       ['p50', group.most(rank('p50'))],
       ['p90', group.most(rank('p90')) - group.most(rank('p50'))],
+      ['most', group.most(rank('most')) - group.most(rank('p90'))],
     ],
   }));
-  const slowest = Math.max(0, ...groups.map((group) => group.most(rank('p90'))));
+  const slowest = Math.max(0, ...groups.map((group) => group.most(rank('most'))));
+  const ranks = ['p50', 'p90', 'most'];
   return figure(
     'Run time',
     groups.some((group) => group.label.startsWith('week'))
-      ? 'From accepted to finished, slowest day of each week'
-      : 'From accepted to finished, per day',
-    columns('Run time by day', `p90 on the slowest day: ${seconds(slowest)}.`, columnsOf, {
+      ? 'Without waiting for you, slowest day (UTC) of each week'
+      : 'Without waiting for you, per day (UTC)',
+    columns('Run time by day', `The slowest run took ${seconds(slowest)}.`, columnsOf, {
       format: brief,
       ...size(),
     }),
     [
       ['p50', 'median'],
       ['p90', 'p90'],
+      ['most', 'max'],
     ],
     table(
-      ['Day', 'Median', 'p90'],
-      groups.map((group) => [group.label, seconds(group.most(rank('p50'))), seconds(group.most(rank('p90')))]),
+      ['Day', 'Median', 'p90', 'Max'],
+      groups.map((group) => [group.label, ...ranks.map((name) => seconds(group.most(rank(name))))]),
       'Run time by day',
     ),
   );
@@ -202,24 +217,26 @@ function latencyByDay(groups) {
 
 function latency(stats) {
   const kinds = [
-    ['waiting', 'Waiting'],
+    ['waiting', 'Queued'],
     ['working', 'Working'],
+    ['asking', 'Waiting for you'],
     ['whole', 'Total'],
   ];
+  const ranks = { p50: 'median', p90: 'p90', most: 'max' };
   const data = kinds.flatMap(([key, label]) =>
-    ['p50', 'p90', 'p99'].map((rank) => ({
-      label: `${label} ${rank === 'p50' ? 'median' : rank}`,
+    Object.entries(ranks).map(([rank, name]) => ({
+      label: `${label}, ${name}`,
       values: [[key === 'whole' ? 'input' : key, stats[key][rank] ?? 0]],
       told: seconds(stats[key][rank]),
     })),
   );
   return figure(
     'Latency',
-    'Waiting (accepted to started), working (started to finished) and total',
+    'How long runs were queued, worked, and waited for your answers',
     rows('Latency of runs', data.map((row) => `${row.label} ${row.told}`).join(', '), data, lines()),
     null,
     table(
-      ['', 'median', 'p90', 'p99', 'max'],
+      ['', 'Median', 'p90', 'p99', 'Max'],
       kinds.map(([key, label]) => [label, ...['p50', 'p90', 'p99', 'most'].map((rank) => seconds(stats[key][rank]))]),
       'Latency of runs',
     ),
@@ -252,6 +269,44 @@ function toolsUsed(stats) {
   );
 }
 
+function toolTimes(stats) {
+  const timed = stats.tools.filter((tool) => tool.ran.most !== null);
+  if (!timed.length) return figure('Tool time', 'No tool calls yet', null);
+  const data = timed.slice(0, 20).map(({ tool, ran }) => ({
+    label: plain(tool),
+    values: [
+      ['p50', ran.p50],
+      ['p90', ran.p90 - ran.p50],
+      ['most', ran.most - ran.p90],
+    ],
+    told: ran.p50 < ran.most ? `${seconds(ran.p50)} to ${seconds(ran.most)}` : seconds(ran.p50),
+  }));
+  return figure(
+    'Tool time',
+    'Per call, without waiting for you',
+    rows('Time per tool call', data.map((row) => `${row.label} ${row.told}`).join('; '), data, {
+      ...lines(),
+      right: 124,
+    }),
+    [
+      ['p50', 'median'],
+      ['p90', 'p90'],
+      ['most', 'max'],
+    ],
+    table(
+      ['Tool', 'Median', 'p90', 'Max', 'Waited for you'],
+      timed.map(({ tool, ran, waited_s }) => [
+        plain(tool),
+        seconds(ran.p50),
+        seconds(ran.p90),
+        seconds(ran.most),
+        waited_s ? seconds(waited_s) : '–',
+      ]),
+      'Time per tool call',
+    ),
+  );
+}
+
 function models(stats) {
   const data = stats.models.slice(0, 12).map((model) => ({
     label: plain(model.model),
@@ -259,13 +314,16 @@ function models(stats) {
       ['input', model.usage.input_tokens],
       ['output', model.usage.output_tokens],
     ],
-    told: `${tokens(model.usage.input_tokens + model.usage.output_tokens)} · ${cost(model.usage.cost)}`,
+    told: `${tokens(model.usage.input_tokens + model.usage.output_tokens)} · ${model.usage.cost === null ? 'cost unknown' : costOf(model.usage)}`,
   }));
   if (!data.length) return figure('Models', 'No model used yet', null);
   return figure(
     'Models',
     'Tokens by model, most expensive first',
-    rows('Tokens by model', data.map((row) => `${row.label} ${row.told}`).join('; '), data, lines()),
+    rows('Tokens by model', data.map((row) => `${row.label} ${row.told}`).join('; '), data, {
+      ...lines(),
+      right: 136,
+    }),
     [
       ['input', 'in'],
       ['output', 'out'],
@@ -277,7 +335,7 @@ function models(stats) {
         model.requests,
         model.usage.input_tokens,
         model.usage.output_tokens,
-        cost(model.usage.cost),
+        costOf(model.usage),
       ]),
       'Tokens by model',
     ),
@@ -290,10 +348,19 @@ function sessions(stats) {
     item.title === null
       ? h('span', { class: 'quiet' }, 'deleted')
       : h('a', { href: `/#/${item.workspace_id}/${item.session_id}` }, plain(item.title) || 'New session');
+  const row = (item, isSubAgent = false) =>
+    h(
+      'tr',
+      { class: isSubAgent ? 'sub-agent' : null },
+      h('td', {}, isSubAgent && '↳ ', link(item), !isSubAgent && subAgentsOf(item)),
+      h('td', {}, count(item.runs)),
+      h('td', {}, tokens(item.usage.input_tokens + item.usage.output_tokens)),
+      h('td', {}, costOf(item.usage)),
+    );
   return h(
     'figure',
     { class: 'card wide' },
-    h('figcaption', {}, h('h2', {}, 'Sessions'), h('p', { class: 'quiet' }, 'Most expensive first')),
+    h('figcaption', {}, h('h2', {}, 'Sessions'), h('p', { class: 'quiet' }, 'Most expensive first, with their sub-agents')),
     h(
       'div',
       { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Sessions' },
@@ -312,23 +379,15 @@ function sessions(stats) {
         h(
           'tbody',
           {},
-          stats.sessions
-            .slice(0, 20)
-            .map((item) =>
-              h(
-                'tr',
-                {},
-                h('td', {}, link(item)),
-                h('td', {}, count(item.runs)),
-                h('td', {}, tokens(item.usage.input_tokens + item.usage.output_tokens)),
-                h('td', {}, cost(item.usage.cost)),
-              ),
-            ),
+          stats.sessions.slice(0, 20).map((item) => [row(item), item.sub_agents.map((each) => row(each, true))]),
         ),
       ),
     ),
   );
 }
+
+const subAgentsOf = ({ sub_agents: { length } }) =>
+  length > 0 && h('span', { class: 'quiet' }, ` with ${plural(length, 'sub-agent')}`);
 
 async function load() {
   const status = byId('status');

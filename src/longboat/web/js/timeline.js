@@ -1,28 +1,33 @@
-// A chart of the runs of a session over time: waiting, working, tools, outcome.
+// The newest runs of a session on one scale: queued, the model, tools, waiting for a person. Every row begins when its
+// prompt was accepted, so that their lengths can be compared.
 
-import { legend, picture, table } from './charts.js';
+import { ceiling, legend, picture } from './charts.js';
 import { h, perFrame, replace, svg } from './dom.js';
 import { between, brief, oneLine, plain, plural, seconds, when } from './format.js';
 
 const MOST_RUNS = 8;
 const WIDTH = 300;
-const ROW = 26;
+const ROW = 34;
+const AXIS = 18;
 const KINDS = [
-  ['waiting', 'waiting'],
-  ['working', 'working'],
-  ['tool', 'tool'],
-  ['end_turn', 'done'],
-  ['error', 'failed'],
-  ['canceled', 'canceled'],
-  ['interrupted', 'interrupted'],
+  ['waiting', 'queued'],
+  ['working', 'model'],
+  ['tool', 'tools'],
+  ['asking', 'waiting for you'],
 ];
 
 export class Timeline {
-  constructor(mirror) {
+  constructor(workspace, mirror) {
+    this.workspace = workspace;
     this.mirror = mirror;
     this.element = h('div', { class: 'timeline' });
+    this.calls = new Map(); // run → its tool calls, as the server has recorded them
     this.draw = perFrame(() => this.drawNow());
-    this.stops = [mirror.on('runs', () => this.draw())];
+    this.stops = [
+      mirror.on('runs', () => this.draw()),
+      mirror.on('asks', () => this.draw()),
+      mirror.on('run_complete', (run) => run.session_id === this.session_id && this.load()),
+    ];
     this.clock = setInterval(() => this.isLive && !document.hidden && this.draw(), 1000);
   }
 
@@ -33,7 +38,22 @@ export class Timeline {
 
   show(session_id) {
     this.session_id = session_id;
+    this.calls.clear();
     this.draw();
+    if (session_id) this.load();
+  }
+
+  /** The transcript would not do: only its newest page is here, and undone turns are not in it. */
+  async load() {
+    const wanted = this.session_id;
+    try {
+      const page = await this.workspace.timeline(wanted);
+      if (wanted !== this.session_id) return;
+      for (const { run_id, calls } of page.items) this.calls.set(run_id, calls);
+      this.draw();
+    } catch {
+      // Loaded again after the next run.
+    }
   }
 
   runs() {
@@ -49,75 +69,161 @@ export class Timeline {
     if (!runs.length) return replace(this.element, h('p', { class: 'quiet' }, 'No runs yet.'));
     const wasOpen = this.element.querySelector('details')?.open;
     const now = new Date().toISOString();
-    const rows = runs.map((run) => ({ run, tools: this.tools(run.run_id), end: run.finished_at ?? now }));
-    const described = rows.map(({ run, tools, end }) => describe(run, tools, end)).join(' ');
-    const present = new Set([
-      'waiting',
-      'working',
-      ...(rows.some((row) => row.tools.length) ? ['tool'] : []),
-      ...runs.map((run) => run.outcome),
-    ]);
-    const numbers = table(
-      ['Run', 'Waited', 'Worked', 'Tools', 'Outcome'],
-      rows.map(({ run, tools, end }) => numbersOf(run, tools, end)),
-      'Runs of this session',
-    );
+    const rows = runs.map((run) => timesOf(run, this.callsOf(run, now), run.finished_at ?? now));
+    const longest = ceiling(Math.max(0.05, ...rows.map((row) => row.whole)));
+    const numbers = table(rows);
     numbers.open = Boolean(wasOpen);
     replace(
       this.element,
       picture(
         WIDTH,
-        rows.length * ROW + 4,
+        rows.length * ROW + AXIS,
         'Runs over time',
-        described,
-        rows.map((row, index) => drawRun(row, index * ROW)),
+        rows.map(describe).join(' '),
+        axis(longest, rows.length * ROW),
+        rows.map((row, index) => drawRun(row, index * ROW, longest)),
       ),
-      legend(KINDS.filter(([kind]) => present.has(kind))),
+      legend(KINDS.filter(([kind]) => rows.some((row) => row.spans.some((span) => span.kind === kind)))),
       numbers,
     );
   }
 
-  /** When the tools of a run were running. */
-  tools(run_id) {
-    const history = this.mirror.histories.get(this.session_id);
-    return (history?.messages ?? [])
-      .filter((message) => message.run_id === run_id && message.role === 'tool')
-      .map((message) => ({ from: message.created_at, to: message.finished_at }));
+  /** The tool calls of a run. While it runs, they are in the transcript only. */
+  callsOf(run, now) {
+    const recorded = this.calls.get(run.run_id);
+    if (run.state === 'finished' && recorded) return recorded;
+    const messages = this.mirror.histories.get(this.session_id)?.messages ?? [];
+    return messages
+      .filter((message) => message.run_id === run.run_id && message.role === 'tool')
+      .flatMap((message) => message.parts)
+      .filter((part) => part.type === 'tool_result' && part.began_at)
+      .map((part) => this.liveCall(part, run, now));
+  }
+
+  liveCall(part, run, now) {
+    if (part.finished) return part;
+    const ask = this.mirror
+      .pendingAsks()
+      .find(({ tool_call_id, run_id }) => tool_call_id === part.tool_call_id && run_id === run.run_id);
+    const waited_s = part.waited_s + (ask ? Math.max(0, between(ask.asked_at, now)) : 0);
+    return { began_at: part.began_at, waited_s, ran_s: Math.max(0, between(part.began_at, now) - waited_s) };
   }
 }
 
-function drawRun({ run, tools, end }, y) {
-  const whole = Math.max(between(run.accepted_at, end), 0.05);
-  const x = (instant) => (Math.min(Math.max(between(run.accepted_at, instant), 0), whole) / whole) * (WIDTH - 62);
-  const started = run.started_at ? x(run.started_at) : WIDTH - 62;
-  const bar = (kind, from, to) =>
-    svg('rect', { class: `span ${kind}`, x: from, y: y + 13, width: Math.max(to - from, 2), height: 7, rx: 1.5 });
-  const outcome = run.outcome ?? run.state;
+/** What is drawn and told of a run, in seconds since its prompt was accepted. */
+function timesOf(run, calls, end) {
+  const at = (instant) => Math.max(0, between(run.accepted_at, instant));
+  const whole = at(end);
+  const started = run.started_at ? Math.min(at(run.started_at), whole) : whole;
+  const within = (from, length) => [Math.min(from, whole), Math.min(from + length, whole)];
+  const asking = calls.map((call) => within(at(call.began_at), call.waited_s));
+  const tool = calls.map((call) => within(at(call.began_at) + call.waited_s, call.ran_s ?? 0));
+  const spans = [
+    { kind: 'waiting', from: 0, to: started },
+    { kind: 'working', from: started, to: whole, live: run.state === 'active' },
+    ...tool.map(([from, to]) => ({ kind: 'tool', from, to })),
+    ...asking.map(([from, to]) => ({ kind: 'asking', from, to })),
+  ].filter(({ from, to }) => to > from);
+  const asked = covered(asking);
+  return {
+    run,
+    spans,
+    whole,
+    calls: calls.length,
+    queued: started,
+    model: Math.max(0, whole - started - covered([...tool, ...asking])),
+    tools: Math.max(0, covered([...tool, ...asking]) - asked),
+    asked,
+  };
+}
+
+/** How long any of the spans lasts: calls that run side by side count once. */
+function covered(spans) {
+  let total = 0;
+  let end = 0;
+  for (const [from, to] of [...spans].sort((one, other) => one[0] - other[0])) {
+    if (to > end) {
+      total += to - Math.max(from, end);
+      end = to;
+    }
+  }
+  return total;
+}
+
+function axis(longest, y) {
+  const x = (part) => part * (WIDTH - 2) + 1;
+  return [0, 0.5, 1].map((part) => [
+    svg('line', { class: 'grid', x1: x(part), x2: x(part), y1: 0, y2: y }),
+    svg(
+      'text',
+      { class: 'tick', x: x(part), y: y + 13, 'text-anchor': ['start', 'middle', 'end'][part * 2] },
+      brief(longest * part),
+    ),
+  ]);
+}
+
+function drawRun(row, y, longest) {
+  const x = (time) => 1 + (time / longest) * (WIDTH - 2);
+  const { run, spans, whole } = row;
   return svg(
     'g',
-    {},
-    svg('title', {}, describe(run, tools, end)),
-    svg('text', { class: 'label', x: 0, y: y + 10 }, oneLine(plain(run.prompt), 40)),
-    bar('waiting', 0, started),
-    run.started_at && bar(run.state === 'active' ? 'working live' : 'working', started, WIDTH - 62),
-    tools.map((tool) => bar('tool', x(tool.from), x(tool.to ?? end))),
-    svg('circle', { class: `end ${outcome}`, cx: WIDTH - 54, cy: y + 16.5, r: 4 }),
-    svg('text', { class: 'tick', x: WIDTH - 46, y: y + 20 }, brief(whole)),
+    { class: 'run' },
+    svg('title', {}, describe(row)),
+    svg('text', { class: 'label', x: 0, y: y + 12 }, oneLine(plain(run.prompt), 26)),
+    svg('circle', { class: `end ${run.outcome ?? run.state}`, cx: WIDTH - 108, cy: y + 8.5, r: 4 }),
+    svg('text', { class: 'tick', x: WIDTH - 100, y: y + 12 }, `${brief(whole)}, ${stateOf(run)}`),
+    spans.map(({ kind, from, to, live }) =>
+      svg('rect', {
+        class: `span ${kind}${live ? ' live' : ''}`,
+        x: x(from),
+        y: y + 18,
+        width: Math.max(x(to) - x(from), 1.5),
+        height: 9,
+      }),
+    ),
   );
 }
 
-function describe(run, tools, end) {
-  const state = run.outcome ? run.outcome.replace('end_turn', 'done') : run.state;
-  const [, waited, worked] = numbersOf(run, tools, end);
-  return `“${oneLine(plain(run.prompt), 60)}”: accepted ${when(run.accepted_at)}, waited ${waited}, worked ${worked}, ${plural(tools.length, 'tool call')}, ${state}.`;
+const stateOf = (run) => (run.outcome ? run.outcome.replace('end_turn', 'done').replace('error', 'failed') : run.state);
+
+function describe({ run, queued, model, tools, asked, calls }) {
+  const waited = asked ? `, waiting for you ${seconds(asked)}` : '';
+  return `“${oneLine(plain(run.prompt), 60)}”: accepted ${when(run.accepted_at)}, queued ${seconds(queued)}, model ${seconds(model)}, tools ${seconds(tools)} (${plural(calls, 'call')})${waited}, ${stateOf(run)}.`;
 }
 
-function numbersOf(run, tools, end) {
-  return [
-    oneLine(plain(run.prompt), 40),
-    seconds(between(run.accepted_at, run.started_at ?? end)),
-    run.started_at ? seconds(between(run.started_at, end)) : '–',
-    tools.length,
-    run.outcome ? run.outcome.replace('end_turn', 'done') : run.state,
-  ];
+/** The exact numbers. The prompt has a row of its own: beside the numbers there is no room for it. */
+function table(rows) {
+  const cell = (name) => (row) => h('td', {}, row[name] ? seconds(row[name]) : '–');
+  const cells = [cell('queued'), cell('model'), cell('tools'), cell('asked'), (row) => h('td', {}, stateOf(row.run))];
+  return h(
+    'details',
+    { class: 'numbers' },
+    h('summary', {}, 'Numbers'),
+    h(
+      'table',
+      { class: 'stacked' },
+      h('caption', { class: 'hidden' }, 'Runs of this session'),
+      h(
+        'thead',
+        {},
+        h(
+          'tr',
+          {},
+          ['Queued', 'Model', 'Tools', 'Waiting for you', 'Outcome'].map((text) => h('th', { scope: 'col' }, text)),
+        ),
+      ),
+      rows.map((row) =>
+        h(
+          'tbody',
+          {},
+          h('tr', {}, h('th', { scope: 'rowgroup', colspan: cells.length }, oneLine(plain(row.run.prompt), 80))),
+          h(
+            'tr',
+            {},
+            cells.map((make) => make(row)),
+          ),
+        ),
+      ),
+    ),
+  );
 }

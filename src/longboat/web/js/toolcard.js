@@ -2,7 +2,7 @@
 
 import { Diff } from './diff.js';
 import { h, icon, replace } from './dom.js';
-import { between, oneLine, plain, plural, seconds } from './format.js';
+import { oneLine, plain, plural, seconds } from './format.js';
 import { person } from './people.js';
 import { rendered } from './rendering.js';
 import { planList } from './todos.js';
@@ -36,7 +36,6 @@ export class ToolCard {
     this.message = message;
     const found = this.story.history.results.get(part.id);
     this.result = found?.part ?? null;
-    this.when = found?.message ?? null;
     const status = this.status();
     this.element.dataset.status = status;
     this.state.textContent = { running: '●', done: '✓', failed: '✕', waiting: '○', asked: '?', lost: '–' }[status];
@@ -67,12 +66,12 @@ export class ToolCard {
     this.said.hidden = !words.length;
   }
 
+  /** How long the tool ran, and how long the call waited for a person before. */
   took() {
-    const message = this.when;
-    // One message has the results of all calls of a step: only a single call has its own duration.
-    if (!message?.finished_at || !this.result?.finished || message.parts.length > 1) return '';
-    const time = between(message.created_at, message.finished_at);
-    return time >= 0.1 ? seconds(time) : '';
+    if (!this.result?.finished) return '';
+    const { ran_s, waited_s } = this.result;
+    const ran = ran_s >= 0.1 ? seconds(ran_s) : '';
+    return [ran, waited_s >= 1 && `waited ${seconds(waited_s)} for an answer`].filter(Boolean).join(', ');
   }
 
   /** Opens automatically: running calls, file changes, failures, and commands that a person ran. */

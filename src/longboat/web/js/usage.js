@@ -2,7 +2,7 @@
 
 import { columns, legend, table } from './charts.js';
 import { h, perFrame, replace } from './dom.js';
-import { cost, tokens } from './format.js';
+import { cost, costOf, tokens } from './format.js';
 
 const MOST = 24;
 
@@ -51,7 +51,7 @@ export class Usage {
     const name = (index) => String(this.items.length - shown.length + index + 1);
     const numbers = table(
       ['Run', 'Tokens in', 'Tokens out', 'Cost'],
-      shown.map(({ usage }, index) => [name(index), usage.input_tokens, usage.output_tokens, cost(usage.cost)]),
+      shown.map(({ usage }, index) => [name(index), usage.input_tokens, usage.output_tokens, costOf(usage)]),
       'Tokens and cost by run',
     );
     numbers.open = Boolean(wasOpen);
@@ -62,9 +62,12 @@ export class Usage {
         { class: 'figures' },
         figure('In', tokens(total.input_tokens)),
         figure('Out', tokens(total.output_tokens)),
-        figure('Cost', cost(total.cost)),
+        figure('Cost', costOf(total)),
       ),
-      shown.length > 0 && [
+      total.unpriced_tokens > 0 &&
+        h('p', { class: 'quiet small-print' }, `${tokens(total.unpriced_tokens)} tokens have no known price.`),
+      shown.length === 1 && numbers,
+      shown.length > 1 && [
         columns(
           'Tokens by run',
           `${total.input_tokens} tokens in and ${total.output_tokens} out over ${this.items.length} runs.`,
@@ -81,11 +84,11 @@ export class Usage {
         total.cost > 0 &&
           columns(
             'Cost by run',
-            `${cost(total.cost)} in total.`,
+            `${costOf(total)} in total.`,
             shown.map(({ usage }, index) => ({
               label: `Run ${name(index)}`,
               short: name(index),
-              values: [['cost', usage.cost]],
+              values: [['cost', usage.cost ?? 0]],
             })),
             { format: cost, height: 80, width: 300 },
           ),

@@ -144,7 +144,7 @@ function answers(page) {
     'Model: ',
     h('strong', {}, plain(page.large ?? '')),
     info?.context_window ? ` (${tokens(info.context_window)} context)` : '',
-    info ? `${price(info)}.` : '.',
+    info?.price ? `, ${price(info.price)}.` : '.',
     more > 0 && ' Change it below.',
   );
 }
