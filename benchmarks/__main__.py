@@ -33,6 +33,8 @@ ROWS = (
     "texts",
     "terminal",
     "page",
+    "inbox",
+    "found",
     "review",
 )
 README = Path(__file__).with_name("README.md")

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
+from longboat.tui.theming import LIGHT
 from longboat.wire.asks import CommandPart, CommandPartKind, Permission, Question
 from longboat.wire.events import Change
 from longboat.wire.listings import ModelInfo, ModelPage
@@ -31,6 +32,7 @@ class Stage(App[None]):
 
     def __init__(self, *panels: Widget) -> None:
         super().__init__()
+        self.register_theme(LIGHT)
         self._panels = panels
         self.results: list[object] = []
         self.heard: list[object] = []

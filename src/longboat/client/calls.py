@@ -15,6 +15,7 @@ import msgspec
 from longboat.client.answers import error_from
 from longboat.errors import LongboatError
 from longboat.wire import archive, asks, figures, listings, models, requests, review, workshop
+from longboat.wire import inbox as inboxes
 from longboat.wire import search as search_shapes
 from longboat.wire.ids import new_id
 from longboat.wire.providers import Provider, ProviderCheck, ProviderPage
@@ -327,6 +328,35 @@ def questions(workspace_id: str) -> Call[asks.QuestionPage]:
 def answer_question(workspace_id: str, question_id: str, request: requests.AnswerQuestion) -> Call[asks.Question]:
     path = _in(workspace_id, "questions", question_id)
     return Call(method="POST", path=path, answer=asks.Question, body=_encode(request), repeatable=False)
+
+
+def inbox(client_id: str, *, limit: int = 50, before: str | None = None) -> Call[inboxes.InboxPage]:
+    """What waits and what has ended in all workspaces, newest first; `before` is the `next` of the former page."""
+    params = _named(client_id) | {"limit": str(limit)} | ({} if before is None else {"before": before})
+    return Call(method="GET", path=_path("inbox"), answer=inboxes.InboxPage, params=params)
+
+
+def mark_seen(request: inboxes.MarkSeen) -> Call[None]:
+    return Call(method="POST", path=_path("inbox", "seen"), answer=NoneType, body=_encode(request))
+
+
+def inbox_events(client_id: str) -> Call[None]:
+    """The stream of the inbox: its answer is read frame by frame."""
+    return Call(method="GET", path=_path("inbox", "events"), answer=NoneType, params=_named(client_id))
+
+
+def push_info() -> Call[inboxes.PushInfo]:
+    """The key with which a browser subscribes to notifications."""
+    return Call(method="GET", path=_path("push"), answer=inboxes.PushInfo)
+
+
+def subscribe_push(request: inboxes.Subscribe) -> Call[None]:
+    return Call(method="POST", path=_path("push", "subscriptions"), answer=NoneType, body=_encode(request))
+
+
+def unsubscribe_push(endpoint: str) -> Call[None]:
+    """Send no more notifications to this endpoint."""
+    return Call(method="DELETE", path=_path("push", "subscriptions"), answer=NoneType, params={"endpoint": endpoint})
 
 
 def jobs(workspace_id: str) -> Call[workshop.JobPage]:

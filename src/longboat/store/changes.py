@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from longboat.store.protocol import Write
-from longboat.store.records import FileChangeRecord, RunRecord
+from longboat.store.protocol import Unit, Write
+from longboat.store.records import FileChangeRecord, PushSubscription, RunRecord
 from longboat.wire.asks import Permission, Question
 from longboat.wire.models import Message, Run, Session, Usage
 from longboat.wire.workshop import TodoItem
@@ -261,6 +261,50 @@ def put_ask(workspace_id: str, ask: Permission | Question, *, rows: int | None =
 def withdraw_asks(session_id: str) -> list[Write]:
     """All that the session still asks, without looking at it."""
     return [Write(name, {"session_id": session_id}) for name in ("permissions_withdraw", "questions_withdraw")]
+
+
+# The inbox
+
+_SHOWN_IN_INBOX = frozenset(
+    {"permission_put", "question_put", "permissions_withdraw", "questions_withdraw", "run_give_up"}
+    | {"session_title", "session_delete"}
+)
+SEEN_MOST = 200_000
+"""How much is remembered of who has seen what, in all."""
+
+
+def concerns_inbox(unit: Unit) -> bool:
+    """Whether a unit may change what the inbox shows: an ask, the end of a run, the title of a session."""
+    return any(write.query in _SHOWN_IN_INBOX for write in unit.writes) or any(
+        entry.run_seq is not None or entry.only_with is not None for entry in unit.entries
+    )
+
+
+def see_items(person: str, places: Sequence[int], *, up_to: int | None) -> Write:
+    """A person has seen these, and everything up to a place."""
+    params = {"person": person, "places": _encode(list(places)).decode(), "up_to": up_to or 0, "most": SEEN_MOST}
+    return Write("inbox_see", params)
+
+
+def prune_inbox(before_s: int, *, most: int) -> Write:
+    """Forget runs that ended before this time, and all but the newest `most`."""
+    return Write("inbox_prune", {"before_s": before_s, "most": most})
+
+
+def put_subscription(subscription: PushSubscription, created_at: str, *, most: int) -> list[Write]:
+    """Keep at most so many; the oldest go first."""
+    params = {
+        "endpoint": subscription.endpoint,
+        "person": subscription.person,
+        "p256dh": subscription.p256dh,
+        "auth": subscription.auth,
+        "created_at": created_at,
+    }
+    return [Write("push_put", params, rows=1), Write("push_trim", {"most": most})]
+
+
+def delete_subscription(endpoint: str) -> Write:
+    return Write("push_delete", {"endpoint": endpoint})
 
 
 # Files

@@ -3,7 +3,7 @@
 The runtime's only way to read. Must not show how an implementation keeps its rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from longboat.store.records import (
@@ -11,6 +11,7 @@ from longboat.store.records import (
     ExportRecord,
     FileChangeRecord,
     LogPage,
+    PushSubscription,
     RevertRecord,
     RunRecord,
     RunWithoutEnd,
@@ -23,6 +24,7 @@ from longboat.store.records import (
 )
 from longboat.wire.asks import Permission, Question
 from longboat.wire.figures import SessionUsage, Stats
+from longboat.wire.inbox import InboxEvent, InboxItem, InboxPage
 from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
 from longboat.wire.search import SearchPage
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from longboat.permissions.rules import Rule, Traits
 
 Ask = TypeVar("Ask", Permission, Question)
+
+InboxMarks = Mapping[int, tuple[str, bool]]
+"""By the place of each item: what can change about it, its session's title and whether the person has seen it."""
 
 
 class Reads(Protocol):
@@ -135,6 +140,23 @@ class Reads(Protocol):
     async def pending_asks(self, workspace_id: str, shape: type[Ask]) -> tuple[Ask, ...]:
         """What waits for an answer, oldest first; without what is damaged."""
         ...
+
+    # The inbox
+
+    async def inbox(self, person: str, *, before: int | None, limit: int) -> InboxPage:
+        """A page of what waits or has ended in all workspaces, newest first; without what is damaged."""
+        ...
+
+    async def inbox_since(self, person: str, known: InboxMarks | None, *, limit: int) -> tuple[InboxMarks, InboxEvent]:
+        """What changed since these marks, and the marks of now. The first page if there are none, or if more than
+        `limit` items changed."""
+        ...
+
+    async def inbox_after(self, place: int | None, *, limit: int) -> tuple[int, list[InboxItem]]:
+        """What came after this place, oldest first, and the place to go on after. None: nothing yet."""
+        ...
+
+    async def push_subscriptions(self) -> list[PushSubscription]: ...
 
     # Files
 

@@ -166,3 +166,13 @@ class LogPage:
 
     last: int
     frames: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushSubscription:
+    """A browser that wants to be told."""
+
+    endpoint: str
+    person: str
+    p256dh: str
+    auth: str

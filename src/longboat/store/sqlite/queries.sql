@@ -282,6 +282,71 @@ SELECT session_id, question_id AS ask_id, body FROM questions WHERE workspace_id
 -- Nobody can answer what a damaged session asks.
 UPDATE questions SET state = 'withdrawn' WHERE session_id = :session_id AND state = 'pending';
 
+-- name: inbox_page
+-- The inbox as a person sees it, newest first.
+SELECT inbox_items.*, EXISTS (
+    SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox_items.place) AS seen
+FROM inbox_items WHERE place < :before ORDER BY place DESC LIMIT :limit;
+
+-- name: inbox_some
+-- Some of the inbox as a person sees it, newest first.
+SELECT inbox_items.*, EXISTS (
+    SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox_items.place) AS seen
+FROM inbox_items WHERE place IN (SELECT value FROM json_each(:places)) ORDER BY place DESC;
+
+-- name: inbox_after
+-- What came into the inbox after a place, oldest first.
+SELECT inbox_items.*, 0 AS seen FROM inbox_items WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: inbox_newest
+-- The newest place that was ever given in the inbox.
+SELECT seq FROM sqlite_sequence WHERE name = 'inbox';
+
+-- name: inbox_marks
+-- All of the inbox, with what can change about an item.
+SELECT place, session_title, EXISTS (
+    SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox_items.place) AS seen
+FROM inbox_items;
+
+-- name: inbox_counts
+-- How much waits for an answer, and how many runs have ended unseen by a person.
+SELECT count(*) FILTER (WHERE kind IN ('permission', 'question')) AS waiting,
+    count(*) FILTER (WHERE kind IN ('failed', 'finished') AND NOT EXISTS (
+        SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox.place)) AS unseen
+FROM inbox;
+
+-- name: inbox_see
+-- A person has seen these items. What is remembered is bounded, however many names people use.
+INSERT INTO inbox_seen (person, place)
+SELECT :person, place FROM inbox
+WHERE (place <= :up_to OR place IN (SELECT value FROM json_each(:places)))
+    AND (SELECT count(*) FROM inbox_seen) < :most
+ON CONFLICT DO NOTHING;
+
+-- name: inbox_prune
+-- Forget runs that ended long ago, and all but the newest ones.
+DELETE FROM inbox WHERE kind IN ('failed', 'finished') AND (added_s < :before_s OR place <= (
+    SELECT place FROM inbox WHERE kind IN ('failed', 'finished') ORDER BY place DESC LIMIT 1 OFFSET :most));
+
+-- name: push_put
+-- A browser wants to be told; the same one again brings its new keys.
+INSERT INTO push_subscriptions (endpoint, person, p256dh, auth, created_at)
+VALUES (:endpoint, :person, :p256dh, :auth, :created_at)
+ON CONFLICT (endpoint) DO UPDATE SET person = excluded.person, p256dh = excluded.p256dh, auth = excluded.auth;
+
+-- name: push_trim
+-- Forget the oldest subscriptions if there are too many.
+DELETE FROM push_subscriptions WHERE endpoint IN (
+    SELECT endpoint FROM push_subscriptions ORDER BY created_at DESC, endpoint LIMIT -1 OFFSET :most);
+
+-- name: push_delete
+-- A browser no longer wants to be told, or is gone.
+DELETE FROM push_subscriptions WHERE endpoint = :endpoint;
+
+-- name: push_all
+-- The browsers that want to be told.
+SELECT endpoint, person, p256dh, auth FROM push_subscriptions ORDER BY created_at, endpoint;
+
 -- name: grant_put
 -- A rule for the rest of a session.
 INSERT INTO grants (session_id, rule) VALUES (:session_id, :rule) ON CONFLICT DO NOTHING;

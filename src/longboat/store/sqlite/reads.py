@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from longboat.errors import SessionDamaged
 from longboat.store.protocol import Row
-from longboat.store.reads import Ask
+from longboat.store.reads import Ask, InboxMarks
 from longboat.store.records import (
     AttachedClient,
     ExportRecord,
     FileChangeRecord,
     LogPage,
+    PushSubscription,
     RevertRecord,
     RunRecord,
     RunWithoutEnd,
@@ -42,6 +43,7 @@ from longboat.store.rows import (
     unfinished_from_row,
     workspace_from_row,
 )
+from longboat.store.sqlite.inbox import read_inbox, read_inbox_after, read_inbox_since
 from longboat.store.sqlite.log import PENDING, read_log_page, read_pending, read_snapshot
 from longboat.store.sqlite.queries import SqliteReader
 from longboat.store.sqlite.search import Search
@@ -58,6 +60,7 @@ from longboat.store.sqlite.transcripts import (
 )
 from longboat.wire.asks import Permission, Question
 from longboat.wire.figures import SessionUsage, Stats
+from longboat.wire.inbox import InboxEvent, InboxItem, InboxPage
 from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
 from longboat.wire.search import SearchPage
@@ -232,6 +235,21 @@ class SqliteReads:
 
     async def pending_asks(self, workspace_id: str, shape: type[Ask]) -> tuple[Ask, ...]:
         return tuple(await self._read(lambda reader: read_pending(reader, workspace_id, shape)))
+
+    # The inbox
+
+    async def inbox(self, person: str, *, before: int | None, limit: int) -> InboxPage:
+        end = NEWEST if before is None else before
+        return await self._read(lambda reader: read_inbox(reader, person, before=end, limit=limit))
+
+    async def inbox_since(self, person: str, known: InboxMarks | None, *, limit: int) -> tuple[InboxMarks, InboxEvent]:
+        return await self._read(lambda reader: read_inbox_since(reader, person, known, limit=limit), replay=True)
+
+    async def inbox_after(self, place: int | None, *, limit: int) -> tuple[int, list[InboxItem]]:
+        return await self._read(lambda reader: read_inbox_after(reader, place, limit=limit), replay=True)
+
+    async def push_subscriptions(self) -> list[PushSubscription]:
+        return [PushSubscription(**row) for row in await self._read(lambda reader: reader.fetch("push_all"))]
 
     # Files
 

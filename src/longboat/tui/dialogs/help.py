@@ -63,6 +63,26 @@ DIALOG_HELP = (
         ),
     ),
     HelpSection(
+        title="Palette",
+        rows=(("↑ ↓", "Move"), ("enter", "Run the command, or choose the theme"), ("esc ctrl+p", "Close")),
+    ),
+    HelpSection(title="Search", rows=(("↑ ↓", "Move"), ("enter", "Show the message"))),
+    HelpSection(
+        title="Messages",
+        rows=(
+            ("↑ ↓", "Select another message"),
+            ("c", "Copy it"),
+            ("f", "Fork: continue in a copy of the session up to it"),
+            ("u", "Undo its turn and all later ones, after a confirmation"),
+            ("e", "Edit and resend a prompt, in a copy of the session before it"),
+            ("esc", "Close"),
+        ),
+    ),
+    HelpSection(
+        title="Inbox",
+        rows=(("enter", "Answer; of a run, open its session"), ("o", "Open the session"), ("m", "Mark all as seen")),
+    ),
+    HelpSection(
         title="Models",
         rows=(("enter", "Select"), ("ctrl+t", "Next effort"), ("ctrl+n", "Connect a provider")),
     ),

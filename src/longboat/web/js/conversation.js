@@ -15,6 +15,7 @@ import { Queue } from './queue.js';
 import { SessionActions } from './sessionactions.js';
 import { SubAgents } from './subagents.js';
 import { suggestions } from './suggestions.js';
+import { setTitle } from './title.js';
 import { Transcript } from './transcript.js';
 import { preview } from './tree.js';
 import { lost, Welcome } from './welcome.js';
@@ -286,7 +287,7 @@ export class Conversation {
     const session = this.mirror.sessions.get(this.session_id);
     const unknown = this.lost ? 'No such session' : this.session_id ? '…' : 'New session';
     this.title.textContent = session ? plain(session.title) || 'New session' : unknown;
-    document.title = `${session?.busy ? '● ' : ''}${this.title.textContent} · Longboat`;
+    setTitle(`${session?.busy ? '● ' : ''}${this.title.textContent} · Longboat`);
     const usage = session?.usage;
     const used = usage && usage.input_tokens + usage.output_tokens;
     this.facts.textContent = used ? `${tokens(used)} tokens${usage.cost ? ` · ${cost(usage.cost)}` : ''}` : '';

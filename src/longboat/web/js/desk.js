@@ -9,7 +9,6 @@ import { byId, h, replace } from './dom.js';
 import { jumpTo } from './jump.js';
 import { Jobs } from './jobs.js';
 import { Mirror } from './mirror.js';
-import { listenFor } from './notify.js';
 import { Outbox } from './outbox.js';
 import { Review, reviewPath } from './review.js';
 import { Sessions } from './sessions.js';
@@ -53,7 +52,6 @@ export class Desk {
       jobs,
       section('Connected', this.panels.clients.element),
     );
-    this.stopNotifying = listenFor(this.mirror);
     this.stream = new Stream(this.workspace.eventsPath, {
       take: (type, data) => this.mirror.take(type, data),
       tell: (state, detail) => {
@@ -111,7 +109,6 @@ export class Desk {
     this.stream.stop();
     this.mirror.close();
     this.outbox.close();
-    this.stopNotifying();
     this.conversation.close();
     this.sessions.close();
     for (const panel of Object.values(this.panels)) panel.close();
