@@ -33,7 +33,9 @@ ROWS = (
     "texts",
     "terminal",
     "page",
+    "inbox",
     "found",
+    "review",
 )
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->"

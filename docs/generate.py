@@ -1,7 +1,7 @@
 """Writes the pages generated from the code: `protocol.md` from the wire types, `states.md` from the lifecycle's table,
 `commands.md` from the command line's help, `reference.md` from the routes and the client, and the keys in
-`configuration.md` from the schema, the rooms in `architecture.md` from the packages, and the keys in `web.md` from
-the page.
+`configuration.md` from the schema, the rooms in `architecture.md` from the packages, and the keys in `web.md` and
+`terminal.md` from the page and the terminal app.
 
 python docs/generate.py            write them
 python docs/generate.py --check    exit 1 and name each stale page; write nothing
@@ -22,13 +22,28 @@ from manual import commands, configuration
 from markup import one_line, page, sentences, table
 from reference import reference
 from rooms import architecture
+from terminal_keys import terminal
 from webkeys import web
 
 from longboat import errors
 from longboat.core import lifecycle
 from longboat.core.state import TRANSITIONS, Happening
 from longboat.server.errors import STATUS
-from longboat.wire import archive, asks, events, figures, listings, models, requests, search, tools, workshop
+from longboat.wire import (
+    archive,
+    asks,
+    events,
+    figures,
+    inbox,
+    listings,
+    models,
+    providers,
+    requests,
+    review,
+    search,
+    tools,
+    workshop,
+)
 from longboat.wire.ids import Cursor
 from longboat.wire.models import RunState
 
@@ -178,7 +193,7 @@ def error_rows(*, answered: bool) -> list[list[str]]:
 
 def protocol() -> str:
     parts = typing.get_args(models.Part)
-    pages = (models, tools, asks, workshop, listings, archive, figures, search)
+    pages = (models, tools, asks, inbox, workshop, listings, review, providers, archive, figures, search)
     shapes = [shape for module in pages for shape in members(module, msgspec.Struct) if shape not in parts]
     return page(
         "# Protocol",
@@ -269,6 +284,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference.md": reference,
     "configuration.md": configuration,
     "architecture.md": architecture,
+    "terminal.md": terminal,
     "web.md": web,
 }
 

@@ -97,7 +97,7 @@ async def look_at_the_end(tab: Tab, window: Window, on_phone: bytes) -> None:
     window.take(PICTURES / "terminal-sessions.svg")
     await window.press("escape")
     await window.press("ctrl+end")
-    window.app.theme = "textual-light"
+    window.app.theme = "longboat-light"
     await window.sees("All tests pass")
     window.take(PICTURES / "terminal-light.svg")
 

@@ -339,6 +339,8 @@ async def test_f4_a_tool_call_with_odd_arguments_does_not_keep_the_rest_from_the
     made = await imported(session, "odd", [{"run_id": "r1", "client_id": "x", "messages": messages}])
     async with open_tab(chromium, site, made) as anna:
         await anna.sees("the end")
+        for group in await anna.transcript.locator(".tool-group").all():
+            await group.click()
         for card in await anna.tools.all():
             if not await card.get_attribute("open"):
                 await card.locator("summary").first.click()

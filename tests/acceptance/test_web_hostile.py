@@ -5,6 +5,7 @@ The page's own policy would stop most of it too: that it was not needed is count
 
 import json
 import re
+from shlex import quote
 
 from browser import MARKS, NARROW, Tab, call, open_tab
 from imported import called, imported, text
@@ -164,7 +165,8 @@ async def test_f3_markup_that_streams_in_asks_or_names_a_file_is_text(chromium: 
     directory = site.project("hostile <img src=x onerror=window.__pwned=1>")
     name = "<img src=x onerror=window.__pwned=1>.txt"
     (directory / name).write_text(everything)
-    site.model.add([*halves, Pause(gate), call("bash", command=f"rm -f '{name}' # {LINES[0]}")], name="h0")
+    removes = f"mkdir {quote(LINES[1])}; rm -f '{name}' {' '.join(map(quote, LINES))} # {LINES[0]}"
+    site.model.add([*halves, Pause(gate), call("bash", command=removes)], name="h0")
     site.model.add([call("view", path=name)], [call("<svg onload=window.__pwned=1>", x=1)], [Say("Seen.")], name="h1")
     site.model.add([call("write", path="<b>x.html", content=everything)], [Say("Written.")], name="h2")
     site.model.add([call("question", text=everything[:3900], choices=LINES[:15])], [Say("Told.")], name="h3")
@@ -184,7 +186,11 @@ async def test_f3_markup_that_streams_in_asks_or_names_a_file_is_text(chromium: 
         await tab.button("Clear", within=tab.queue).click()
         gate.open()
         await expect(tab.asks).to_be_visible()
+        await expect(tab.asks.locator("mark.risky")).to_contain_text(clean(quote(LINES[-1])))
+        await tab.prompt.fill(everything)
+        await expect(tab.page.locator(".answering .effect")).to_contain_text("Enter denies this call")
         await check_inert(tab)
+        await tab.prompt.fill("")
         await tab.button("Stop").click()
         await tab.idle()
         await seen(tab, "[[h1]]", "Seen.")
@@ -194,11 +200,16 @@ async def test_f3_markup_that_streams_in_asks_or_names_a_file_is_text(chromium: 
         await tab.button("Allow once").click()
         await tab.sees("Written.")
         await expect(tab.page.locator(".changed")).to_be_visible()
-        await tab.page.locator(".changed summary").click()
+        await tab.page.locator(".changed").click()
+        await expect(tab.page.locator(".review-body")).to_contain_text("No lines to show")  # it has a NUL
         await check_inert(tab)
+        await tab.page.keyboard.press("Escape")
         await tab.say("[[h3]]")
         await tab.asks.get_by_role("radio").first.check()
+        await tab.prompt.fill("2")
+        await expect(tab.page.locator(".answering .effect")).to_contain_text("Enter answers the question with")
         await check_inert(tab)
+        await tab.prompt.fill("")
         await tab.button("Answer").click()
         await tab.sees("Told.")
         for prompt, wanted in (("[[h4]]", "Planned."), ("[[h5]]", LINES[0]), ("[[h6]]", "Sent.")):
@@ -246,6 +257,41 @@ async def test_f3_markup_in_the_palette_and_the_search_is_text(chromium: Browser
             await field.fill(line)
             await expect(tab.page.locator(".finder [role=status]")).to_contain_text(" of ")
             await check_inert(tab)
+
+
+async def test_f3_markup_in_the_set_up_and_on_a_new_session_is_text(chromium: Browser, site: Site) -> None:
+    """What providers, the repository and titles say: names, refusals, models, a branch."""
+    session = await site.session(site.project("hostile set-up"))
+    await imported(session, LINES[2], [])
+    providers = [
+        {"id": f"p{number}", "name": line, "connected": True, "source": line, "key": "optional", "url": "required"}
+        | {"base_url": line, "key_page": f"javascript:window.__pwned=1//{line}"}
+        for number, line in enumerate(LINES)
+    ]
+    models = [{"name": f"p1/{line}", "ready": True, "context_window": 1} for line in LINES[:50]]
+    told: list[dict[str, object]] = [{"ok": False, "problem": "\n".join(LINES)}, {"ok": True, "models": models}]
+    welcome = {"branch": LINES[3], "suggestions": [{"title": line, "prompt": line} for line in LINES]}
+    async with open_tab(chromium, site) as tab:
+        answers = iter(told)
+        await tab.page.route("**/welcome", lambda route: route.fulfill(json=welcome))
+        await tab.page.route("**/v1/providers", lambda route: route.fulfill(json={"items": providers, "model": None}))
+        await tab.page.route("**/check", lambda route: route.fulfill(json=next(answers)))
+        await tab.page.goto(f"{tab.origin}/#/{session.workspace.rpartition('/')[2]}")
+        main, dialog = tab.page.locator("#main"), tab.page.get_by_role("dialog")
+        await expect(main).to_contain_text(LINES[2])
+        await expect(main).to_contain_text(LINES[3])
+        await check_inert(tab)
+        await tab.say("/connect")
+        await dialog.get_by_role("list", name="Providers").get_by_role("button").nth(1).click()
+        await check_inert(tab)
+        await dialog.get_by_label("Base URL").fill("http://127.0.0.1:1/v1")
+        await tab.button("Test", within=dialog).click()
+        await expect(dialog.get_by_role("alert")).to_contain_text(LINES[0])
+        await check_inert(tab)
+        await tab.button("Test", within=dialog).click()
+        await expect(dialog).to_contain_text(LINES[0])
+        await expect(dialog.get_by_role("radio")).to_have_count(50)
+        await check_inert(tab)
 
 
 async def seen(tab: Tab, prompt: str, wanted: str) -> None:

@@ -126,6 +126,7 @@ async def test_f3_without_a_model_the_page_says_what_is_missing_until_it_is_ther
     session = await site.session(directory)
     async with open_tab(chromium, site) as tab:
         await tab.page.goto(address(tab, session).rpartition("/")[0])
+        await tab.live()
         problem = tab.page.locator("#main .problem")
         await expect(problem).to_contain_text("No model available")
         await expect(problem).to_contain_text("ANTHROPIC_API_KEY")
@@ -145,6 +146,7 @@ async def test_a6_where_nothing_is_configured_the_page_says_what_the_local_model
     session = await site.session(directory)
     async with open_tab(chromium, site) as tab:
         await tab.page.goto(address(tab, session).rpartition("/")[0])
+        await tab.live()
         told = tab.page.locator("#main .problem")
         await expect(told).to_contain_text("Using local/smollm2-135m")
         await expect(told).to_contain_text("No provider is configured")

@@ -10,7 +10,7 @@ from longboat.testing import Pause, Say
 pytestmark = MARKS
 pytest_plugins = ("chromium",)
 
-PHONE = (390, 844)
+PHONE = (360, 740)
 FINGERS = {"has_touch": True, "is_mobile": True}
 
 WIDE_CODE = "```python\n" + "x = " + "1 + " * 80 + "1\n```\n"
@@ -46,10 +46,16 @@ async def test_f3_a_finger_can_hit_everything_and_the_options_take_one_row(chrom
         tops = await row.evaluate_all("(nodes) => nodes.map((node) => node.getBoundingClientRect())")
         middles = {round(box["y"] + box["height"] / 2) for box in tops}
         assert max(middles) - min(middles) < 22, f"one row: {middles}"
-        assert max(box["right"] for box in tops) <= PHONE[0]
+        frame = await anna.page.locator(".composer").evaluate("(node) => node.getBoundingClientRect()")
+        assert max(box["right"] for box in tops) <= frame["right"] <= PHONE[0]
+        await expect(anna.button("Send")).to_be_in_viewport(ratio=1)
         await anna.button("Stop all").click()
         await anna.idle()
         await expect(anna.page.locator("#notify")).to_be_in_viewport(ratio=1)
+        await anna.page.goto(anna.page.url.rpartition("/")[0])
+        await expect(anna.page.get_by_role("heading", name="What should Longboat do?")).to_be_visible()
+        await expect(anna.page.locator("main").get_by_role("link").first).to_be_visible()
+        assert await small(anna) == []
 
 
 async def test_f3_a_drawer_does_not_open_the_keyboard_of_a_phone(chromium: Browser, site: Site) -> None:

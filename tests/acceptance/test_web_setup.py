@@ -77,6 +77,9 @@ async def test_from_nothing_to_the_first_answer(chromium: Browser, size: tuple[i
         await tab.page.keyboard.press("ArrowDown")
         assert (await Axe().run(tab.page)).violations_count == 0
         await tab.picture(f"setup-models-{size[0]}")
+        if size == NARROW:
+            small = [box for each in await dialog.get_by_role("button").all() if (box := await each.bounding_box())]
+            assert all(box["height"] >= 44 for box in small)
         await tab.page.keyboard.press("Enter")
         await expect(dialog).to_have_count(0)
         await expect(main).to_contain_text("Model: custom/talker")
@@ -128,3 +131,13 @@ async def test_the_set_up_is_in_the_menu_and_a_command_and_closes(chromium: Brow
         await expect(dialog.get_by_role("list", name="Providers")).to_be_visible()
         await tab.button("Cancel", within=dialog).click()
         await expect(dialog).to_have_count(0)
+
+
+async def test_a_prompt_that_nobody_can_answer_fails_once(chromium: Browser) -> None:
+    """B4 of the review: the error stood there twice."""
+    async with bare_site() as (site, directory), open_tab(chromium, site) as tab:
+        await go_to(tab, site, directory)
+        await tab.say("hello?")
+        await tab.sees("No model is configured.")
+        await tab.idle()
+        await expect(tab.page.get_by_text("No model is configured.", exact=False)).to_have_count(1)

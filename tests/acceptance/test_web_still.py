@@ -110,13 +110,13 @@ async def test_f3_a_block_that_is_long_grows_at_its_end_alone(chromium: Browser,
     async with open_tab(chromium, site, session) as tab:
         await tab.say("[[code]]")
         await tab.sees("line_299 = 299")
-        pieces = tab.transcript.locator(".prose > .tail > div")
+        pieces = tab.transcript.locator(".prose > .tail > pre > div")
         assert await pieces.count() > 1
         await pieces.first.evaluate(
             "(node) => { window.touched = 0; new MutationObserver((all) => { window.touched += all.length; })"
             ".observe(node, { characterData: true, childList: true, subtree: true }); }"
         )
-        held = "".join(["```python\n", *lines[:300]])
+        held = "".join(lines[:300])
         assert (await tab.transcript.locator(".prose > .tail").evaluate("(node) => node.textContent")) == held
         gate.open()
         await tab.idle()

@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from browser import MARKS, Tab, call, open_tab
+from browser import MARKS, Tab, call, once, open_tab
 from imported import called, imported, text, turn
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, Route, expect
 from processes import Site
 
 from longboat.testing import Pause, Refuse, Say, Use
@@ -78,16 +78,23 @@ async def test_b3_notices_of_retries_go_when_the_answer_comes(chromium: Browser,
         await expect(notices).to_have_count(0)
 
 
-async def test_b4_an_error_is_shown_once(chromium: Browser, site: Site) -> None:
+async def test_b4_an_error_is_shown_once_even_if_the_transcript_comes_after_it(chromium: Browser, site: Site) -> None:
     directory = site.project("once", providers={}, models={"large": "anthropic/claude-sonnet-4-5"})
     session = await site.session(directory)
     async with open_tab(chromium, site) as anna:
+        notice = anna.transcript.locator(".notice")
+
+        async def late(route: Route) -> None:
+            await expect(notice).to_be_visible()
+            await route.continue_()
+
+        await once(anna.page, "**/messages?*", late)
         await anna.page.goto(f"{anna.origin}/#/{session.workspace.rpartition('/')[2]}")
         await anna.live()
         await anna.say("hello")
         await expect(anna.transcript.locator(".finish:visible")).to_have_count(1)
         await anna.idle()
-        await expect(anna.transcript.locator(".notice")).to_have_count(0)
+        await expect(notice).to_have_count(0)
         shown = await anna.transcript.inner_text()
         assert shown.count("ANTHROPIC_API_KEY") == 1, shown
         await expect(anna.toasts).to_be_empty()
@@ -335,9 +342,11 @@ async def test_f3_search_finds_what_is_not_loaded_and_opens_what_is_folded(
         count = anna.page.locator(".finder [role=status]")
         await expect(count).to_have_text("2 of 2")
         await expect(anna.transcript.get_by_text("a needle 3 at the end")).to_be_in_viewport()
+        await expect(anna.button("Jump to latest")).to_be_hidden()
         await field.press("Enter")
         await expect(count).to_have_text("1 of 2")
         await expect(anna.transcript.get_by_text("a needle 3 in the output")).to_be_in_viewport()
+        await expect(anna.button("Jump to latest")).to_be_visible()
         assert await anna.page.evaluate("CSS.highlights.get('found').size") == 1
         await field.press("Shift+Enter")
         await expect(anna.transcript.get_by_text("a needle 3 at the end")).to_be_in_viewport()

@@ -166,7 +166,7 @@ def test_the_command_that_answers_says_only_what_this_ask_takes() -> None:
     )
     only_once = permission(grant=(), wide=())
     assert how_to_answer(only_once) == "answer: longboat permissions answer p once   (or deny --reason TEXT)"
-    assert how_to_answer(question("red"), " --cwd /x") == (
+    assert how_to_answer(question("red")) == (
         "answer: longboat questions answer q --cwd /x 1   (or another number, or your own answer)"
     )
     assert how_to_answer(question("red", "blue", multiple=True)).endswith("answer; several: 1 3)")

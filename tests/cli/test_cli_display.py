@@ -25,6 +25,13 @@ from longboat.wire.models import (
 )
 
 
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that can move its cursor, without colours. How Markdown looks there: test_cli_markdown.py."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
 def message(*parts: Part, message_id: str = "m", role: Role = Role.ASSISTANT) -> Event:
     payload = Message(id=message_id, session_id="s", run_id="r", seq=1, role=role, parts=parts, created_at="t")
     return Event("message", Change.UPDATED, payload)
@@ -113,7 +120,7 @@ def test_a_text_known_only_from_the_terminal_event_is_shown_then() -> None:
 
 def test_control_characters_never_reach_the_terminal() -> None:
     evil = "a\x1b]52;c;Zm9v\x07b\x9b2Jc\rd\te\n"
-    assert live(message(EMPTY), delta(0, evil), complete(evil)) == "a␛]52;c;Zm9v␇b\ufffd2Jc␍d\te\n"
+    assert live(message(EMPTY), delta(0, evil), complete(evil)) == "a␛]52;c;Zm9v␇b\ufffd2Jc␍d    e\n"
     assert safe("\x00\x7f") == "␀␡"
 
 

@@ -147,7 +147,7 @@ async def test_without_a_picture_ctrl_v_puts_in_what_was_cut(
         program(bin, name, "exit 1")
     async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
         await deck.type("cut this")
-        await deck.pilot.press("f7", "ctrl+x", "ctrl+v")
+        await deck.pilot.press("f7", "ctrl+x", "ctrl+x", "ctrl+v")
         await deck.until(lambda: deck.app.composer.input.text == "cut this")
         assert told(deck) == []
 

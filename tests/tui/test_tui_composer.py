@@ -9,6 +9,7 @@ from tui_deck import Deck, aboard, harbour
 from tui_stage import a_run
 
 from longboat.testing import Say, ScriptedModel
+from longboat.tui.dialogs.confirm import ConfirmDialog
 from longboat.tui.dialogs.help import HelpScreen
 from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.sessions import SessionList
@@ -109,8 +110,8 @@ async def test_enter_runs_a_highlighted_command_and_completes_one_that_takes_mor
         await offered(deck, "/yolo")
         await deck.pilot.press("tab")
         assert (box.input.text, deck.app.approve) == ("/yolo ", Approve.ASK)
-        await deck.type("/tod")
-        await offered(deck, "/todos")
+        await deck.type("/side")
+        await offered(deck, "/sidebar")
         await deck.pilot.press("enter")
         await deck.until(lambda: box.input.text == "")
         await deck.type("/eff")
@@ -136,6 +137,8 @@ async def test_enter_runs_nothing_that_was_not_surely_meant(tmp_path: Path) -> N
             assert (box.input.text, deck.app.approve) == (f"{first} ", Approve.ASK)
         await deck.type("/yolo")
         await deck.pilot.press("enter")
+        await deck.until(lambda: isinstance(deck.app.screen, ConfirmDialog))
+        await deck.pilot.press("y")
         await deck.until(lambda: deck.app.approve is Approve.ALL)
         assert box.input.text == ""
 
@@ -266,6 +269,8 @@ async def test_ctrl_p_offers_our_commands(tmp_path: Path) -> None:
         await deck.pilot.press(*"approve")
         await deck.until(lambda: "Yolo" in deck.screen)
         await deck.pilot.press("enter")
+        await deck.until(lambda: isinstance(deck.app.screen, ConfirmDialog))
+        await deck.pilot.press("y")
         await deck.until(lambda: deck.app.approve is Approve.ALL)
 
 
@@ -274,7 +279,7 @@ async def test_keys_that_come_with_ctrl_p_end_nothing(tmp_path: Path, key: str) 
     async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
         for each in ("ctrl+p", key, key):
             deck.app.post_message(events.Key(each, None))
-        await deck.until(lambda: len(deck.app.screen_stack) == 2 and "Attach" in deck.screen)
+        await deck.until(lambda: len(deck.app.screen_stack) == 2 and "Type to search" in deck.screen)
 
 
 async def test_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,9 +295,11 @@ async def test_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.Mon
         await deck.say("/effort high")
         await deck.say("/model some/model")
         await deck.say("/yolo")
+        await deck.until(lambda: isinstance(app.screen, ConfirmDialog))
+        await deck.pilot.press("y")
         await deck.until(lambda: "model high · auto-approve" in deck.screen)
         await deck.say("/theme light")
-        await deck.until(lambda: app.theme == "textual-light")
+        await deck.until(lambda: app.theme == "longboat-light")
         await deck.say("/export out.md")
         await deck.until((tmp_path / "out.md").exists)
         assert "echo: hello" in (tmp_path / "out.md").read_text()
@@ -338,17 +345,19 @@ async def test_the_next_process_knows_the_theme_and_the_prompts_of_this_one(tmp_
             await deck.say("said before")
             await deck.say("!echo by hand")
             await deck.say("/theme light")
-            await deck.until(lambda: deck.idle and deck.app.theme == "textual-light")
+            await deck.until(lambda: deck.idle and deck.app.theme == "longboat-light")
         async with aboard(port, keeping=keeping) as deck:
-            assert deck.app.theme == "textual-light"
+            assert deck.app.theme == "longboat-light"
             called = []
             for _ in range(2):
                 await deck.pilot.press("up")
                 called.append(deck.app.composer.input.text)
             assert called == ["!echo by hand", "said before"]
-            deck.app.theme = "nord"  # as Textual's own list does
-            await deck.until(lambda: keeping.theme == "nord")
             deck.app.composer.clear()
+            await deck.say("/theme")
+            await deck.until(lambda: "catppuccin" in deck.screen)
+            await deck.pilot.press(*"nord", "enter")
+            await deck.until(lambda: keeping.theme == "nord" and deck.app.theme == "nord")
             await deck.say("/theme auto")
             await deck.until(lambda: deck.app.theme == "textual-dark")
         assert keeping.theme == "auto"

@@ -11,11 +11,13 @@ from textual.events import Paste
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
+from tui_inbox import some_items
 from tui_stage import (
     DIFF,
     SIZES,
     WHEN,
     Stage,
+    a_changed_file,
     a_permission,
     a_question,
     a_run,
@@ -28,28 +30,43 @@ from tui_stage import (
     some_changes,
     some_models,
     some_parts,
+    undo_nothing,
 )
 
 from longboat.errors import BadInput
 from longboat.tui.dialogs.confirm import ConfirmDialog, TextDialog
 from longboat.tui.dialogs.diffs import DiffDialog
 from longboat.tui.dialogs.export import ExportDialog
+from longboat.tui.dialogs.find import FindDialog
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
+from longboat.tui.dialogs.inbox import InboxDialog
 from longboat.tui.dialogs.models import ModelPicker
+from longboat.tui.dialogs.palette import Entry, Palette
 from longboat.tui.dialogs.permission import PermissionDialog
 from longboat.tui.dialogs.question import QuestionDialog
 from longboat.tui.dialogs.sessions import SessionList
 from longboat.tui.dialogs.setup import KeyDialog, ProviderPicker, SetupModelPicker
+from longboat.tui.finding import Hit, find
+from longboat.tui.panels.details import ChangedFile, ChangesPanel, Figures, ModelPanel, ServersPanel
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
 from longboat.wire.asks import PermissionAnswer
-from longboat.wire.events import Change
-from longboat.wire.listings import DiffPage, FileDiff
-from longboat.wire.models import ClientInfo, Delivery, Session
+from longboat.wire.models import (
+    ClientInfo,
+    Delivery,
+    Message,
+    ReasoningPart,
+    Role,
+    Session,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from longboat.wire.providers import Provider, ProviderCheck
-from longboat.wire.workshop import Job, JobState, TodoItem, TodoState
+from longboat.wire.review import ChangesPage
+from longboat.wire.workshop import Job, JobState, LspEvent, McpEvent, TodoItem, TodoState
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -60,6 +77,21 @@ async def few_sessions(text: str) -> list[Session]:
         a_session(200, title="A new sail, with a title that is longer than a narrow terminal is wide", cost=0.004),
         a_session(3_000, title="Paint", cost=12.25),
     ]
+
+
+ENTRIES = (
+    Entry(id="new", title="New", told="Start a new session", keys="ctrl+n  ctrl+x n"),
+    Entry(id="retry", title="Retry", told="Resend a rejected prompt, or the last one if its run failed", keys="ctrl+r"),
+    Entry(id="review", title="/review", told="Review the changes as a colleague would, with a long description of it"),
+)
+HITS = (
+    Hit(message_id="m2", label="agent", before="…and then the ", match="rudder", after=" was mended."),
+    Hit(message_id="m1", label="you", before="Mend the ", match="rudder", after=""),
+)
+
+
+async def no_more() -> bool:
+    return False
 
 
 def some_providers(text: str = "") -> tuple[Provider, ...]:
@@ -100,7 +132,10 @@ DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
     "sessions": lambda: SessionList(
         few_sessions, rename=nothing, delete=nothing, current="ses_0200", clock=lambda: NOON
     ),
+    "inbox": lambda: InboxDialog(some_items(), clock=lambda: NOON),
     "models": lambda: ModelPicker(some_models(), current="openai/gpt-large", effort="low"),
+    "palette": lambda: Palette(ENTRIES),
+    "find": lambda: FindDialog(lambda words: HITS, no_more, text="rudder"),
     "setup-providers": lambda: ProviderPicker(some_providers()),
     "setup-key": lambda: KeyDialog(some_providers()[1], check_nothing),
     "setup-url": lambda: KeyDialog(some_providers()[2], check_nothing),
@@ -110,13 +145,22 @@ DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
     "line": lambda: TextDialog("Its new name:", text="Paint"),
     "export": lambda: ExportDialog("Paint", path="paint.md"),
     "help": lambda: HelpScreen(DIALOG_HELP),
-    "diff": lambda: DiffDialog(some_changes()),
-    "diff-split": lambda: DiffDialog(some_changes(), split=True),
+    "diff": lambda: DiffDialog(some_changes(), undo_nothing),
+    "diff-split": lambda: DiffDialog(some_changes(), undo_nothing, split=True),
 }  # type: ignore[dict-item]
 
 
 def panels() -> list[Widget]:
-    return [QueuePanel(), TodosPanel(), ClientsPanel(), JobsPanel(lambda job_id: None), DiffView(DIFF, "src/boat.py")]
+    return [
+        QueuePanel(),
+        ModelPanel(),
+        TodosPanel(),
+        ChangesPanel(),
+        ServersPanel(),
+        ClientsPanel(),
+        JobsPanel(lambda job_id: None),
+        DiffView(DIFF, "src/boat.py"),
+    ]
 
 
 def show_panels(app: Stage, said: Callable[[str], str]) -> None:
@@ -125,6 +169,19 @@ def show_panels(app: Stage, said: Callable[[str], str]) -> None:
     )
     app.query_one(TodosPanel).show(
         [TodoItem(text=said("Look"), state=TodoState.COMPLETED), TodoItem(text=said("Mend"))]
+    )
+    app.query_one(ModelPanel).show(
+        Figures(model=said("openai/gpt"), effort="low", context=2_070, window=4_140, input_tokens=9, cost=0.25)
+    )
+    app.query_one(ChangesPanel).show(
+        [
+            ChangedFile(path=said("src/boat.py"), additions=3, deletions=2),
+            ChangedFile(path="a", additions=1, deletions=0),
+        ]
+    )
+    app.query_one(ServersPanel).show(
+        [LspEvent(server=said("pyright"), root=".", state="crashed", detail=said("exit 1"))],
+        [McpEvent(server=said("time"), transport="stdio", phase="ready", reason=said("ok"))],
     )
     app.query_one(ClientsPanel).show(
         [ClientInfo(client_id=said("ada"), attached_at=WHEN), ClientInfo(client_id="bob", attached_at=WHEN)], "bob"
@@ -161,7 +218,15 @@ async def test_every_theme_shows_words_that_differ_from_their_background(name: s
     app = Stage()
     async with app.run_test() as pilot:
         await app.open(pilot, DIALOGS[name]())
-        for theme in ("textual-light", "textual-dark", "ansi-dark", "ansi-light", "gruvbox", "solarized-light"):
+        for theme in (
+            "longboat-light",
+            "textual-light",
+            "textual-dark",
+            "ansi-dark",
+            "ansi-light",
+            "gruvbox",
+            "solarized-light",
+        ):
             app.theme = theme
             await pilot.pause()
             unseen = [piece.text for piece in pieces(app) if piece.text.strip() and not _is_seen(piece)]
@@ -192,6 +257,26 @@ def hostile_diff(text: str) -> str:
     return f"@@ -1,{len(lines)} +1,{len(lines)} @@ {lines[0]}\n" + "".join(f"-{x}\n+{x}\n" for x in lines) + text
 
 
+def hostile_messages(text: str) -> list[Message]:
+    parts = (
+        *(TextPart(text=f"said {line}") for line in text.split("\n")),
+        ReasoningPart(text=f"e {text}"),
+        ToolCallPart(id="c", name=text, input=f"e {text}"),
+    )
+    return [
+        Message(id="m", session_id="s", run_id="r", seq=1, role=Role.ASSISTANT, parts=parts, created_at=WHEN),
+        Message(
+            id="n",
+            session_id="s",
+            run_id="r",
+            seq=2,
+            role=Role.TOOL,
+            parts=(ToolResultPart(tool_call_id="c", content=f"e {text}"),),
+            created_at=WHEN,
+        ),
+    ]
+
+
 def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
     """Every place of every dialog into which somebody else's text gets."""
     rules = tuple(text.split("\n"))
@@ -213,7 +298,10 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
         "question": lambda: QuestionDialog(a_question(text=text, choices=rules)),
         "question-several": lambda: QuestionDialog(a_question(text=text, choices=rules, multiple=True)),
         "sessions": lambda: SessionList(search, rename=refuse, delete=refuse, clock=lambda: NOON),
+        "inbox": lambda: InboxDialog(some_items(text), clock=lambda: NOON),
         "models": lambda: ModelPicker(some_models(problem=text, name=text), current=text, effort=text),
+        "palette": lambda: Palette([Entry(id="x", title=text, told=text), Entry(id="y", title="y", told=text)]),
+        "find": lambda: FindDialog(lambda words: find(hostile_messages(text), "e"), no_more, text=text),
         "setup-providers": lambda: ProviderPicker(some_providers(text)),
         "setup-key": lambda: KeyDialog(some_providers(text)[1], refuse),
         "setup-url": lambda: KeyDialog(some_providers(text)[2], refuse),
@@ -224,9 +312,8 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
         "export": lambda: ExportDialog(text, path=text),
         "help": lambda: HelpScreen([HelpSection(title=text, rows=tuple((rule, rule) for rule in rules))]),
         "diff": lambda: DiffDialog(
-            DiffPage(
-                items=(FileDiff(path=text, change=Change.UPDATED, additions=1, deletions=1, diff=diff),), complete=True
-            )
+            ChangesPage(items=(a_changed_file(text, diff, hunks=1, by=(text,), undone_by=rules),), complete=True),
+            undo_nothing,
         ),
     }  # type: ignore[dict-item]
 

@@ -8,7 +8,7 @@ from tui_stage import SIZES, holds
 
 from longboat.errors import ServerUnreachable
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, Think, Use
-from longboat.tui import status
+from longboat.tui import status, welcome
 from longboat.wire.requests import Approve
 
 ANSWER = """\
@@ -37,11 +37,13 @@ STEPS = [
 
 @pytest.fixture(autouse=True)
 def _at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No time passes on the status line."""
+    """No time passes on the status line, and the version is always the same."""
     monkeypatch.setattr(status, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(welcome, "__version__", "1.2.3")
 
 
 async def settle(deck: Deck) -> None:
+    await deck.until(lambda: deck.app.welcome_read.suggestions and not deck.app.sidebar._reading)
     deck.app.connection.path = "~/boat"
     deck.app.hearing.began = dict.fromkeys(deck.app.hearing.began, 0.0)
     deck.app.show_place()

@@ -11,10 +11,12 @@ import click
 
 from longboat.cli import asks
 from longboat.cli.asks import Ask
+from longboat.cli.console import one_line
 from longboat.cli.options import own_name
 from longboat.client import calls
 from longboat.errors import AlreadyAnswered, NotFound
 from longboat.wire.asks import Permission, Question
+from longboat.wire.inbox import InboxItem
 from longboat.wire.requests import AnswerPermission, AnswerQuestion
 from longboat.wire.typed_answers import texts_in
 
@@ -24,17 +26,20 @@ if TYPE_CHECKING:
 _MORE = "  [Enter] decide later  [q] quit"
 
 
-def answer_pending(connection: "Connection", workspace_id: str, pending: Iterable[Ask]) -> None:
-    """Show each request and ask for an answer. An empty line leaves it pending; q, or the end of the input, ends."""
-    for ask in pending:
-        click.echo("")
+def answer_pending(connection: "Connection", pending: Iterable[InboxItem], *, everywhere: bool = False) -> None:
+    """Show each request and ask for an answer. An empty line leaves it pending; q, or the end of the input, ends.
+    `everywhere`: say which workspace each is in."""
+    for item in pending:
+        ask = item.permission or item.question
+        assert ask is not None
+        click.echo(f"\n{one_line(item.workspace_path)}" if everywhere else "")
         for line in asks.render_ask(ask):
             click.echo(line)
         answer = _answer_for(ask)
         if answer is None:
             return
         if answer:
-            _send(connection, workspace_id, ask, answer)
+            _send(connection, item.workspace_id, ask, answer)
 
 
 def _answer_for(ask: Ask) -> str | None:

@@ -130,17 +130,16 @@ def choices_of(ask: Ask) -> str:
     return "  " + "  ".join(words)
 
 
-def how_to_answer(ask: Ask, there: str = "") -> str:
-    """The command that answers it, ready to be copied, and the other possible answers. `there`: the --cwd option, if
-    needed."""
+def how_to_answer(ask: Ask) -> str:
+    """The command that answers it, from any directory, ready to be copied, and the other possible answers."""
     if isinstance(ask, Question):
         said, else_ = ("1", "another number, or your own answer") if ask.choices else ('"…"', "")
         else_ += "; several: 1 3" if ask.multiple and ask.choices else ""
-        command = f"longboat questions answer {ask.id}{there} {said}"
+        command = f"longboat questions answer {ask.id} {said}"
     else:
         else_ = "session, always, deny --reason TEXT" if ask.grant or ask.wide else "deny --reason TEXT"
         else_ += "; --wide for the wide form" if ask.wide else ""
-        command = f"longboat permissions answer {ask.id}{there} once"
+        command = f"longboat permissions answer {ask.id} once"
     return f"answer: {command}{f'   (or {else_})' if else_ else ''}"
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from longboat.cli.activity import Activity
 from longboat.cli.console import notice, safe
+from longboat.cli.markdown import writer_for
 from longboat.wire.events import Event
 from longboat.wire.models import (
     AgentEvent,
@@ -107,18 +108,18 @@ class FinalText:
 
 
 class LiveText:
-    """The answer as it streams. A terminal cannot unprint text: a replaced answer starts again below."""
+    """The answer as it streams, formatted. A terminal cannot unprint text: a replaced answer starts again below."""
 
     waits = True
 
     def __init__(self, out: TextIO, activity: Activity | None = None) -> None:
         self._out = out
+        self._writer = writer_for(out)
         self._notices = Notices()
         self._activity = activity
         self._shown: dict[tuple[str, int], str] = {}
         """The text shown so far, by message id and part index."""
         self._last: tuple[str, int] | None = None
-        self._line_open = False
 
     def show(self, event: Event) -> None:
         match event.payload:
@@ -178,15 +179,12 @@ class LiveText:
         if self._last not in (None, key):
             self._close_line()
             self._out.write("\n")
+            self._writer = writer_for(self._out)
         self._last = key
-        self._out.write(safe(text))
-        self._line_open = not text.endswith("\n")
+        self._writer.write(text)
 
     def _close_line(self) -> None:
-        if self._line_open:
-            self._out.write("\n")
-            self._out.flush()
-            self._line_open = False
+        self._writer.close()
 
 
 class Notices:

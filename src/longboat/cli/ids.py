@@ -83,7 +83,7 @@ def ask_meant(kind: str, text: str, pending: Iterable[str]) -> str:
     if text in known or len(text) >= WHOLE:
         return text
     missing = PermissionNotFound(text) if kind == "permissions" else QuestionNotFound(text)
-    return _only(kind, text, ((name, name) for name in known), missing)
+    return _only(kind, text, ((name, name) for name in known), missing, where="that waits for an answer")
 
 
 def job_meant(text: str, known: Iterable[str]) -> str:
@@ -99,14 +99,16 @@ def _given(text: str) -> str:
     return text
 
 
-def _only(kind: str, text: str, known: Iterable[tuple[str, T]], missing: LongboatError) -> T:
+def _only(
+    kind: str, text: str, known: Iterable[tuple[str, T]], missing: LongboatError, where: str = "in this directory"
+) -> T:
     one = kind.removesuffix("s")
     if len(text) < SHORTEST and not isinstance(missing, BadInput):
         message = f"{text!r} is too short for a {one} id: type at least {SHORTEST} characters."
         raise Failure(message, HINTS[f"{one}_not_found"]) from missing
     found = [(name, item) for name, item in known if name.startswith(text)]
     if not found:
-        raise Failure(f"No {one} {text!r} in this directory.", HINTS[f"{one}_not_found"]) from missing
+        raise Failure(f"No {one} {text!r} {where}.", HINTS[f"{one}_not_found"]) from missing
     if len(found) > 1:
         names = [name for name, _ in found[:SHOWN]] + [f"and {len(found) - SHOWN} more"] * (len(found) > SHOWN)
         raise Failure(f"{len(found)} {kind} start with {text!r}: type more of the id.", "\n  ".join(names))

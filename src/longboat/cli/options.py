@@ -28,6 +28,12 @@ def elsewhere(cwd: str) -> str:
     return "" if cwd == os.path.realpath(".") else f" --cwd {shlex.quote(cwd)}"
 
 
+def everywhere_option(command: Command) -> Command:
+    return click.option("--all", "everywhere", is_flag=True, help="List those of all workspaces of this server.")(
+        command
+    )
+
+
 def format_option(command: Command) -> Command:
     return click.option(
         "--format",

@@ -1,50 +1,46 @@
 """`longboat permissions`: list and answer permission requests."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
-
 import click
 
 from longboat.cli import shell_completion
-from longboat.cli.options import cwd_option, elsewhere, format_option, hand_down
-from longboat.wire.asks import PermissionAnswer, PermissionPage, QuestionPage
-
-if TYPE_CHECKING:
-    from longboat.client.calls import Call
-
-Page = TypeVar("Page", PermissionPage, QuestionPage)
+from longboat.cli.options import cwd_option, everywhere_option, format_option, hand_down
+from longboat.wire.asks import PermissionAnswer
+from longboat.wire.inbox import InboxKind
 
 
 @click.group(invoke_without_command=True, short_help="Answer or list permission requests.")
+@everywhere_option
 @format_option
 @cwd_option
 @click.pass_context
-def permissions(ctx: click.Context, style: str, cwd: str) -> None:
+def permissions(ctx: click.Context, everywhere: bool, style: str, cwd: str) -> None:
     """Answer the tool calls that need approval, one by one. The first answer wins, whoever gives it.
 
     In a pipe or a script this lists them, as `longboat permissions list` does.
 
     \b
     longboat permissions
+    longboat permissions --all
     longboat permissions answer 0198c2f4-… once
     longboat permissions answer 0198c2f4-… always --wide
     longboat permissions answer 0198c2f4-… deny --reason "use the test database"
     """
     hand_down(ctx)
     if ctx.invoked_subcommand is None:
-        _list(style, cwd, answer=True)
+        _list(everywhere, style, cwd, answer=True)
 
 
 @permissions.command("list")
+@everywhere_option
 @format_option
 @cwd_option
-def list_permissions(style: str, cwd: str) -> None:
+def list_permissions(everywhere: bool, style: str, cwd: str) -> None:
     """List pending permission requests, oldest first.
 
     \b
     longboat permissions list --format json | jq -r .id
     """
-    _list(style, cwd)
+    _list(everywhere, style, cwd)
 
 
 @permissions.command("answer")
@@ -54,7 +50,7 @@ def list_permissions(style: str, cwd: str) -> None:
 @click.option("--reason", default="", metavar="TEXT", help="With deny: tell the agent why.")
 @cwd_option
 def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, cwd: str) -> None:
-    """Allow a call once, for its session or always; or deny it.
+    """Allow a call once, for its session or always; or deny it. Works from any directory.
 
     "always" adds a rule to the project's longboat.json.
 
@@ -64,6 +60,7 @@ def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, 
     from longboat.cli.background import ensure_server
     from longboat.cli.console import one_line
     from longboat.cli.ids import ask_meant
+    from longboat.cli.inbox import pending_asks, workspace_with
     from longboat.cli.main import Failure
     from longboat.cli.options import own_name
     from longboat.client import calls
@@ -75,9 +72,10 @@ def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, 
     if wide and given not in (PermissionAnswer.SESSION, PermissionAnswer.ALWAYS):
         raise click.UsageError("--wide can only be used with session or always.")
     connection = ensure_server(cwd)
-    workspace_id = connection.join(cwd).id
-    pending = {ask.id: ask for ask in connection.send(calls.permissions(workspace_id)).items}
+    waiting = pending_asks(connection, InboxKind.PERMISSION)
+    pending = {item.permission.id: item.permission for item in waiting if item.permission is not None}
     meant = ask_meant("permissions", permission_id, pending)
+    workspace_id = workspace_with(waiting, meant) or connection.join(cwd).id
     if wide and meant in pending and not pending[meant].wide:
         instead = "Answer without --wide." if pending[meant].grant else "Answer with once or deny."
         raise Failure("This call has no wide form.", instead)
@@ -88,38 +86,41 @@ def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, 
         click.echo(f"  now allowed: {one_line(rule)}")
 
 
-def _list(style: str, cwd: str, *, answer: bool = False) -> None:
-    from longboat.client import calls
+def _list(everywhere: bool, style: str, cwd: str, *, answer: bool = False) -> None:
+    where = None if everywhere else cwd
+    print_asks(InboxKind.PERMISSION, style, where, none="No pending permission requests.", answer=answer)
 
-    print_asks(calls.permissions, style, cwd, none="No pending permission requests.", answer=answer)
 
-
-def print_asks(
-    pending: "Callable[[str], Call[Page]]", style: str, cwd: str, *, none: str, answer: bool = False
-) -> None:
-    """List the pending permission requests or questions of the workspace; `none` is the text if there are none.
-    `answer`: if a person is at this terminal, ask for the answers instead."""
+def print_asks(kind: InboxKind, style: str, cwd: str | None, *, none: str, answer: bool = False) -> None:
+    """List the pending permission requests or questions of the workspace, or of all workspaces if `cwd` is None. `none`
+    is the text if there are none. `answer`: if a person is at this terminal, ask for the answers instead."""
     from longboat.cli.asks import how_to_answer, render_ask
     from longboat.cli.background import ensure_server
-    from longboat.cli.console import ago, json_line
+    from longboat.cli.console import ago, json_line, one_line
+    from longboat.cli.inbox import pending_asks
 
-    connection = ensure_server(cwd)
-    workspace_id = connection.join(cwd).id
-    page = connection.send(pending(workspace_id))
-    if page.items and answer and style == "text" and _is_person_here():
+    connection = ensure_server(cwd or ".")
+    items = pending_asks(connection, kind)
+    if cwd is not None:
+        workspace_id = connection.join(cwd).id
+        items = [item for item in items if item.workspace_id == workspace_id]
+    if items and answer and style == "text" and _is_person_here():
         from longboat.cli.answer_pending import answer_pending
 
-        answer_pending(connection, workspace_id, page.items)
+        answer_pending(connection, items, everywhere=cwd is None)
         return
-    for ask in page.items:
+    for item in items:
+        ask = item.permission or item.question
+        assert ask is not None
         if style == "json":
             json_line(ask)
             continue
-        click.echo(f"{ask.id}  asked {ago(ask.asked_at)} by run {ask.parent_run_id or ask.run_id}")
+        where = f" in {one_line(item.workspace_path)}" if cwd is None else ""
+        click.echo(f"{ask.id}  asked {ago(ask.asked_at)} by run {ask.parent_run_id or ask.run_id}{where}")
         for line in render_ask(ask, whole=True):
             click.echo(f"  {line}")
-        click.echo(f"  {how_to_answer(ask, elsewhere(cwd))}")
-    if not page.items and style == "text":
+        click.echo(f"  {how_to_answer(ask)}")
+    if not items and style == "text":
         click.echo(none)
 
 

@@ -3,38 +3,42 @@
 import click
 
 from longboat.cli import shell_completion
-from longboat.cli.options import cwd_option, format_option, hand_down
+from longboat.cli.options import cwd_option, everywhere_option, format_option, hand_down
 from longboat.cli.permissions import print_asks
+from longboat.wire.inbox import InboxKind
 
 
 @click.group(invoke_without_command=True, short_help="Answer or list the agent's questions.")
+@everywhere_option
 @format_option
 @cwd_option
 @click.pass_context
-def questions(ctx: click.Context, style: str, cwd: str) -> None:
+def questions(ctx: click.Context, everywhere: bool, style: str, cwd: str) -> None:
     """Answer the agent's questions, one by one. The first answer wins, whoever gives it.
 
     In a pipe or a script this lists them, as `longboat questions list` does.
 
     \b
     longboat questions
+    longboat questions --all
     longboat questions answer 0198c2f4-… "Use SQLite."
     """
     hand_down(ctx)
     if ctx.invoked_subcommand is None:
-        _list(style, cwd, answer=True)
+        _list(everywhere, style, cwd, answer=True)
 
 
 @questions.command("list")
+@everywhere_option
 @format_option
 @cwd_option
-def list_questions(style: str, cwd: str) -> None:
+def list_questions(everywhere: bool, style: str, cwd: str) -> None:
     """List pending questions, oldest first.
 
     \b
     longboat questions list --format json | jq -r .id
     """
-    _list(style, cwd)
+    _list(everywhere, style, cwd)
 
 
 @questions.command("answer")
@@ -42,7 +46,7 @@ def list_questions(style: str, cwd: str) -> None:
 @click.argument("answer", metavar="TEXT…", nargs=-1, required=True)
 @cwd_option
 def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None:
-    """Answer a question.
+    """Answer a question. Works from any directory.
 
     TEXT is the number of a choice, or your own answer; give several if the question allows it. A number that is not a
     choice is refused.
@@ -55,6 +59,7 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
     from longboat.cli.background import ensure_server
     from longboat.cli.console import safe
     from longboat.cli.ids import ask_meant
+    from longboat.cli.inbox import pending_asks, workspace_with
     from longboat.cli.main import Failure
     from longboat.cli.options import own_name
     from longboat.client import calls
@@ -62,9 +67,10 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
     from longboat.wire.typed_answers import texts_in
 
     connection = ensure_server(cwd)
-    workspace_id = connection.join(cwd).id
-    pending = {ask.id: ask for ask in connection.send(calls.questions(workspace_id)).items}
+    waiting = pending_asks(connection, InboxKind.QUESTION)
+    pending = {item.question.id: item.question for item in waiting if item.question is not None}
     meant = ask_meant("questions", question_id, pending)
+    workspace_id = workspace_with(waiting, meant) or connection.join(cwd).id
     words = answer
     if (question := pending.get(meant)) is not None:
         for text in answer:
@@ -76,7 +82,6 @@ def answer_question(question_id: str, answer: tuple[str, ...], cwd: str) -> None
     click.echo(f"{ask.id} {safe(', '.join(ask.answer))}")
 
 
-def _list(style: str, cwd: str, *, answer: bool = False) -> None:
-    from longboat.client import calls
-
-    print_asks(calls.questions, style, cwd, none="No pending questions.", answer=answer)
+def _list(everywhere: bool, style: str, cwd: str, *, answer: bool = False) -> None:
+    where = None if everywhere else cwd
+    print_asks(InboxKind.QUESTION, style, where, none="No pending questions.", answer=answer)

@@ -14,7 +14,8 @@ import msgspec
 
 from longboat.client.answers import error_from
 from longboat.errors import LongboatError
-from longboat.wire import archive, asks, figures, listings, models, requests, workshop
+from longboat.wire import archive, asks, figures, listings, models, requests, review, workshop
+from longboat.wire import inbox as inboxes
 from longboat.wire import search as search_shapes
 from longboat.wire.ids import new_id
 from longboat.wire.providers import Provider, ProviderCheck, ProviderPage
@@ -329,6 +330,35 @@ def answer_question(workspace_id: str, question_id: str, request: requests.Answe
     return Call(method="POST", path=path, answer=asks.Question, body=_encode(request), repeatable=False)
 
 
+def inbox(client_id: str, *, limit: int = 50, before: str | None = None) -> Call[inboxes.InboxPage]:
+    """What waits and what has ended in all workspaces, newest first; `before` is the `next` of the former page."""
+    params = _named(client_id) | {"limit": str(limit)} | ({} if before is None else {"before": before})
+    return Call(method="GET", path=_path("inbox"), answer=inboxes.InboxPage, params=params)
+
+
+def mark_seen(request: inboxes.MarkSeen) -> Call[None]:
+    return Call(method="POST", path=_path("inbox", "seen"), answer=NoneType, body=_encode(request))
+
+
+def inbox_events(client_id: str) -> Call[None]:
+    """The stream of the inbox: its answer is read frame by frame."""
+    return Call(method="GET", path=_path("inbox", "events"), answer=NoneType, params=_named(client_id))
+
+
+def push_info() -> Call[inboxes.PushInfo]:
+    """The key with which a browser subscribes to notifications."""
+    return Call(method="GET", path=_path("push"), answer=inboxes.PushInfo)
+
+
+def subscribe_push(request: inboxes.Subscribe) -> Call[None]:
+    return Call(method="POST", path=_path("push", "subscriptions"), answer=NoneType, body=_encode(request))
+
+
+def unsubscribe_push(endpoint: str) -> Call[None]:
+    """Send no more notifications to this endpoint."""
+    return Call(method="DELETE", path=_path("push", "subscriptions"), answer=NoneType, params={"endpoint": endpoint})
+
+
 def jobs(workspace_id: str) -> Call[workshop.JobPage]:
     """The commands in the background of a workspace."""
     return Call(method="GET", path=_in(workspace_id, "jobs"), answer=workshop.JobPage)
@@ -390,6 +420,12 @@ def redo(workspace_id: str, session_id: str) -> Call[workshop.Undone]:
     return Call(method="POST", path=path, answer=workshop.Undone, repeatable=False)
 
 
+def revert(workspace_id: str, session_id: str, request: requests.Revert) -> Call[review.Reverted]:
+    """Undo what stands of a session's changes to a file, or some hunks of it."""
+    path = _in(workspace_id, "sessions", session_id, "revert")
+    return Call(method="POST", path=path, answer=review.Reverted, body=_encode(request), repeatable=False)
+
+
 def fork_session(workspace_id: str, session_id: str, message_id: str | None = None) -> Call[models.Session]:
     """A new session with the same transcript, up to a message or all that is finished."""
     body = _encode(requests.ForkSession(message_id=message_id))
@@ -438,6 +474,25 @@ def diff(workspace_id: str, *, session_id: str | None = None, run_id: str | None
     given = {"session_id": session_id, "run_id": run_id}
     params = {name: value for name, value in given.items() if value is not None}
     return Call(method="GET", path=_in(workspace_id, "diff"), answer=listings.DiffPage, params=params)
+
+
+def changes(
+    workspace_id: str,
+    *,
+    session_id: str | None = None,
+    run_id: str | None = None,
+    path: str | None = None,
+    stat: bool = False,
+) -> Call[review.ChangesPage]:
+    """What stands now of the changes of a session or a run, file by file, or in one file; `stat`: without diffs."""
+    given = {"session_id": session_id, "run_id": run_id, "path": path, "stat": "true" if stat else None}
+    params = {name: value for name, value in given.items() if value is not None}
+    return Call(method="GET", path=_in(workspace_id, "changes"), answer=review.ChangesPage, params=params)
+
+
+def file_text(workspace_id: str, path: str) -> Call[review.FileText]:
+    """The text of a file of the workspace, or its beginning."""
+    return Call(method="GET", path=_in(workspace_id, "file"), answer=review.FileText, params={"path": path})
 
 
 def welcome(workspace_id: str) -> Call[listings.Welcome]:

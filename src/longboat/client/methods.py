@@ -15,7 +15,8 @@ import msgspec
 from longboat.client import calls, prompting
 from longboat.client.calls import Call
 from longboat.client.following import Script, ask
-from longboat.wire import asks, models, requests, workshop
+from longboat.wire import asks, models, requests, review, workshop
+from longboat.wire import inbox as inboxes
 from longboat.wire.archive import SessionExport
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -144,12 +145,45 @@ def answer_question(client_id: str, workspace_id: str, question_id: str, *answer
     return calls.answer_question(workspace_id, question_id, request)
 
 
+def inbox(client_id: str, *, limit: int = 50, before: str | None = None) -> Call[inboxes.InboxPage]:
+    """What waits for an answer and which runs have ended, in all workspaces, newest first; `before` is the `next` of
+    the former page."""
+    return calls.inbox(client_id, limit=limit, before=before)
+
+
+def mark_seen(client_id: str, *ids: str, up_to: str | None = None) -> Call[None]:
+    """This person has seen these items of the inbox; with `up_to`, that one and all older ones."""
+    return calls.mark_seen(inboxes.MarkSeen(client_id=client_id, ids=ids, up_to=up_to))
+
+
+def subscribe_push(client_id: str, endpoint: str, *, p256dh: str, auth: str) -> Call[None]:
+    """Send notifications to an endpoint of Web Push, encrypted with these keys, both base64url."""
+    keys = inboxes.PushKeys(p256dh=p256dh, auth=auth)
+    return calls.subscribe_push(inboxes.Subscribe(client_id=client_id, endpoint=endpoint, keys=keys))
+
+
 def shell(
     client_id: str, workspace_id: str, session_id: str, command: str, *, run_id: str | None = None
 ) -> Call[models.Accepted]:
     """Run a command in the workspace as a person: a run like any other, which the model reads of afterwards."""
     request = requests.RunShell(command=command, run_id=run_id, client_id=client_id)
     return calls.shell(workspace_id, session_id, request)
+
+
+def revert(
+    client_id: str,
+    workspace_id: str,
+    session_id: str,
+    path: str,
+    *,
+    digest: str,
+    hunks: Sequence[int] | None = None,
+) -> Call[review.Reverted]:
+    """Undo what stands of a session's changes to a file, or some hunks of it, by their numbers from 0. `digest` is that
+    of the change as `changes` gave it; RevertConflict if it is another one by now."""
+    chosen = None if hunks is None else tuple(hunks)
+    request = requests.Revert(path=path, digest=digest, hunks=chosen, client_id=client_id)
+    return calls.revert(workspace_id, session_id, request)
 
 
 def cancel_session(client_id: str, workspace_id: str, session_id: str) -> Call[models.Canceled]:

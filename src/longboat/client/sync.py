@@ -15,16 +15,19 @@ from longboat.client.address import Address, find
 from longboat.client.answers import error_from, may_pass
 from longboat.client.calls import Call
 from longboat.client.following import Next, Open
+from longboat.client.inbox import InboxTail
 from longboat.client.methods import Play, documented
 from longboat.client.reconnection import Outage, Reconnection
-from longboat.client.tail import Tail
+from longboat.client.tail import StreamTail, Tail
 from longboat.errors import LongboatError, ServerUnreachable, Unavailable, WorkspaceClosing
 from longboat.wire import models
 from longboat.wire.events import Event
 from longboat.wire.ids import new_id
+from longboat.wire.inbox import InboxEvent
 
 P = ParamSpec("P")
 T = TypeVar("T")
+E = TypeVar("E")
 Lost = tuple[type[LongboatError], ...]
 
 AWAY: Lost = (ServerUnreachable, WorkspaceClosing)
@@ -133,10 +136,19 @@ class SyncClient:
         Starts with a `snapshot`, or right after the cursor `after`. `resync` says that the cursor is no longer in the
         log; a `snapshot` follows it.
         """
-        tail, reconnection = Tail(after), self._reconnection(give_up_after_s)
+        return self._follow(
+            calls.events(workspace_id, self.client_id, session_id), Tail(after), self._reconnection(give_up_after_s)
+        )
+
+    def inbox_events(self, *, give_up_after_s: float | None = None) -> Generator[InboxEvent, None, None]:
+        """The inbox, for ever: its first page, then what changes. After an outage it begins with a first page again.
+        `longboat.client.inbox.InboxMirror` keeps a copy of it. Outages are not reported to `on_outage`."""
+        return self._follow(calls.inbox_events(self.client_id), InboxTail(), Reconnection(give_up_after_s))
+
+    def _follow(self, call: Call[None], tail: StreamTail[E], reconnection: Reconnection) -> Generator[E, None, None]:
         while True:
             try:
-                with closing(self._connection(workspace_id, session_id, tail)) as chunks:
+                with closing(self._connection(call, tail)) as chunks:
                     for chunk in chunks:
                         reconnection.heard()
                         yield from tail.feed(chunk)
@@ -145,8 +157,7 @@ class SyncClient:
                 lost = error
             self._pause(reconnection, lost)
 
-    def _connection(self, workspace_id: str, session_id: str | None, tail: Tail) -> Generator[bytes, None, None]:
-        call = calls.events(workspace_id, self.client_id, session_id)
+    def _connection(self, call: Call[None], tail: StreamTail[E]) -> Generator[bytes, None, None]:
         try:
             with self._http.stream(
                 "GET", call.target, headers=tail.headers, timeout=transport.STREAM_TIMEOUT
@@ -263,6 +274,7 @@ class SyncClient:
     import_session = asked(methods.import_session)
     undo = asked(calls.undo)
     redo = asked(calls.redo)
+    revert = asked_by_name(methods.revert)
 
     submit = asked_by_name(methods.submit)
     shell = asked_by_name(methods.shell)
@@ -275,6 +287,12 @@ class SyncClient:
     questions = asked(calls.questions)
     answer_question = asked_by_name(methods.answer_question)
 
+    inbox = asked_by_name(methods.inbox)
+    mark_seen = asked_by_name(methods.mark_seen)
+    push_info = asked(calls.push_info)
+    subscribe_push = asked_by_name(methods.subscribe_push)
+    unsubscribe_push = asked(calls.unsubscribe_push)
+
     jobs = asked(calls.jobs)
     job = asked(calls.job)
     kill_job = asked_by_name(methods.kill_job)
@@ -285,6 +303,8 @@ class SyncClient:
     files = asked(calls.files)
     search = asked(calls.search)
     diff = asked(calls.diff)
+    changes = asked(calls.changes)
+    file_text = asked(calls.file_text)
     welcome = asked(calls.welcome)
     session_usage = asked(calls.session_usage)
     stats = asked(calls.stats)

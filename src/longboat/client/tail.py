@@ -1,10 +1,26 @@
 """One reader's place in the event log, across connections. Pure: bytes in, typed events out."""
 
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
 import msgspec
 
 from longboat.errors import LongboatError
 from longboat.wire.events import Event, decode_event
 from longboat.wire.sse import Decoder
+
+E_co = TypeVar("E_co", covariant=True)
+
+
+class StreamTail(Protocol[E_co]):
+    """What a client needs to follow a stream."""
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    def connected(self) -> None: ...
+
+    def feed(self, chunk: bytes) -> Sequence[E_co]: ...
 
 
 class Tail:

@@ -98,6 +98,15 @@ class RetrySection(_Section, frozen=True, kw_only=True):
     """The longest wait between attempts, in seconds."""
 
 
+class PushSection(_Section, frozen=True, kw_only=True):
+    """Notifications that the server sends to browsers by Web Push."""
+
+    contact: str = "mailto:longboat@example.com"
+    """Whom a push service may contact about this server: a `mailto:` or `https:` address. Some services check it."""
+    allowed_networks: tuple[str, ...] = ()
+    """Private networks with push services of your own, such as `10.1.0.0/16`. There, endpoints need no https."""
+
+
 class ServerSection(_Section, frozen=True, kw_only=True):
     """Server settings. Read once when the server starts, and only from your own file, never from a project's."""
 
@@ -117,6 +126,8 @@ class ServerSection(_Section, frozen=True, kw_only=True):
     """Disk space for the full output of commands in all workspaces. The oldest output is deleted first."""
     max_workspace_output_mb: Annotated[int, msgspec.Meta(ge=1, le=1_048_576)] = 256
     """Disk space for the full output of commands in one workspace."""
+    push: PushSection = PushSection()
+    """Notifications in browsers."""
 
 
 class PermissionsSection(_Section, frozen=True, kw_only=True):

@@ -136,7 +136,7 @@ class LocalModel:
     async def _start(self) -> AsyncGenerator[Progress, None]:
         if not runtime_installed():
             raise ModelError(
-                f"The local model's runtime is not installed. Run `{_INSTALL}`, or set another provider's key.",
+                f"The local model's runtime is not installed. Run `{_INSTALL}` or `longboat connect`.",
                 title="The local model is not installed",
                 code="model_not_configured",
             )

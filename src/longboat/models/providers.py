@@ -24,24 +24,24 @@ class KnownProvider:
 class Listing:
     """How a provider is called in a list of them, and where its keys are made."""
 
-    title: str
+    label: str
     key_page: str | None = None
 
 
 LISTINGS: dict[str, Listing] = {
-    "anthropic": Listing(title="Anthropic", key_page="https://console.anthropic.com/settings/keys"),
-    "openai": Listing(title="OpenAI", key_page="https://platform.openai.com/api-keys"),
-    "google": Listing(title="Google Gemini", key_page="https://aistudio.google.com/apikey"),
-    "openrouter": Listing(title="OpenRouter", key_page="https://openrouter.ai/settings/keys"),
-    "groq": Listing(title="Groq", key_page="https://console.groq.com/keys"),
-    "mistral": Listing(title="Mistral", key_page="https://console.mistral.ai/api-keys"),
-    "azure": Listing(title="Azure OpenAI", key_page="https://portal.azure.com"),
+    "anthropic": Listing(label="Anthropic", key_page="https://console.anthropic.com/settings/keys"),
+    "openai": Listing(label="OpenAI", key_page="https://platform.openai.com/api-keys"),
+    "google": Listing(label="Google Gemini", key_page="https://aistudio.google.com/apikey"),
+    "openrouter": Listing(label="OpenRouter", key_page="https://openrouter.ai/settings/keys"),
+    "groq": Listing(label="Groq", key_page="https://console.groq.com/keys"),
+    "mistral": Listing(label="Mistral", key_page="https://console.mistral.ai/api-keys"),
+    "azure": Listing(label="Azure OpenAI", key_page="https://portal.azure.com"),
     "bedrock": Listing(
-        title="Amazon Bedrock", key_page="https://console.aws.amazon.com/bedrock/home#/api-keys/long-term/create"
+        label="Amazon Bedrock", key_page="https://console.aws.amazon.com/bedrock/home#/api-keys/long-term/create"
     ),
-    "ollama": Listing(title="Ollama on this machine"),
-    "llamacpp": Listing(title="llama.cpp on this machine"),
-    "local": Listing(title="Small local model (chats, cannot code)"),
+    "ollama": Listing(label="Ollama on this machine"),
+    "llamacpp": Listing(label="llama.cpp on this machine"),
+    "local": Listing(label="Small local model (chats, cannot code)"),
 }
 
 

@@ -19,8 +19,10 @@ import msgspec
 from longboat.config.settings import Settings
 from longboat.errors import BadInput, DataDirError, ServerLeaving, StoreDamaged, StoreUnavailable, WorkspaceNotFound
 from longboat.runtime.clock import now
+from longboat.runtime.inbox import Inbox
+from longboat.runtime.push import Push
 from longboat.runtime.store_retry import RESTORE_S, retry_store
-from longboat.runtime.workspace.ledger import cursor
+from longboat.runtime.workspace.ledger import page_start
 from longboat.runtime.workspace.location import scratches
 from longboat.runtime.workspace.models import ModelPool, ModelSource
 from longboat.store.changes import add_workspace, delete_client, prune_events
@@ -82,6 +84,7 @@ async def open_app(
                 await app.recover(hurry)
                 tasks.spawn(app.prune(), name="prune")
                 tasks.spawn(app.check_store(), name="check store")
+                tasks.spawn(app.push.run(), name="push")
                 yield app
             finally:
                 await app.leave(drain_s=0, hurry=asyncio.Event())
@@ -128,6 +131,8 @@ class App:
             limit=settings.server.max_output_mb * MEGABYTE,
             workspace_limit=settings.server.max_workspace_output_mb * MEGABYTE,
         )
+        self.inbox = Inbox(store, heartbeat_s=settings.heartbeat_s, on_listeners=self._watch_idleness)
+        self.push = Push(store, self.inbox, settings.server.push, settings.data_dir)
         self._open: dict[str, Workspace] = {}
         self._closings: dict[str, asyncio.Task[None]] = {}
         """Workspaces whose processes are being ended. They are gone before the directory is opened again, or we are."""
@@ -276,7 +281,7 @@ class App:
         """What was said in a workspace, or in all. Opens none."""
         if workspace_id is not None and await self._store.reads.workspace(workspace_id) is None:
             raise WorkspaceNotFound(workspace_id)
-        return await self._store.reads.search(typed, workspace_id=workspace_id, before=cursor(before), limit=limit)
+        return await self._store.reads.search(typed, workspace_id=workspace_id, before=page_start(before), limit=limit)
 
     # Providers
 
@@ -326,7 +331,7 @@ class App:
         if self._idle_exit is not None:
             self._idle_exit.cancel()
             self._idle_exit = None
-        if self.settings.idle_exit_s is not None and not self._open:
+        if self.settings.idle_exit_s is not None and not self._open and not self.inbox.streams and not self.leaving:
             loop = asyncio.get_running_loop()
             self._idle_exit = loop.call_later(self.settings.idle_exit_s, self.request_stop)
 
@@ -382,6 +387,7 @@ class App:
         last, self._open = list(self._open.values()), {}  # also those that somebody opened during the drain
         for workspace in last:
             workspace.close()
+        self.inbox.close()
         await asyncio.gather(*(workspace.aclose() for workspace in last))
         if self._closings:
             await asyncio.wait(list(self._closings.values()))
@@ -427,6 +433,7 @@ class App:
         for known in await self._store.reads.workspaces():
             prune = prune_events(known.workspace_id, before_s)
             await self._store.submit(Unit(workspace_id=known.workspace_id, writes=[prune], durable=False))
+        await self.inbox.prune()
 
 
 async def _all(tasks: Sequence["asyncio.Task[Any]"]) -> None:

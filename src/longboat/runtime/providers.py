@@ -89,7 +89,7 @@ class Providers:
         info = registry.info(name)
         return Provider(
             id=name,
-            name=_title(name),
+            name=_label(name),
             connected=info.problem is None,
             source=_SOURCES[info.source] if info.problem is None else None,
             stored=self._credentials().has(name),
@@ -106,7 +106,7 @@ class Providers:
         running = looked_for and running_servers.look(servers) is not None
         return Provider(
             id=name,
-            name=LISTINGS[name].title,
+            name=LISTINGS[name].label,
             connected=running,
             source="running" if running else None,
             key="none",
@@ -118,6 +118,7 @@ class Providers:
     # Checking
 
     def _check(self, provider: str, request: CheckProvider) -> ProviderCheck:
+        _check_entered(request)
         _, registry = self._read()
         before = self._section(registry, provider)
         if before.type == LOCAL_TYPE:
@@ -130,7 +131,7 @@ class Providers:
             return ProviderCheck(ok=False, problem=problem)
         from longboat.models.provider_check import check
 
-        found = check(_title(provider), section, access)
+        found = check(_label(provider), section, access)
         if found.problem is not None:
             return ProviderCheck(ok=False, problem=found.problem)
         entries = tuple(_with_usual_window(provider, entry) for entry in found.models)
@@ -147,8 +148,11 @@ class Providers:
     # Changing
 
     def _connect(self, provider: str, request: ConnectProvider) -> Provider:
+        _check_entered(request)
         config, registry = self._read()
         before = self._section(registry, provider)
+        if before.type == LOCAL_TYPE:  # it needs neither
+            request = msgspec.structs.replace(request, api_key=None, base_url=None)
         section = _moved(registry, before, request.base_url)
         if registry.address_of(section) is None and section.type in _WITHOUT_ADDRESS:
             raise BadInput(_NO_ADDRESS, code="bad_base_url")
@@ -247,7 +251,7 @@ def _missing(provider: str, section: ProviderSection, access: Access) -> str | N
         return _NO_ADDRESS
     if access.key is None and access.base_url is None:
         page = LISTINGS[provider].key_page if provider in LISTINGS else None
-        return f"{_title(provider)} needs a key.{f' Create one at {page}.' if page else ''}"
+        return f"{_label(provider)} needs a key.{f' Create one at {page}.' if page else ''}"
     return None
 
 
@@ -266,8 +270,16 @@ def _moved(registry: Registry, section: ProviderSection, base_url: str | None) -
     return msgspec.structs.replace(section, base_url=address.replace("$", "$$"))
 
 
+def _check_entered(request: CheckProvider | ConnectProvider) -> None:
+    """Refuse what cannot be a key or an address, whoever it is for."""
+    if request.api_key is not None:
+        _checked_key(request.api_key)
+    if request.base_url is not None:
+        _checked_url(request.base_url)
+
+
 def _checked_url(given: str) -> str:
-    url = given.strip().rstrip("/")
+    url = given.rstrip("/")
     try:
         parts = urlsplit(url)
         plain = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -309,5 +321,5 @@ def _with_usual_window(provider: str, entry: ModelEntry) -> ModelEntry:
     return ModelEntry(id=entry.id, context_window=running_servers.OLLAMA_WINDOW)
 
 
-def _title(provider: str) -> str:
-    return LISTINGS[provider].title if provider in LISTINGS else provider
+def _label(provider: str) -> str:
+    return LISTINGS[provider].label if provider in LISTINGS else provider

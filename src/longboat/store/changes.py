@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from longboat.store.protocol import Write
-from longboat.store.records import RunRecord
+from longboat.store.protocol import Unit, Write
+from longboat.store.records import FileChangeRecord, PushSubscription, RunRecord
 from longboat.wire.asks import Permission, Question
 from longboat.wire.models import Message, Run, Session, Usage
 from longboat.wire.workshop import TodoItem
@@ -263,6 +263,50 @@ def withdraw_asks(session_id: str) -> list[Write]:
     return [Write(name, {"session_id": session_id}) for name in ("permissions_withdraw", "questions_withdraw")]
 
 
+# The inbox
+
+_SHOWN_IN_INBOX = frozenset(
+    {"permission_put", "question_put", "permissions_withdraw", "questions_withdraw", "run_give_up"}
+    | {"session_title", "session_delete"}
+)
+SEEN_MOST = 200_000
+"""How much is remembered of who has seen what, in all."""
+
+
+def concerns_inbox(unit: Unit) -> bool:
+    """Whether a unit may change what the inbox shows: an ask, the end of a run, the title of a session."""
+    return any(write.query in _SHOWN_IN_INBOX for write in unit.writes) or any(
+        entry.run_seq is not None or entry.only_with is not None for entry in unit.entries
+    )
+
+
+def see_items(person: str, places: Sequence[int], *, up_to: int | None) -> Write:
+    """A person has seen these, and everything up to a place."""
+    params = {"person": person, "places": _encode(list(places)).decode(), "up_to": up_to or 0, "most": SEEN_MOST}
+    return Write("inbox_see", params)
+
+
+def prune_inbox(before_s: int, *, most: int) -> Write:
+    """Forget runs that ended before this time, and all but the newest `most`."""
+    return Write("inbox_prune", {"before_s": before_s, "most": most})
+
+
+def put_subscription(subscription: PushSubscription, created_at: str, *, most: int) -> list[Write]:
+    """Keep at most so many; the oldest go first."""
+    params = {
+        "endpoint": subscription.endpoint,
+        "person": subscription.person,
+        "p256dh": subscription.p256dh,
+        "auth": subscription.auth,
+        "created_at": created_at,
+    }
+    return [Write("push_put", params, rows=1), Write("push_trim", {"most": most})]
+
+
+def delete_subscription(endpoint: str) -> Write:
+    return Write("push_delete", {"endpoint": endpoint})
+
+
 # Files
 
 
@@ -276,11 +320,9 @@ def copy_reads(session_id: str, origin_id: str) -> Write:
     return Write("reads_copy", {"session_id": session_id, "origin": origin_id})
 
 
-def expect_change(
-    session_id: str, run_id: str, path: str, *, before: bytes | None, after: bytes | None, key: str
-) -> Write:
-    contents = {"before": before, "after": after, "pending": key}
-    return Write("change_expect", {"session_id": session_id, "run_id": run_id, "path": path, **contents}, rows=1)
+def expect_change(change: FileChangeRecord, *, remark: str | None = None) -> Write:
+    """A change that is about to be made; `pending` is its key. `remark`: what the model is told of a person's."""
+    return Write("change_expect", {**msgspec.structs.asdict(change), "remark": remark}, rows=1)
 
 
 def change_made(key: str) -> Write:
@@ -289,6 +331,11 @@ def change_made(key: str) -> Write:
 
 def forget_change(key: str) -> Write:
     return Write("change_forget", {"pending": key}, rows=1)
+
+
+def tell_reverts(session_id: str, run_id: str) -> Write:
+    """The prompt of this run tells the model what people undid since the prompt before it."""
+    return Write("reverts_tell", {"session_id": session_id, "run_id": run_id})
 
 
 def import_change(session_id: str, run_id: str, path: str, *, before: bytes | None, after: bytes | None) -> Write:

@@ -139,3 +139,8 @@ class Store(Protocol):
     def listen(self, workspace_id: str, listener: Listener | None) -> None:
         """Call this with a workspace's committed entries; None to stop."""
         ...
+
+    def watch(self, watcher: Callable[[Unit], None] | None) -> None:
+        """Whom to tell of every committed unit of any workspace; None to stop. Called for each delta: it must be
+        quick."""
+        ...

@@ -3,7 +3,7 @@
 The runtime's only way to read. Must not show how an implementation keeps its rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from longboat.store.records import (
@@ -11,6 +11,8 @@ from longboat.store.records import (
     ExportRecord,
     FileChangeRecord,
     LogPage,
+    PushSubscription,
+    RevertRecord,
     RunRecord,
     RunWithoutEnd,
     SessionRecord,
@@ -22,6 +24,7 @@ from longboat.store.records import (
 )
 from longboat.wire.asks import Permission, Question
 from longboat.wire.figures import SessionUsage, Stats
+from longboat.wire.inbox import InboxEvent, InboxItem, InboxPage
 from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
 from longboat.wire.search import SearchPage
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
     from longboat.permissions.rules import Rule, Traits
 
 Ask = TypeVar("Ask", Permission, Question)
+
+InboxMarks = Mapping[int, tuple[str, bool]]
+"""By the place of each item: what can change about it, its session's title and whether the person has seen it."""
 
 
 class Reads(Protocol):
@@ -135,6 +141,23 @@ class Reads(Protocol):
         """What waits for an answer, oldest first; without what is damaged."""
         ...
 
+    # The inbox
+
+    async def inbox(self, person: str, *, before: int | None, limit: int) -> InboxPage:
+        """A page of what waits or has ended in all workspaces, newest first; without what is damaged."""
+        ...
+
+    async def inbox_since(self, person: str, known: InboxMarks | None, *, limit: int) -> tuple[InboxMarks, InboxEvent]:
+        """What changed since these marks, and the marks of now. The first page if there are none, or if more than
+        `limit` items changed."""
+        ...
+
+    async def inbox_after(self, place: int | None, *, limit: int) -> tuple[int, list[InboxItem]]:
+        """What came after this place, oldest first, and the place to go on after. None: nothing yet."""
+        ...
+
+    async def push_subscriptions(self) -> list[PushSubscription]: ...
+
     # Files
 
     async def last_read(self, session_id: str, path: str) -> str | None:
@@ -142,9 +165,18 @@ class Reads(Protocol):
         ...
 
     async def changes(
-        self, workspace_id: str, *, session_id: str | None, run_id: str | None
+        self, workspace_id: str, *, session_id: str | None, run_id: str | None, path: str | None = None
     ) -> tuple[str, list[FileChangeRecord]] | None:
-        """The session and the changes that stand, of a session or of a run; None if there is no such one."""
+        """The session and the changes that stand, of a session or of a run, in all files or in one; None if there is
+        no such session or run."""
+        ...
+
+    async def run_clients(self, session_id: str) -> dict[str, str]:
+        """Who submitted each run of a session; without those of nobody."""
+        ...
+
+    async def reverts(self, session_id: str) -> list[RevertRecord]:
+        """What people undid of the session's turns that stand, first to last."""
         ...
 
     async def unsettled_changes(self, session_id: str) -> list[FileChangeRecord]: ...

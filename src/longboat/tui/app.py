@@ -3,41 +3,46 @@
 `event_handling` handles events, `command_actions` runs commands, `ask_dialogs` shows permission requests and questions.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual import events, work
-from textual.app import App, ComposeResult, SystemCommand
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
 from longboat.client import Client
 from longboat.errors import LongboatError
-from longboat.tui import app_exit, suggestions, textual_fixes
+from longboat.tui import app_exit, keys, suggestions, textual_fixes
 from longboat.tui.answering import AnswerLine
 from longboat.tui.ask_dialogs import AskDialogs
 from longboat.tui.command_actions import CommandActions
-from longboat.tui.commands import BY_NAME, CommandProvider, Palette, command_in
+from longboat.tui.commands import BY_NAME, command_in
 from longboat.tui.composer import Completing, Composed, Composer, Drafted, PromptInput
 from longboat.tui.connection import Connection
 from longboat.tui.current_session import CurrentSession
 from longboat.tui.dialogs.frame import Dialog
-from longboat.tui.editor import NotEdited, edited
 from longboat.tui.event_handling import EventHandling
-from longboat.tui.panels.jobs import JobsPanel
+from longboat.tui.inbox import InboxActions
+from longboat.tui.leader import LeaderLine
+from longboat.tui.message_actions import MessageBar
+from longboat.tui.messages import MessageClicked
+from longboat.tui.palette import open_palette
 from longboat.tui.panels.queue import QueuePanel
-from longboat.tui.panels.todos import ClientsPanel, TodosPanel
 from longboat.tui.prompt_outbox import Kind, Outgoing, Progress, Sender
 from longboat.tui.prose import Prose
 from longboat.tui.saved_state import SavedState
 from longboat.tui.setup import Setup
+from longboat.tui.sidebar import Sidebar
 from longboat.tui.status import Header, Place, StatusBar, state_of
 from longboat.tui.stopping import Stopping
-from longboat.tui.tail import Notices, OutgoingView
+from longboat.tui.tail import Notices, OutgoingView, show_outgoing
 from longboat.tui.textual_fixes import on_canvas
 from longboat.tui.theming import Theming
 from longboat.tui.transcript import TranscriptView
+from longboat.tui.turns import Turns
+from longboat.tui.welcome import Welcome, WelcomeState
 from longboat.wire.events import Event
 from longboat.wire.ids import describe_people, new_id, person
 from longboat.wire.listings import ModelPage, SessionOrder
@@ -45,32 +50,17 @@ from longboat.wire.models import Delivery, Workspace
 from longboat.wire.requests import Approve, Effort
 from longboat.wire.workshop import CommandInfo
 
-HINT = "enter send · ctrl+j new line · ctrl+p commands"
+HINT = "enter send · ctrl+j new line · ctrl+p commands · ctrl+x keys"
 HINT_BUSY = "enter steer · ctrl+q queue · esc interrupt"
 HINT_ASKED = "enter answer · alt+enter steer · ctrl+q queue · esc interrupt"
 
 
 class LongboatApp(App[None]):
     TITLE = "Longboat"
-    COMMANDS = App.COMMANDS | {CommandProvider}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 — Textual declares it so
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-high")]  # noqa: RUF012
-    ENABLE_COMMAND_PALETTE = True
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "interrupt", "Interrupt", show=False),
-        Binding("ctrl+q", "queue", "Queue", show=False),  # not Textual's quit
-        Binding("ctrl+l", "command('model')", "Model", show=False),
-        Binding("ctrl+s", "command('sessions')", "Sessions", show=False),
-        Binding("ctrl+n", "command('new')", "New session", show=False),
-        Binding("ctrl+o", "editor", "Editor", show=False),
-        Binding("ctrl+r", "command('retry')", "Send again", show=False),
-        Binding("ctrl+g", "asks", "Pending requests", show=False),
-        Binding("ctrl+t", "side", "Plan", show=False),
-        Binding("ctrl+b", "last_card", "Expand/collapse the last tool call", show=False),
-        Binding("ctrl+end", "newest", "Jump to the end", show=False, priority=True),
-        Binding("ctrl+c", "leave", "Leave", show=False),
-        Binding("f1", "command('help')", "Help", show=False),
-    ]
+    ENABLE_COMMAND_PALETTE = False  # ours is in the style of the other dialogs
+    BINDINGS: ClassVar[list[BindingType]] = keys.app_bindings()
     CSS_PATH = "app.tcss"
 
     def __init__(
@@ -97,13 +87,19 @@ class LongboatApp(App[None]):
         self.sender = Sender(self.connection, session=self._session, on_change=lambda _: self.show_tail())
         self.hearing = EventHandling(self)
         self.asking = AskDialogs(self)
+        self.inbox = InboxActions(self)
         self.command_actions = CommandActions(self)
         self.model_setup = Setup(self)
         self.interrupting = Stopping(self)
+        self.turns = Turns(self)
+        self.sidebar = Sidebar(self)
         self._runs_due = False
         self.leaving = app_exit.AppExit(self)
         self.composer = Composer(lambda: (self.desk.session_id, self.desk.draft))
         self.view = TranscriptView(by=self.desk.by, other=self.desk.other, older=self.desk.read_older)
+        self.welcome = Welcome(open_session=self.open_session, put_prompt=self.composer.suggest)
+        self.welcome_read = WelcomeState()
+        self.message_bar = MessageBar(self.view, act=self.turns.do, leave=self.composer.input.focus)
         self._resume = resume
         if session_id is not None:
             self.desk.turn_to(session_id)
@@ -122,21 +118,21 @@ class LongboatApp(App[None]):
         yield Header()
         with Horizontal(id="middle"):
             yield self.view
-            with VerticalScroll(id="side", can_focus=False):
-                yield TodosPanel(id="todos")
-                yield ClientsPanel(id="clients")
-                yield JobsPanel(self._kill_job, id="jobs")
+            yield self.sidebar
         with Vertical(id="bottom"):
             yield QueuePanel(id="queue")
+            yield self.message_bar
             yield AnswerLine()
             yield self.composer
+            yield LeaderLine(keys.leader_keys())
             yield StatusBar()
 
     def on_mount(self) -> None:
         self.theming.start()
         textual_fixes.watch(self)
         self.composer.history.remember(self.keeping.prompts(self.connection.path))
-        self.view.tail.mount(Notices())
+        self.view.mount(self.welcome, before=self.view.tail)
+        self.view.tail.mount(self.turns.line, Notices())
         self.composer.input.focus()
         self.show_place()
         self.show_state()
@@ -166,7 +162,10 @@ class LongboatApp(App[None]):
                 self._made[self.desk.draft] = page.items[0].id  # prompts typed meanwhile go to it
                 self.open_session(page.items[0].id)
         self.run_worker(self.sender.send_all(), name="sender")
+        self.sidebar.read_all()
+        self.run_worker(self.inbox.follow(), name="inbox", group="inbox", exclusive=True)
         await suggestions.look_around(self)
+        await suggestions.read_welcome(self)
 
     def heard(self, event: Event) -> None:
         self.hearing.hear(event)
@@ -181,15 +180,22 @@ class LongboatApp(App[None]):
 
     def open_session(self, session_id: str | None) -> None:
         self.desk.turn_to(session_id)
+        self.composer.input.focus()
         self.hearing.forget()
+        self.turns.forget()
         self.begin_anew()
+        if session_id is None:
+            self.run_worker(suggestions.read_welcome(self), name="welcome")
 
     def begin_anew(self) -> None:
         """Redraw everything: for another session, or after a snapshot that replaces all that was known."""
+        self.message_bar.select(None)
         self._read()
         for show in (self.show_place, self.show_queue, self.show_tail, self.show_notices, self.show_state):
             show()
         self.asking.refresh()
+        self.sidebar.read_all()
+        self.inbox.refresh()
 
     def read_again(self) -> None:
         """Read the session again because something was missed, unless that is already under way."""
@@ -207,7 +213,7 @@ class LongboatApp(App[None]):
             return
         self.composer.history.take(self.desk.prompts())
         await self.view.show(self.desk.transcript)
-        self.show_side()
+        self.sidebar.show()
         self.show_state()
 
     async def _session(self, prompt: Outgoing) -> str:
@@ -285,10 +291,13 @@ class LongboatApp(App[None]):
         others = tuple(describe_people(each for each in clients if person(each) != person(own)))
         title = session.title if session is not None else ""
         self.query_one(Header).place = Place(title=title, path=self.connection.path, others=others)
-        self.query_one(ClientsPanel).show(list(clients.values()), own)
+        self.sidebar.show_clients()
+        suggestions.show_welcome(self)
 
     def show_state(self) -> None:
-        self.query_one(StatusBar).state = state_of(self)
+        state = state_of(self)
+        self.query_one(StatusBar).state = state
+        self.sidebar.show_model(state)
         self.asking.show_line()
         busy = HINT_ASKED if self.composer.input.answers else HINT_BUSY
         self.composer.hint(HINT if self.desk.active is None else busy)
@@ -307,22 +316,10 @@ class LongboatApp(App[None]):
     def show_queue(self) -> None:
         self.query_one(QueuePanel).show(self.desk.unfinished)
 
-    def show_side(self) -> None:
-        mirror = self.connection.mirror
-        self.query_one(TodosPanel).show(mirror.todos.get(self.desk.session_id or "", ()))
-        self.query_one(JobsPanel).show(list(mirror.jobs.values()))
-
     def show_tail(self) -> None:
         """Show prompts that the server has not accepted yet."""
-        shown = {view.prompt.run_id: view for view in self.view.tail.query(OutgoingView)}
-        waiting = {prompt.run_id: prompt for prompt in self.sender.waiting}
-        for run_id in shown.keys() - waiting.keys():
-            shown[run_id].remove()
-        added = [OutgoingView(prompt) for run_id, prompt in waiting.items() if run_id not in shown]
-        for view in [*shown.values(), *added]:
-            view.show(away=self.connection.away is not None)
-        if added:
-            self.view.tail.mount_all(added)
+        suggestions.show_welcome(self)
+        show_outgoing(self.view.tail, self.sender.waiting, away=self.connection.away is not None)
 
     def show_notices(self) -> None:
         for notices in self.view.tail.query(Notices):
@@ -338,13 +335,27 @@ class LongboatApp(App[None]):
 
     # -- keys
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The only Textual command that ours, from `CommandProvider`, do not replace."""
-        yield SystemCommand("Screenshot", "Save a screenshot as SVG", self.deliver_screenshot)
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keep keys that work everywhere away from a dialog."""
+        return not (action in keys.PRIORITY and len(self.screen_stack) > 1)
 
-    def action_command_palette(self) -> None:
-        if not isinstance(self.screen, Palette):
-            self.push_screen(on_canvas(Palette(id="--command-palette")))
+    def action_palette(self) -> None:
+        open_palette(self)
+
+    def action_leader(self) -> None:
+        line = self.query_one(LeaderLine)
+        if line.is_open:
+            line.close()
+            self.composer.input.action_cut()
+        else:
+            line.open()
+
+    def action_select_message(self) -> None:
+        self.message_bar.start()
+
+    def on_message_clicked(self, event: MessageClicked) -> None:
+        if not self.screen.get_selected_text():
+            self.message_bar.select(event.view)
 
     def action_command(self, name: str) -> None:
         self.command_actions.do(name)
@@ -353,13 +364,17 @@ class LongboatApp(App[None]):
         self.composer.input.action_queue()
 
     def action_interrupt(self) -> None:
-        self.interrupting.interrupt()
+        if self.message_bar.selected is not None:
+            self.message_bar.action_leave()
+        else:
+            self.interrupting.interrupt()
 
     def action_asks(self) -> None:
         self.asking.recall()
 
     def action_side(self) -> None:
         self.screen.toggle_class("-side-toggled")
+        self.call_after_refresh(self.sidebar.read_all)
 
     def action_last_card(self) -> None:
         cards = self.view.all_cards
@@ -368,12 +383,6 @@ class LongboatApp(App[None]):
 
     async def action_newest(self) -> None:
         await self.view.newest()
-
-    def action_editor(self) -> None:
-        try:
-            self.composer.input.put(edited(self, self.composer.input.text))
-        except NotEdited as why:
-            self.notify(str(why), markup=False)
 
     def action_leave(self) -> None:
         self.leaving.ask(end=False)
@@ -392,9 +401,6 @@ class LongboatApp(App[None]):
     def on_queue_panel_deleted(self, event: QueuePanel.Deleted) -> None:
         self.interrupting.cancel(event.run_id)
 
-    def _kill_job(self, job_id: str) -> None:
-        self.interrupting.kill(job_id)
-
     def on_prose_link_clicked(self, event: Prose.LinkClicked) -> None:
         """Show where the link leads, because its text may say something else. Open only web pages."""
         event.stop()
@@ -407,6 +413,9 @@ class LongboatApp(App[None]):
         if event.is_printable and len(self.screen_stack) == 1 and event.key not in self.screen.active_bindings:
             self.composer.input.focus()
             self.composer.input.take(event)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(lambda: self.welcome.fit(self.view.size.height))
 
     async def on_unmount(self, event: events.Unmount) -> None:
         await self.connection.leave()

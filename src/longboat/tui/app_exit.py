@@ -18,7 +18,7 @@ WARNED_S = 3.0
 def theme_of_terminal(environ: Mapping[str, str] = os.environ) -> str:
     """Light if the terminal reports a light background (COLORFGBG), dark otherwise."""
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
-    return "textual-light" if background in ("7", "15") else "textual-dark"
+    return "light" if background in ("7", "15") else "dark"
 
 
 def notification(words: str, title: str, environ: Mapping[str, str] = os.environ) -> str:

@@ -97,6 +97,8 @@ class AskDialogs:
 
     def recall(self) -> None:
         """Show postponed requests again."""
+        if not self.pending:
+            self._app.notify("No pending requests in this session.")
         self._later.clear()
         self.refresh()
 

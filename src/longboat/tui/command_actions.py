@@ -10,18 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from longboat.errors import LongboatError
+from longboat.tui import keys
 from longboat.tui.attachments import Unsuitable, from_name
-from longboat.tui.commands import COMMANDS
-from longboat.tui.dialogs.confirm import TextDialog, Written
-from longboat.tui.dialogs.diffs import DiffDialog
+from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed, TextDialog, Written
+from longboat.tui.dialogs.diffs import Comments, DiffDialog
 from longboat.tui.dialogs.export import ExportChoice, ExportDialog
+from longboat.tui.dialogs.find import FindDialog, FoundMessage
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
 from longboat.tui.dialogs.models import ConnectWanted, ModelChoice, ModelPicker
 from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList, last_words
-from longboat.tui.prompt_outbox import Kind, Outgoing, Progress
+from longboat.tui.editor import NotEdited, edited
+from longboat.tui.finding import find
+from longboat.tui.prompt_outbox import Kind, Outgoing
 from longboat.wire.models import Message, Role, Session, TextPart
 from longboat.wire.plain import plain
 from longboat.wire.requests import Approve, Effort
+from longboat.wire.review import ChangedFile, ChangesPage
 from longboat.wire.search import SearchHit
 
 if TYPE_CHECKING:
@@ -29,27 +33,8 @@ if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
-KEYS = HelpSection(
-    title="Keys",
-    rows=(
-        ("enter", "Send; while the agent is working, steer it"),
-        ("ctrl+q alt+enter", "Queue: run after the current turn (alt+enter steers while a request waits)"),
-        ("ctrl+j", "New line (shift+enter if your terminal supports it)"),
-        ("ctrl+v", "Attach the image on the clipboard"),
-        ("backspace", "In an empty prompt: remove the last attachment"),
-        ("esc", "Interrupt; press again to cancel all runs of this session"),
-        ("ctrl+c", "Clear the prompt; press twice to quit"),
-        ("ctrl+d", "Quit, if the prompt is empty"),
-        ("↑ ↓", "Previous and next prompts"),
-        ("tab", "Complete; otherwise move to the queue and the jobs"),
-        ("PgUp PgDn", "Scroll"),
-        ("ctrl+end", "Jump to the end"),
-        ("ctrl+p", "Command palette"),
-        ("ctrl+g", "Show pending requests"),
-        ("ctrl+b", "Expand/collapse the last tool call (or click any)"),
-        ("@ / !", "Insert a file, run a command, run a shell command"),
-    ),
-)
+SEARCHED = 100
+"""Messages read at a time for a search."""
 
 
 class CommandActions:
@@ -126,16 +111,32 @@ class CommandActions:
 
     def undo(self, _: str) -> None:
         if session_id := self._session_id():
-            self._work(self._back(lambda: self._client.undo(self._workspace_id, session_id), "Undone"))
+            self._app.turns.undo(session_id)
 
     def redo(self, _: str) -> None:
         if session_id := self._session_id():
-            self._work(self._back(lambda: self._client.redo(self._workspace_id, session_id), "Restored"))
+            self._app.turns.redo(session_id)
 
-    async def _back(self, ask: Callable[[], Awaitable[object]], word: str) -> None:
-        done = await ask()
-        files = getattr(done, "files", ())
-        self._app.notify(f"{word}. {', '.join(files) or 'No files were changed.'}", markup=False)
+    def find(self, text: str) -> None:
+        if self._session_id():
+            desk = self._app.desk
+            dialog = FindDialog(
+                lambda words: find(desk.transcript.messages, words), lambda: desk.read_older(SEARCHED), text=text
+            )
+            self._app.push_screen(dialog, self._found)
+
+    def _found(self, found: FoundMessage | None) -> None:
+        self._app.asking.refresh()
+        if found is not None:
+            self._app.run_worker(self._reveal(found.message_id), name="reveal")
+
+    async def _reveal(self, message_id: str) -> None:
+        view = await self._app.view.reveal(message_id)
+        if view is not None:
+            self._app.message_bar.select(view)
+
+    def expand(self, _: str) -> None:
+        self._app.view.expand_all(expanded=not self._app.view.expanded)
 
     def summarize(self, _: str) -> None:
         if session_id := self._session_id():
@@ -173,12 +174,26 @@ class CommandActions:
             self._work(self._show_diff(session_id))
 
     async def _show_diff(self, session_id: str) -> None:
-        page = await self._client.diff(self._workspace_id, session_id=session_id)
-        self._app.push_screen(DiffDialog(page), lambda _: self._app.asking.refresh())
+        client, workspace_id = self._client, self._workspace_id
+
+        async def undo(file: ChangedFile, hunks: Sequence[int] | None) -> ChangesPage:
+            await client.revert(workspace_id, session_id, file.path, digest=file.digest, hunks=hunks)
+            return await client.changes(workspace_id, session_id=session_id)
+
+        page = await client.changes(workspace_id, session_id=session_id)
+        self._app.push_screen(DiffDialog(page, undo), self._reviewed)
+
+    def _reviewed(self, comments: Comments | None) -> None:
+        if comments is not None:
+            self._app.composer.give_back((), comments.text)
+        self._app.asking.refresh()
 
     def cancel(self, _: str) -> None:
         if session_id := self._session_id():
             self._work(self._client.cancel_session(self._workspace_id, session_id))
+
+    def inbox(self, _: str) -> None:
+        self._app.inbox.open()
 
     # -- how the next prompts are answered
 
@@ -221,8 +236,24 @@ class CommandActions:
         self._app.show_state()
 
     def yolo(self, _: str) -> None:
-        on = self._app.approve is Approve.ASK
-        self._app.approve = Approve.ALL if on else Approve.ASK
+        if self._app.approve is Approve.ALL:
+            self._set_approval(Approve.ASK)
+            return
+        sentence = (
+            "Approve everything without asking? The agent then runs commands and changes files on its own, for the "
+            "prompts that you send from this terminal until you turn it off. Rules that deny something still apply."
+        )
+        dialog = ConfirmDialog(sentence, yes="Turn on", no="Keep asking")
+        self._app.push_screen(dialog, self._yolo_confirmed)
+
+    def _yolo_confirmed(self, answer: Confirmed | None) -> None:
+        self._app.asking.refresh()
+        if answer is not None:
+            self._set_approval(Approve.ALL)
+
+    def _set_approval(self, approve: Approve) -> None:
+        self._app.approve = approve
+        on = approve is Approve.ALL
         words = "Automatic approval is on for your prompts." if on else "Automatic approval is off."
         self._app.notify(words, severity="warning" if on else "information")
         self._app.show_state()
@@ -242,15 +273,15 @@ class CommandActions:
         self._app.notify("Copied." if text else "No answer to copy yet.")
 
     def editor(self, _: str) -> None:
-        self._app.action_editor()
+        prompt = self._app.composer.input
+        try:
+            prompt.put(edited(self._app, prompt.text))
+        except NotEdited as why:
+            self._app.notify(str(why), markup=False)
 
     def help(self, _: str) -> None:
-        ours = tuple(
-            (f"/{each.name} {each.argument}".strip(), each.told + f" ({each.key})" * bool(each.key))
-            for each in COMMANDS
-        )
         theirs = tuple((f"/{each.name} {each.argument_hint}", each.description) for each in self._app.project_commands)
-        sections = [KEYS, HelpSection(title="Commands", rows=ours)]
+        sections = [*keys.sections(), HelpSection(title="Commands", rows=keys.command_rows())]
         if theirs:
             sections.append(HelpSection(title="Project commands", rows=theirs))
         self._app.push_screen(HelpScreen([*sections, *DIALOG_HELP]), lambda _: self._app.asking.refresh())
@@ -259,14 +290,12 @@ class CommandActions:
         self._app.exit()
 
     def retry(self, _: str) -> None:
-        for prompt in self._app.sender.waiting:
-            if prompt.progress is Progress.REFUSED:
-                self._app.sender.retry(prompt)
+        self._app.turns.retry()
 
     def theme(self, name: str) -> None:
         self._app.theming.choose(name)
 
-    def todos(self, _: str) -> None:
+    def sidebar(self, _: str) -> None:
         self._app.action_side()
 
     # -- ways to work

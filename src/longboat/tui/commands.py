@@ -1,11 +1,8 @@
-"""The built-in commands that `/` and the palette offer. `CommandActions` implements them; must not know how."""
+"""The built-in commands that `/`, the palette and the leader key offer, with their keys. `CommandActions` implements
+them; must not know how."""
 
 import re
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-
-from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
-from textual.content import Content
 
 from longboat.tui.completion import Choice
 from longboat.wire.workshop import CommandInfo
@@ -16,6 +13,8 @@ class Command:
     name: str
     told: str
     key: str = ""
+    leader: str = ""
+    """The key that runs it after the leader key."""
     argument: str = ""
     grave: bool = False
 
@@ -24,25 +23,28 @@ COMMANDS = (
     Command(name="attach", told="Attach text, an image or a PDF", argument="file"),
     Command(name="cancel", told="Cancel all runs of this session", grave=True),
     Command(name="connect", told="Connect a provider and choose the default model"),
-    Command(name="copy", told="Copy the last answer"),
-    Command(name="diff", told="Show this session's file changes"),
-    Command(name="editor", told="Write the prompt in $EDITOR", key="ctrl+o"),
+    Command(name="copy", told="Copy the last answer", leader="y"),
+    Command(name="diff", told="Show this session's file changes", leader="d"),
+    Command(name="editor", told="Write the prompt in $EDITOR", key="ctrl+o", leader="e"),
     Command(name="effort", told="Set the reasoning effort", argument="low|medium|high"),
-    Command(name="export", told="Save this session to a file", argument="file"),
-    Command(name="fork", told="Continue in a copy of this session"),
-    Command(name="help", told="Show keys and commands", key="f1"),
-    Command(name="model", told="Choose the model", key="ctrl+l", argument="name"),
-    Command(name="new", told="Start a new session", key="ctrl+n"),
-    Command(name="quit", told="Quit; active runs continue", grave=True),
-    Command(name="redo", told="Restore the turn that was undone last"),
+    Command(name="expand", told="Expand or collapse all tool calls and reasoning", leader="a"),
+    Command(name="export", told="Save this session to a file", leader="x", argument="file"),
+    Command(name="find", told="Search this session", key="ctrl+f", leader="/", argument="words"),
+    Command(name="fork", told="Continue in a copy of this session", leader="f"),
+    Command(name="help", told="Show keys and commands", key="f1", leader="?"),
+    Command(name="inbox", told="Show what waits in all workspaces", leader="i"),
+    Command(name="model", told="Choose the model", key="ctrl+l", leader="m", argument="name"),
+    Command(name="new", told="Start a new session", key="ctrl+n", leader="n"),
+    Command(name="quit", told="Quit; active runs continue", leader="q", grave=True),
+    Command(name="redo", told="Restore the turn that was undone last", leader="r"),
     Command(name="rename", told="Rename this session", argument="title"),
-    Command(name="retry", told="Resend rejected prompts", key="ctrl+r"),
-    Command(name="sessions", told="List the sessions in this directory", key="ctrl+s"),
-    Command(name="summarize", told="Summarize the conversation to free context"),
-    Command(name="theme", told="Choose the theme: dark, light, auto or another", argument="name"),
-    Command(name="todos", told="Show or hide the plan, clients and jobs", key="ctrl+t"),
-    Command(name="undo", told="Undo the last turn", grave=True),
-    Command(name="yolo", told="Turn automatic approval on or off for prompts from this terminal", grave=True),
+    Command(name="retry", told="Resend a rejected prompt, or the last one if its run failed", key="ctrl+r"),
+    Command(name="sessions", told="List the sessions in this directory", key="ctrl+s", leader="s"),
+    Command(name="sidebar", told="Show or hide the sidebar", key="ctrl+t", leader="b"),
+    Command(name="summarize", told="Summarize the conversation to free context", leader="c"),
+    Command(name="theme", told="Choose the theme: dark, light, auto or another", leader="t", argument="name"),
+    Command(name="undo", told="Undo the last turn", leader="u", grave=True),
+    Command(name="yolo", told="Approve everything automatically for prompts from this terminal, on or off", grave=True),
 )
 BY_NAME = {command.name: command for command in COMMANDS}
 
@@ -77,43 +79,3 @@ def choices(project: tuple[CommandInfo, ...]) -> list[Choice]:
         if command.name not in BY_NAME
     ]
     return ours + theirs
-
-
-class Palette(CommandPalette):
-    """Textual's palette, but keys that arrive before its list is drawn are ignored instead of failing."""
-
-    def _action_command_list(self, action: str) -> None:
-        if self.query_one(CommandList).scrollable_content_region:
-            super()._action_command_list(action)
-
-
-class CommandProvider(Provider):
-    """The built-in commands in the palette."""
-
-    async def discover(self) -> Hits:
-        for command in COMMANDS:
-            yield DiscoveryHit(_shown(command), self._doing(command), text=command.name, help=command.told)
-
-    async def search(self, query: str) -> AsyncIterator[Hit]:
-        matcher = self.matcher(query)
-        for command in COMMANDS:
-            if (score := matcher.match(f"{command.name} {command.told}")) > 0:
-                yield Hit(score, _shown(command), self._doing(command), text=command.name, help=command.told)
-
-    def _doing(self, command: Command) -> "_Doing":
-        return _Doing(self.app.run_action, command.name)
-
-
-class _Doing:
-    """A palette entry that runs the action of a command."""
-
-    def __init__(self, run_action: object, name: str) -> None:
-        self._run_action = run_action
-        self._name = name
-
-    async def __call__(self) -> None:
-        await self._run_action(f"app.command({self._name!r})")  # type: ignore[operator]
-
-
-def _shown(command: Command) -> Content:
-    return Content.assemble(command.name.capitalize(), (f"  {command.key}" if command.key else "", "dim"))

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
@@ -21,6 +21,7 @@ from longboat.tui.clipboard import NoPicture, Reader, picture_on_clipboard, read
 from longboat.tui.completion import Choice, Choices, Wanted, find_wanted
 from longboat.tui.content import line
 from longboat.tui.history import History
+from longboat.tui.keys import prompt_bindings
 from longboat.tui.textual_fixes import run_key_binding
 from longboat.wire.models import Attachment
 from longboat.wire.plain import spelled
@@ -32,13 +33,7 @@ NO_READER = "To paste images, install wl-clipboard (Wayland), xclip (X11) or png
 class PromptInput(TextArea):
     """The text of the prompt. enter sends it, ctrl+j starts a new line, ↑ and ↓ at its ends recall earlier prompts."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+j,shift+enter", "newline", "New line", show=False),
-        Binding("ctrl+q", "queue", "Queue", show=False),
-        Binding("alt+enter", "as_prompt", "Queue, or send as a prompt while a request waits", show=False),
-        Binding("tab", "complete", "Complete", show=False),
-        Binding("ctrl+d", "leave", "Leave", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = prompt_bindings()
 
     class Sent(Message):
         def __init__(self, *, queue: bool, as_prompt: bool = False) -> None:
@@ -293,6 +288,11 @@ class Composer(Vertical):
         """Put back what was not sent, before what has been typed since."""
         if text or attachments:
             self.put("\n".join(filter(None, (text, self.input.text))), (*attachments, *self.attachments))
+
+    def suggest(self, text: str) -> None:
+        """Put a suggested prompt before what has been typed, to be edited and sent."""
+        self.give_back((), text)
+        self.input.focus()
 
     def clear(self) -> bool:
         """Clear the prompt; False if there was nothing. The history keeps the text."""

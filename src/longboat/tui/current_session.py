@@ -60,23 +60,23 @@ class CurrentSession:
         if session_id is None:
             self._before = None
 
-    async def read_older(self) -> bool:
+    async def read_older(self, limit: int = PAGE) -> bool:
         """Read the next older page; False if there is none."""
         if self._before is None or self.session_id is None:
             return False
         transcript, life = self.transcript, self.transcript.life
-        items, before = await self._page(self._before)
+        items, before = await self._page(self._before, limit)
         if life != transcript.life or transcript is not self.transcript:
             return False  # everything is being read again
         self._before = before
         transcript.take(items)
         return bool(items)
 
-    async def _page(self, before: str) -> tuple[tuple[Message, ...], str | None]:
+    async def _page(self, before: str, limit: int = PAGE) -> tuple[tuple[Message, ...], str | None]:
         session_id = self.session_id or ""
         page = await self._connection.insist(
             lambda: self._connection.client.messages(
-                self._connection.workspace_id, session_id, limit=PAGE, before=before
+                self._connection.workspace_id, session_id, limit=limit, before=before
             )
         )
         return page.items, page.next

@@ -28,7 +28,7 @@ from longboat.wire.models import (
     TextPart,
     ToolCallPart,
 )
-from longboat.wire.workshop import ConfigChanged, Job, Todos
+from longboat.wire.workshop import ConfigChanged, FileChange, Job, LspEvent, McpEvent, Todos
 
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
@@ -73,8 +73,10 @@ class EventHandling:
                 self._hear_session(session, gone=event.change is Change.DELETED)
             case ClientInfo():
                 self._app.show_place()
-            case Todos() | Job():
-                self._app.show_side()
+            case Todos() | Job() | LspEvent() | McpEvent():
+                self._app.sidebar.show()
+            case FileChange():
+                self._app.sidebar.read_changes()
             case _:
                 self._hear_agent(event.payload)
 
@@ -136,6 +138,8 @@ class EventHandling:
             return
         known = self._app.desk.runs.get(run.run_id)
         self._app.desk.hear_run(run)
+        if known is None:
+            self._app.turns.forget()  # a new prompt ends what could be restored
         if known is None or (known.folded_into, known.client_id) != (run.folded_into, run.client_id):
             self._app.view.redraw_prompt(run.run_id)
         self._app.show_runs_soon()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Click
+from textual.message import Message as TextualMessage
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -36,6 +37,13 @@ CardKey = tuple[str, str]
 """The ids of a run and a tool call."""
 
 
+@dataclass(slots=True)
+class Folding:
+    """Whether tool calls and reasoning start expanded."""
+
+    expanded: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageContext:
     """What a message's widgets need beyond the message itself."""
@@ -44,10 +52,18 @@ class MessageContext:
     results: dict[CardKey, ToolResultPart]
     remarks: dict[CardKey, str]
     """Remarks on calls, such as who allowed them."""
+    folding: Folding
     by: Callable[[str], str]
     """Who sent a run and whether it steered a turn."""
     other: Callable[[str], str]
     """The person behind a client; empty for our own."""
+
+
+@dataclass
+class MessageClicked(TextualMessage):
+    """A click on a message, not on one of its parts that expand."""
+
+    view: "MessageView"
 
 
 class Thought(Static):
@@ -57,10 +73,10 @@ class Thought(Static):
     Thought { height: auto; margin: 0 0 1 2; color: $text-muted; text-style: italic; &:hover { background: $boost; } }
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, expanded: bool = False) -> None:
         super().__init__(markup=False)
         self._text = text
-        self._open = False
+        self._open = expanded
         self._draw()
 
     def show(self, text: str) -> None:
@@ -73,7 +89,10 @@ class Thought(Static):
         self.toggle()
 
     def toggle(self) -> None:
-        self._open = not self._open
+        self.set_expanded(expanded=not self._open)
+
+    def set_expanded(self, *, expanded: bool) -> None:
+        self._open = expanded
         self._draw()
 
     def _draw(self) -> None:
@@ -133,6 +152,7 @@ class PromptView(Static):
     DEFAULT_CSS = """
     PromptView {
         height: auto; margin: 0 0 1 0; padding: 0 1; background: $boost; border-left: outer $primary;
+        &.-selected { background: $primary 20%; border-left: outer $accent; }
     }
     """
 
@@ -150,6 +170,7 @@ class PromptView(Static):
     def on_click(self) -> None:
         self._open = not self._open
         self._draw()
+        self.post_message(MessageClicked(self))
 
     def _draw(self) -> None:
         parts = self.message.parts
@@ -168,7 +189,7 @@ class AnswerView(Vertical):
     """The model's answer: a widget for each part."""
 
     DEFAULT_CSS = """
-    AnswerView { height: auto; }
+    AnswerView { height: auto; &.-selected { background: $primary 20%; } }
     """
 
     def __init__(self, message: Message, around: MessageContext) -> None:
@@ -188,6 +209,9 @@ class AnswerView(Vertical):
             _update(widget, part)
         if added := self._new(message, same):
             self.mount_all(added)
+
+    def on_click(self) -> None:
+        self.post_message(MessageClicked(self))
 
     def leave(self) -> None:
         """Forget the cards of this message, which is no longer shown."""
@@ -216,10 +240,11 @@ class AnswerView(Vertical):
             case TextPart(text=text):
                 return Prose(text) if not message.summary else Thought(f"Summary so far\n{text}")
             case ReasoningPart(text=text):
-                return Thought(text)
+                return Thought(text, expanded=self._around.folding.expanded)
             case ToolCallPart():
                 key = (message.run_id, part.id)
-                card = ToolCard(part, self._around.results.get(key), self._around.remarks.get(key, ""))
+                result, remark = self._around.results.get(key), self._around.remarks.get(key, "")
+                card = ToolCard(part, result, remark, expanded=self._around.folding.expanded)
                 self._around.cards[key] = card
                 return card
             case FinishPart():

@@ -14,6 +14,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from longboat.tui.content import format_count, line, one_line
+from longboat.tui.inbox import WaitingElsewhere
 from longboat.wire.asks import Question
 from longboat.wire.models import RunState, Usage
 from longboat.wire.requests import Approve
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
 
 NOTHING_USED = Usage()
+NOTHING_WAITS = WaitingElsewhere()
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -73,6 +75,10 @@ class State:
     """How many of those are questions."""
     others: int = 0
     """The number of other sessions with a pending request."""
+    failed: bool = False
+    """Whether the last run failed, so that it can be retried."""
+    abroad: WaitingElsewhere = NOTHING_WAITS
+    """What waits in other workspaces."""
     model: str = ""
     effort: str = ""
     all_approved: bool = False
@@ -118,10 +124,13 @@ class StatusBar(Widget):
             others = "another session" if state.others == 1 else "other sessions"
             needed = _needed(state.elsewhere, state.questions_elsewhere)
             waits = f"  ? {needed} in {others} (ctrl+s)" if state.elsewhere else ""
-            return Content.assemble((f"Idle{queued}", "dim"), (waits, "$text-warning"))
+            idle = ("Failed  ctrl+r retry", "$text-error") if state.failed else (f"Idle{queued}", "dim")
+            return Content.assemble(idle, (waits, "$text-warning"), _needed_abroad(state.abroad))
         seconds = int(monotonic() - state.since)
         return Content.assemble(
-            (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"), ("  esc interrupt", "dim")
+            (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"),
+            ("  esc interrupt", "dim"),
+            _needed_abroad(state.abroad),
         )
 
     def _right(self) -> list[Content]:
@@ -148,6 +157,15 @@ def _needed(asks: int, questions: int) -> str:
     return f"{asks} {one if asks == 1 else several} needed"
 
 
+def _needed_abroad(waiting: WaitingElsewhere) -> tuple[str, str]:
+    """What other workspaces need, such as "1 approval needed in another workspace"."""
+    if not waiting.asks:
+        return "", ""
+    needed = _needed(waiting.asks, waiting.questions)
+    where = "another workspace" if waiting.asks == 1 else "other workspaces"
+    return f"  ? {needed} in {where} (/inbox)", "$text-warning"
+
+
 def state_of(app: "LongboatApp") -> State:
     active, away, session = app.desk.active, app.connection.away, app.desk.session
     model = app.model or (app.models.large if app.models is not None else None) or ""
@@ -162,6 +180,8 @@ def state_of(app: "LongboatApp") -> State:
         elsewhere=len(app.asking.elsewhere),
         questions_elsewhere=sum(isinstance(ask, Question) for ask in app.asking.elsewhere),
         others=len(app.asking.sessions - {app.desk.session_id}),
+        abroad=app.inbox.elsewhere,
+        failed=app.turns.last_failed,
         model=model,
         effort=app.effort or "",
         all_approved=app.approve is Approve.ALL,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from textual.content import Content
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
 from longboat.tui.content import content, line
@@ -51,6 +52,19 @@ class OutgoingView(Static):
     def on_click(self) -> None:
         if self.prompt.progress is Progress.REFUSED:
             self.post_message(self.Retried(self.prompt))
+
+
+def show_outgoing(tail: Widget, waiting: Sequence[Outgoing], *, away: bool) -> None:
+    """Show the prompts of the outbox, each by its widget."""
+    shown = {view.prompt.run_id: view for view in tail.query(OutgoingView)}
+    prompts = {prompt.run_id: prompt for prompt in waiting}
+    for run_id in shown.keys() - prompts.keys():
+        shown[run_id].remove()
+    added = [OutgoingView(prompt) for run_id, prompt in prompts.items() if run_id not in shown]
+    for view in [*shown.values(), *added]:
+        view.show(away=away)
+    if added:
+        tail.mount_all(added)
 
 
 class Notices(Static):

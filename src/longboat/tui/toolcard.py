@@ -4,10 +4,11 @@ A single widget, so that a hundred of them cost little. Must not know where call
 """
 
 from textual.content import Content
-from textual.events import Click
+from textual.events import Click, Resize
 from textual.widgets import Static
 
 from longboat.client.subject import arguments_of, subject_of
+from longboat.tui.card_diff import diff_lines
 from longboat.tui.content import line, one_line
 from longboat.wire.models import ToolCallPart, ToolResultPart
 from longboat.wire.plain import plain
@@ -19,6 +20,8 @@ WHOLE = 400
 """The most lines of an expanded card."""
 DIFF = 14
 """Lines of a diff in a collapsed card."""
+UNKNOWN_WIDTH = 80
+"""Until the card has been laid out."""
 ACTIVITY = 4
 QUIET = (Draw.QUIET, Draw.FILE, Draw.PLAN)
 """Results that are for the model; people see them on demand."""
@@ -38,15 +41,24 @@ class ToolCard(Static):
     }
     """
 
-    def __init__(self, call: ToolCallPart, result: ToolResultPart | None = None, remark: str = "") -> None:
+    def __init__(
+        self,
+        call: ToolCallPart,
+        result: ToolResultPart | None = None,
+        remark: str = "",
+        *,
+        expanded: bool = False,
+    ) -> None:
         super().__init__(markup=False)
         self.call = call
         self.result = result
-        self.expanded = False
+        self.expanded = expanded
         self.over = False
         """Whether its turn has ended: a call without a result will not get one."""
         self._remark = remark
         self._activity: list[str] = []
+        self._width, self._ansi = 0, False
+        """The width of the text, once it is known, and whether the theme has only sixteen colours."""
         self._draw()
 
     def show_call(self, call: ToolCallPart) -> None:
@@ -83,8 +95,12 @@ class ToolCard(Static):
         self.toggle()
 
     def toggle(self) -> None:
-        self.expanded = not self.expanded
-        self._draw()
+        self.set_expanded(expanded=not self.expanded)
+
+    def set_expanded(self, *, expanded: bool) -> None:
+        if expanded != self.expanded:
+            self.expanded = expanded
+            self._draw()
 
     # -- drawing
 
@@ -116,10 +132,12 @@ class ToolCard(Static):
             live = [] if self.result is None else _last(self.result.content, TAIL)
             return [*(line(what, "$text-muted", width=200) for what in self._activity), *map(Content, live)]
         text = plain(self.result.content)
+        before, difference = _parted(text)
         if self.expanded:
-            return [*self._arguments(), *_cut(text, WHOLE)]
-        if difference := _diff_in(text):
-            return _cut(difference, DIFF)
+            shown = [Content(row[:1000]) for row in before.splitlines()] if difference else _cut(text, WHOLE)
+            return [*self._arguments(), *shown, *self._diff(difference, WHOLE)]
+        if difference:
+            return self._diff(difference, DIFF)
         if failed:
             return [Content.styled(row, "$text-error") for row in _last(text, TAIL)]
         if self.call.traits is not None and self.call.traits.draw in QUIET:
@@ -127,6 +145,19 @@ class ToolCard(Static):
         shown = [Content(row) for row in _last(text, TAIL)]
         hidden = text.rstrip().count("\n") + 1 - len(shown)
         return [*([_hint(f"… {hidden} earlier line{'s' * (hidden != 1)}")] if hidden > 0 else []), *shown]
+
+    def _diff(self, difference: str, most: int) -> list[Content]:
+        if not difference:
+            return []
+        width = self._width or UNKNOWN_WIDTH
+        return diff_lines(difference, width=width, most=most, whole=self.expanded, ansi=self._ansi)
+
+    def on_resize(self, event: Resize) -> None:
+        """Draw a diff again: its lines are as wide as the card."""
+        if self._width != (width := self.content_size.width):
+            self._width, self._ansi = width, self.app.native_ansi_color
+            if self.result is not None and _parted(self.result.content)[1]:
+                self._draw()
 
     def _arguments(self) -> list[Content]:
         given = arguments_of(self.call.input)
@@ -154,26 +185,17 @@ def _last(text: str, count: int) -> list[str]:
     return [row[:400] for row in end[-count:]]
 
 
-def _diff_in(text: str) -> str:
-    """The unified diff in a result, if there is one."""
+def _parted(text: str) -> tuple[str, str]:
+    """A result as the text before the first hunk of a unified diff, and the diff from there on, if there is one."""
     start = 0 if text.startswith("--- ") else text.find("\n--- ") + 1
     if text.startswith("--- ") or start > 0:
         hunk = text.find("\n@@ ", start)
         if hunk >= 0:
-            return text[hunk + 1 :]
-    return ""
+            return text[:start], text[hunk + 1 :]
+    return text, ""
 
 
 def _cut(text: str, count: int) -> list[Content]:
     rows = text.rstrip().splitlines()
-    shown = [Content.styled(row[:1000], diff_style(row)) for row in rows[:count]]
+    shown = [Content(row[:1000]) for row in rows[:count]]
     return [*shown, _hint(f"… {len(rows) - count} more lines")] if len(rows) > count else shown
-
-
-def diff_style(row: str) -> str:
-    """The style of a row of a unified diff; empty for other rows."""
-    if row.startswith("@@"):
-        return "$text-accent"
-    if row.startswith("+"):
-        return "$text-success"
-    return "$text-error" if row.startswith("-") else ""

@@ -11,7 +11,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widget import Widget
 
 from longboat.client import Transcript
-from longboat.tui.messages import AnswerView, MessageContext, MessageView, Note, PromptView, view_of
+from longboat.tui.messages import AnswerView, Folding, MessageContext, MessageView, Note, PromptView, Thought, view_of
 from longboat.tui.toolcard import WAITING, ToolCard
 from longboat.wire.asks import CallAnswer
 from longboat.wire.models import Message, Role, ToolResultPart
@@ -46,7 +46,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
         self.tail = Vertical(id="tail")
         """The widgets below the newest message."""
         super().__init__(self.tail, id="transcript")
-        self._around = MessageContext(cards={}, results={}, remarks={}, by=by, other=other)
+        self._around = MessageContext(cards={}, results={}, remarks={}, folding=Folding(), by=by, other=other)
         self._older = older
         self._transcript = Transcript()
         self._views: dict[str, MessageView] = {}
@@ -81,6 +81,57 @@ class TranscriptView(VerticalScroll, can_focus=False):
     @property
     def all_cards(self) -> list[ToolCard]:
         return [card for card in self.query(ToolCard) if card.is_attached]
+
+    # -- places
+
+    @property
+    def newest_shown(self) -> MessageView | None:
+        return next(reversed(self._views.values()), None)
+
+    async def neighbour(self, message_id: str, step: int) -> MessageView | None:
+        """The message before (-1) or after (1) another one, with a widget; None at an end."""
+        for grow in (None, self._go_up if step < 0 else self._go_down):
+            if grow is not None:
+                async with self._changing:
+                    await grow()
+            views = list(self._views.values())
+            at = next((place for place, view in enumerate(views) if view.message.id == message_id), -1)
+            if at >= 0 and 0 <= at + step < len(views):
+                return views[at + step]
+        return None
+
+    async def reveal(self, message_id: str) -> MessageView | None:
+        """Give a message a widget, if it is in the transcript, and scroll to it."""
+        async with self._changing:
+            if message_id not in self._views:
+                shown = self._shown()
+                at = next((place for place, message in enumerate(shown) if message.id == message_id), None)
+                if at is None:
+                    return None
+                await self._remove(list(self._views.values()))
+                window = shown[max(0, at - STEP) : at + STEP]
+                self._complete = window[-1] is shown[-1]
+                await self._mount(window)
+        view = self._views.get(message_id)
+        if view is not None:
+            self.call_after_refresh(self.bring_into_view, view)
+        return view
+
+    def bring_into_view(self, view: Widget) -> None:
+        if view.is_attached and not self.region.contains_region(view.region):
+            self.release_anchor()
+            self.scroll_to_widget(view, animate=False, top=view.size.height >= self.size.height, force=True)
+
+    @property
+    def expanded(self) -> bool:
+        """Whether tool calls and reasoning are shown in full."""
+        return self._around.folding.expanded
+
+    def expand_all(self, *, expanded: bool) -> None:
+        """Expand or collapse everything, also what gets a widget later."""
+        self._around.folding.expanded = expanded
+        for part in [*self.query(ToolCard), *self.query(Thought)]:
+            part.set_expanded(expanded=expanded)
 
     # -- content
 

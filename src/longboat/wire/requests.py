@@ -93,6 +93,20 @@ class Submit(_Request, frozen=True, kw_only=True):
     client_id: OwnId | None = None
 
 
+class Revert(_Request, frozen=True, kw_only=True):
+    """Undo a session's change of a file, or some hunks of it."""
+
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
+    """As in `GET …/changes`."""
+    digest: Annotated[str, msgspec.Meta(max_length=100)]
+    """Of the change as you saw it: if it is another one by now, nothing is undone."""
+    hunks: Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(min_length=1, max_length=100_000)] | (
+        None
+    ) = None
+    """Their numbers in the diff, from 0; null: the whole file."""
+    client_id: OwnId | None = None
+
+
 class EditRun(_Request, frozen=True, kw_only=True):
     prompt: str | None = None
     delivery: Delivery | None = None
@@ -143,8 +157,13 @@ class Render(_Request, frozen=True, kw_only=True):
     items: Annotated[tuple[RenderItem, ...], msgspec.Meta(max_length=64)]
 
 
-ApiKey = Annotated[str, msgspec.Meta(min_length=1, max_length=8_192)]
-BaseUrl = Annotated[str, msgspec.Meta(max_length=2_048, extra_json_schema={"pattern": "^https?://"})]
+ApiKey = Annotated[str, msgspec.Meta(min_length=1, max_length=8_192, extra_json_schema={"pattern": "^[!-~]+$"})]
+BaseUrl = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=2_048, extra_json_schema={"pattern": "^https?://[A-Za-z0-9.-]+(:[0-9]{1,4})?(/[\\w.~/-]*)?$"}
+    ),
+]
 
 
 class CheckProvider(_Request, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ class Ledger:
         words = fold_case(search).replace("\0", "\ufffd").split()  # no store takes a NUL in a text
         items, following = await self._reads.sessions(
             self._workspace_id,
-            before=cursor(after),
+            before=page_start(after),
             limit=limit,
             words=words,
             top=top,
@@ -39,12 +39,12 @@ class Ledger:
         return SessionPage(items=tuple(items), next=_next(following))
 
     async def messages(self, session_id: str, *, limit: int, after: str | None) -> MessagePage:
-        items = await self._reads.messages(session_id, after=cursor(after) or 0, limit=limit)
+        items = await self._reads.messages(session_id, after=page_start(after) or 0, limit=limit)
         return MessagePage(items=tuple(items), next=str(items[-1].seq) if len(items) == limit else None)
 
     async def messages_before(self, session_id: str, *, limit: int, before: str) -> MessagePage:
         """The end of the transcript, or what comes before a page of it; oldest first all the same."""
-        found = await self._reads.messages_before(session_id, before=cursor(before or None), limit=limit + 1)
+        found = await self._reads.messages_before(session_id, before=page_start(before or None), limit=limit + 1)
         items = found[-limit:]  # one more was read to know whether there is one
         return MessagePage(items=tuple(items), next=str(items[0].seq) if len(found) > limit else None)
 
@@ -57,7 +57,7 @@ class Ledger:
     async def runs(self, *, state: RunState | None, session_id: str | None, limit: int, after: str | None) -> RunPage:
         """Without their places in the queue, which only memory knows."""
         items, following = await self._reads.runs(
-            self._workspace_id, state=state, session_id=session_id, before=cursor(after), limit=limit
+            self._workspace_id, state=state, session_id=session_id, before=page_start(after), limit=limit
         )
         return RunPage(items=tuple(items), next=_next(following))
 
@@ -72,7 +72,7 @@ class Ledger:
         return await self._reads.unfinished_runs(self._workspace_id)
 
 
-def cursor(after: str | None) -> int | None:
+def page_start(after: str | None) -> int | None:
     """The place in a list that a client got as `next`."""
     if after is None:
         return None

@@ -282,6 +282,71 @@ SELECT session_id, question_id AS ask_id, body FROM questions WHERE workspace_id
 -- Nobody can answer what a damaged session asks.
 UPDATE questions SET state = 'withdrawn' WHERE session_id = :session_id AND state = 'pending';
 
+-- name: inbox_page
+-- The inbox as a person sees it, newest first.
+SELECT inbox_items.*, EXISTS (
+    SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox_items.place) AS seen
+FROM inbox_items WHERE place < :before ORDER BY place DESC LIMIT :limit;
+
+-- name: inbox_some
+-- Some of the inbox as a person sees it, newest first.
+SELECT inbox_items.*, EXISTS (
+    SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox_items.place) AS seen
+FROM inbox_items WHERE place IN (SELECT value FROM json_each(:places)) ORDER BY place DESC;
+
+-- name: inbox_after
+-- What came into the inbox after a place, oldest first.
+SELECT inbox_items.*, 0 AS seen FROM inbox_items WHERE place > :after ORDER BY place LIMIT :limit;
+
+-- name: inbox_newest
+-- The newest place that was ever given in the inbox.
+SELECT seq FROM sqlite_sequence WHERE name = 'inbox';
+
+-- name: inbox_marks
+-- All of the inbox, with what can change about an item.
+SELECT place, session_title, EXISTS (
+    SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox_items.place) AS seen
+FROM inbox_items;
+
+-- name: inbox_counts
+-- How much waits for an answer, and how many runs have ended unseen by a person.
+SELECT count(*) FILTER (WHERE kind IN ('permission', 'question')) AS waiting,
+    count(*) FILTER (WHERE kind IN ('failed', 'finished') AND NOT EXISTS (
+        SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox.place)) AS unseen
+FROM inbox;
+
+-- name: inbox_see
+-- A person has seen these items. What is remembered is bounded, however many names people use.
+INSERT INTO inbox_seen (person, place)
+SELECT :person, place FROM inbox
+WHERE (place <= :up_to OR place IN (SELECT value FROM json_each(:places)))
+    AND (SELECT count(*) FROM inbox_seen) < :most
+ON CONFLICT DO NOTHING;
+
+-- name: inbox_prune
+-- Forget runs that ended long ago, and all but the newest ones.
+DELETE FROM inbox WHERE kind IN ('failed', 'finished') AND (added_s < :before_s OR place <= (
+    SELECT place FROM inbox WHERE kind IN ('failed', 'finished') ORDER BY place DESC LIMIT 1 OFFSET :most));
+
+-- name: push_put
+-- A browser wants to be told; the same one again brings its new keys.
+INSERT INTO push_subscriptions (endpoint, person, p256dh, auth, created_at)
+VALUES (:endpoint, :person, :p256dh, :auth, :created_at)
+ON CONFLICT (endpoint) DO UPDATE SET person = excluded.person, p256dh = excluded.p256dh, auth = excluded.auth;
+
+-- name: push_trim
+-- Forget the oldest subscriptions if there are too many.
+DELETE FROM push_subscriptions WHERE endpoint IN (
+    SELECT endpoint FROM push_subscriptions ORDER BY created_at DESC, endpoint LIMIT -1 OFFSET :most);
+
+-- name: push_delete
+-- A browser no longer wants to be told, or is gone.
+DELETE FROM push_subscriptions WHERE endpoint = :endpoint;
+
+-- name: push_all
+-- The browsers that want to be told.
+SELECT endpoint, person, p256dh, auth FROM push_subscriptions ORDER BY created_at, endpoint;
+
 -- name: grant_put
 -- A rule for the rest of a session.
 INSERT INTO grants (session_id, rule) VALUES (:session_id, :rule) ON CONFLICT DO NOTHING;
@@ -300,9 +365,9 @@ ON CONFLICT (session_id, path) DO UPDATE SET digest = excluded.digest;
 SELECT digest FROM reads WHERE session_id = :session_id AND path = :path;
 
 -- name: change_expect
--- A file change of a turn that is about to be made.
-INSERT INTO file_changes (session_id, run_id, path, before, after, pending)
-VALUES (:session_id, :run_id, :path, :before, :after, :pending);
+-- A file change of a turn, or of a person, that is about to be made.
+INSERT INTO file_changes (session_id, run_id, path, before, after, pending, author, remark)
+VALUES (:session_id, :run_id, :path, :before, :after, :pending, :author, :remark);
 
 -- name: change_made
 -- A file change that was expected is made.
@@ -314,12 +379,33 @@ DELETE FROM file_changes WHERE pending = :pending;
 
 -- name: changes_of_run
 -- The file changes that a run made here, first to last.
-SELECT change_id, session_id, run_id, path, before, after, pending FROM file_changes
-WHERE session_id = :session_id AND run_id = :run_id AND imported = 0 AND pending IS NULL ORDER BY change_id;
+SELECT change_id, session_id, run_id, path, before, after, pending, author, imported FROM file_changes
+WHERE session_id = :session_id AND run_id = :run_id AND imported = 0 AND pending IS NULL AND author IS NULL
+ORDER BY change_id;
+
+-- name: changes_by_people
+-- The changes that people made to a session's files after a change, first to last.
+SELECT change_id, session_id, run_id, path, before, after, pending, author, imported FROM file_changes
+WHERE session_id = :session_id AND author IS NOT NULL AND pending IS NULL AND change_id > :after ORDER BY change_id;
+
+-- name: reverts_of
+-- What people undid of the turns that stand, first to last, and the run whose prompt told the model, if that stands.
+SELECT session_id, path, author, remark, CASE WHEN told_run IN (
+    SELECT run_id FROM messages WHERE session_id = :session_id AND undone = 0) THEN told_run END AS told_run
+FROM file_changes
+WHERE session_id = :session_id AND author IS NOT NULL AND pending IS NULL AND run_id IN (
+    SELECT run_id FROM messages WHERE session_id = :session_id AND undone = 0)
+ORDER BY change_id;
+
+-- name: reverts_tell
+-- A run's prompt tells the model what people undid and no other prompt told.
+UPDATE file_changes SET told_run = :run_id
+WHERE session_id = :session_id AND author IS NOT NULL AND pending IS NULL AND (told_run IS NULL OR told_run NOT IN (
+    SELECT messages.run_id FROM messages WHERE messages.session_id = :session_id AND messages.undone = 0));
 
 -- name: changes_unsettled
 -- All changes of those files of which one was expected and never spoken of again, first to last.
-SELECT change_id, session_id, run_id, path, before, after, pending FROM file_changes
+SELECT change_id, session_id, run_id, path, before, after, pending, author, imported FROM file_changes
 WHERE session_id = :session_id AND imported = 0 AND path IN (
     SELECT expected.path FROM file_changes AS expected
     WHERE expected.session_id = :session_id AND expected.pending IS NOT NULL)
@@ -356,8 +442,9 @@ DELETE FROM messages WHERE session_id = :session_id AND undone != 0;
 
 -- name: changes_standing
 -- The file changes of a session, or of one run of it, first to last; without those that were undone.
-SELECT change_id, session_id, run_id, path, before, after, pending FROM file_changes
-WHERE session_id = :session_id AND pending IS NULL AND (:run_id IS NULL OR run_id = :run_id) AND run_id IN (
+SELECT change_id, session_id, run_id, path, before, after, pending, author, imported FROM file_changes
+WHERE session_id = :session_id AND pending IS NULL AND (:run_id IS NULL OR run_id = :run_id)
+AND (:path IS NULL OR path = :path) AND run_id IN (
     SELECT messages.run_id FROM messages WHERE messages.session_id = :session_id AND messages.undone = 0)
 ORDER BY change_id;
 
@@ -365,6 +452,10 @@ ORDER BY change_id;
 -- A file change that came with an imported session.
 INSERT INTO file_changes (session_id, run_id, path, before, after, imported)
 VALUES (:session_id, :run_id, :path, :before, :after, 1);
+
+-- name: run_clients
+-- Who submitted the runs of a session.
+SELECT run_id, client_id FROM runs WHERE session_id = :session_id AND client_id IS NOT NULL;
 
 -- name: run_import
 -- A finished run that came with an imported session.

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from longboat.errors import SessionDamaged
 from longboat.store.protocol import Row
-from longboat.store.reads import Ask
+from longboat.store.reads import Ask, InboxMarks
 from longboat.store.records import (
     AttachedClient,
     ExportRecord,
     FileChangeRecord,
     LogPage,
+    PushSubscription,
+    RevertRecord,
     RunRecord,
     RunWithoutEnd,
     SessionRecord,
@@ -33,6 +35,7 @@ from longboat.store.rows import (
     legible_text,
     listed_session,
     record_from_row,
+    revert_from_row,
     rule_from_row,
     run_from_row,
     session_from_row,
@@ -40,6 +43,7 @@ from longboat.store.rows import (
     unfinished_from_row,
     workspace_from_row,
 )
+from longboat.store.sqlite.inbox import read_inbox, read_inbox_after, read_inbox_since
 from longboat.store.sqlite.log import PENDING, read_log_page, read_pending, read_snapshot
 from longboat.store.sqlite.queries import SqliteReader
 from longboat.store.sqlite.search import Search
@@ -56,6 +60,7 @@ from longboat.store.sqlite.transcripts import (
 )
 from longboat.wire.asks import Permission, Question
 from longboat.wire.figures import SessionUsage, Stats
+from longboat.wire.inbox import InboxEvent, InboxItem, InboxPage
 from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
 from longboat.wire.search import SearchPage
@@ -231,6 +236,21 @@ class SqliteReads:
     async def pending_asks(self, workspace_id: str, shape: type[Ask]) -> tuple[Ask, ...]:
         return tuple(await self._read(lambda reader: read_pending(reader, workspace_id, shape)))
 
+    # The inbox
+
+    async def inbox(self, person: str, *, before: int | None, limit: int) -> InboxPage:
+        end = NEWEST if before is None else before
+        return await self._read(lambda reader: read_inbox(reader, person, before=end, limit=limit))
+
+    async def inbox_since(self, person: str, known: InboxMarks | None, *, limit: int) -> tuple[InboxMarks, InboxEvent]:
+        return await self._read(lambda reader: read_inbox_since(reader, person, known, limit=limit), replay=True)
+
+    async def inbox_after(self, place: int | None, *, limit: int) -> tuple[int, list[InboxItem]]:
+        return await self._read(lambda reader: read_inbox_after(reader, place, limit=limit), replay=True)
+
+    async def push_subscriptions(self) -> list[PushSubscription]:
+        return [PushSubscription(**row) for row in await self._read(lambda reader: reader.fetch("push_all"))]
+
     # Files
 
     async def last_read(self, session_id: str, path: str) -> str | None:
@@ -238,9 +258,17 @@ class SqliteReads:
         return rows[0]["digest"] if rows else None
 
     async def changes(
-        self, workspace_id: str, *, session_id: str | None, run_id: str | None
+        self, workspace_id: str, *, session_id: str | None, run_id: str | None, path: str | None = None
     ) -> tuple[str, list[FileChangeRecord]] | None:
-        return await self._read(lambda reader: _changes(reader, workspace_id, session_id, run_id))
+        return await self._read(lambda reader: _changes(reader, workspace_id, session_id, run_id, path))
+
+    async def run_clients(self, session_id: str) -> dict[str, str]:
+        rows = await self._read(lambda reader: reader.fetch("run_clients", session_id=session_id))
+        return {legible_text(row["run_id"]): legible_text(row["client_id"]) for row in rows}
+
+    async def reverts(self, session_id: str) -> list[RevertRecord]:
+        rows = await self._read(lambda reader: reader.fetch("reverts_of", session_id=session_id))
+        return [revert_from_row(row) for row in rows]
 
     async def unsettled_changes(self, session_id: str) -> list[FileChangeRecord]:
         rows = await self._read(lambda reader: reader.fetch("changes_unsettled", session_id=session_id))
@@ -312,7 +340,7 @@ def _pinned_first(reader: SqliteReader, which: Which, before: int | None, limit:
 
 
 def _changes(
-    reader: SqliteReader, workspace_id: str, session_id: str | None, run_id: str | None
+    reader: SqliteReader, workspace_id: str, session_id: str | None, run_id: str | None, path: str | None
 ) -> tuple[str, list[FileChangeRecord]] | None:
     if run_id is not None:
         found = reader.fetch("run_by_id", workspace_id=workspace_id, run_id=run_id)
@@ -321,7 +349,8 @@ def _changes(
     if not found:
         return None
     of: str = found[0]["session_id"]
-    return of, [change_from_row(row) for row in reader.fetch("changes_standing", session_id=of, run_id=run_id)]
+    rows = reader.fetch("changes_standing", session_id=of, run_id=run_id, path=path)
+    return of, [change_from_row(row) for row in rows]
 
 
 def _unfinished(reader: SqliteReader, workspace_id: str) -> UnfinishedRuns:

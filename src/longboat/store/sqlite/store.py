@@ -173,6 +173,7 @@ class SqliteStore:
         self._seqs = count((last_seq[0] if last_seq else 0) + 1)
         self._synchronous = "FULL"
         self._listeners: dict[str, Listener] = {}
+        self._watcher: Callable[[Unit], None] | None = None
         self._problem: str | None = None
         self._failures = FailureLog()
         self._closing = threading.Event()
@@ -226,6 +227,9 @@ class SqliteStore:
         else:
             self._listeners[workspace_id] = listener
 
+    def watch(self, watcher: Callable[[Unit], None] | None) -> None:
+        self._watcher = watcher
+
     async def aclose(self) -> None:
         self._closing.set()
         self._inbox.put(None)
@@ -243,6 +247,8 @@ class SqliteStore:
             listener = self._listeners.get(pending.unit.workspace_id)
             if pending.published and listener is not None:
                 listener(pending.published)
+            if self._watcher is not None and pending.error is None:
+                self._watcher(pending.unit)
             self._problem = pending.error.message if isinstance(pending.error, StoreUnavailable) else None
             if not isinstance(pending.error, DataDirGone):  # that was logged when it was noticed, and does not pass
                 self._failures.note(self._problem)

@@ -8,7 +8,7 @@ import asyncio
 import ssl
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from socket import SOCK_STREAM, gaierror
@@ -84,8 +84,26 @@ class Web:
             raise ToolError(f"{here} could not be fetched: {str(error) or type(error).__name__}.") from None
         raise ToolError(f"{url} redirects more than {MAX_HOPS} times.")
 
+    async def post(self, url: str, *, body: bytes, headers: Mapping[str, str]) -> int:
+        """Send a body; the status of the answer, which is not read. No redirect is followed."""
+        import httpx2
+
+        there = _checked(url)
+        try:
+            async with asyncio.timeout(self._timeout_s), self._answer(there, "POST", headers, body) as response:
+                return response.status_code
+        except TimeoutError:
+            raise ToolError(f"{there.host} did not answer within {self._timeout_s:g} s.") from None
+        except httpx2.HTTPError as error:
+            raise ToolError(f"{there.host} could not be reached: {str(error) or type(error).__name__}.") from None
+
+    async def is_allowed(self, url: str) -> bool:
+        """Whether the host of a URL is in the allowed networks. Raises if it is neither there nor public."""
+        addresses = await self._resolve(_checked(url))
+        return not any(may_reach(address) for address in addresses)
+
     async def _hop(self, url: "httpx2.URL", limit: int, accept: str) -> "Page | httpx2.URL":
-        async with self._answer(url, accept) as response:
+        async with self._answer(url, "GET", {"Accept": accept, "Accept-Encoding": "gzip"}) as response:
             location = response.headers.get("location")
             if response.status_code in _REDIRECTS and location:
                 return _checked(location, base=url)
@@ -102,7 +120,9 @@ class Web:
             )
 
     @asynccontextmanager
-    async def _answer(self, url: "httpx2.URL", accept: str) -> "AsyncIterator[httpx2.Response]":
+    async def _answer(
+        self, url: "httpx2.URL", method: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> "AsyncIterator[httpx2.Response]":
         import httpx2
 
         addresses = await self._resolve(url)
@@ -111,7 +131,7 @@ class Web:
         # No proxy from the environment: it would resolve names in our place.
         async with httpx2.AsyncClient(trust_env=False, verify=self._verify, timeout=self._timeout_s) as client:
             for address in addresses:
-                request = _request(client, url, address, accept)
+                request = _request(client, method, url=url, address=address, headers=headers, body=body)
                 try:
                     response = await client.send(request, stream=True)
                 except (httpx2.ConnectError, httpx2.ConnectTimeout):
@@ -163,16 +183,19 @@ def _site(url: "httpx2.URL") -> str:
     return url.host.removeprefix("www.")
 
 
-def _request(client: "httpx2.AsyncClient", url: "httpx2.URL", address: str, accept: str) -> "httpx2.Request":
+def _request(
+    client: "httpx2.AsyncClient",
+    method: str,
+    *,
+    url: "httpx2.URL",
+    address: str,
+    headers: Mapping[str, str],
+    body: bytes | None,
+) -> "httpx2.Request":
     """To the address that was checked, in the name of the host: its Host header, its certificate."""
-    headers = {
-        "Host": url.netloc.decode("ascii"),
-        "User-Agent": f"longboat/{__version__}",
-        "Accept": accept,
-        "Accept-Encoding": "gzip",
-    }
+    whole = {"Host": url.netloc.decode("ascii"), "User-Agent": f"longboat/{__version__}", **headers}
     name = {"sni_hostname": url.raw_host.decode("ascii")}
-    return client.build_request("GET", url.copy_with(host=address), headers=headers, extensions=name)
+    return client.build_request(method, url.copy_with(host=address), headers=whole, content=body, extensions=name)
 
 
 async def _bounded(response: "httpx2.Response", limit: int) -> tuple[bytes, bool]:

@@ -65,6 +65,26 @@ DIALOG_HELP = (
         ),
     ),
     HelpSection(
+        title="Palette",
+        rows=(("↑ ↓", "Move"), ("enter", "Run the command, or choose the theme"), ("esc ctrl+p", "Close")),
+    ),
+    HelpSection(title="Search", rows=(("↑ ↓", "Move"), ("enter", "Show the message"))),
+    HelpSection(
+        title="Messages",
+        rows=(
+            ("↑ ↓", "Select another message"),
+            ("c", "Copy it"),
+            ("f", "Fork: continue in a copy of the session up to it"),
+            ("u", "Undo its turn and all later ones, after a confirmation"),
+            ("e", "Edit and resend a prompt, in a copy of the session before it"),
+            ("esc", "Close"),
+        ),
+    ),
+    HelpSection(
+        title="Inbox",
+        rows=(("enter", "Answer; of a run, open its session"), ("o", "Open the session"), ("m", "Mark all as seen")),
+    ),
+    HelpSection(
         title="Models",
         rows=(("enter", "Select"), ("ctrl+t", "Next effort"), ("ctrl+n", "Connect a provider")),
     ),
@@ -82,7 +102,16 @@ DIALOG_HELP = (
     HelpSection(title="Jobs", rows=(("k", "Kill, after a confirmation"),)),
     HelpSection(
         title="Changes",
-        rows=(("s", "Side by side, with at least 100 columns"), ("n p", "Next and previous file"), ("q", "Close")),
+        rows=(
+            ("j k", "Next and previous file"),
+            ("n p", "Next and previous hunk"),
+            ("↑ ↓", "Move by line"),
+            ("s", "Side by side or unified, with at least 100 columns"),
+            ("u", "Undo the hunk, after a confirmation"),
+            ("U", "Undo all changes to the file, after a confirmation"),
+            ("c", "Comment on the line: comments go into your prompt"),
+            ("q", "Close"),
+        ),
     ),
 )
 """The keys of the dialogs and panels."""

@@ -18,25 +18,26 @@ _MARKS = {
 }
 
 
-class _Panel(Static):
+class Panel(Static):
     """A few lines under a heading; hidden if there are none."""
 
     DEFAULT_CSS = """
-    _Panel { height: auto; padding: 0 1; color: $foreground; display: none; }
+    Panel { height: auto; padding: 0 1; margin: 0 0 1 0; color: $foreground; display: none; }
     """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__("", markup=False, id=id, classes=classes)
 
-    def _say(self, heading: str, lines: Sequence[Content]) -> None:
+    def say(self, heading: str, lines: Sequence[Content]) -> None:
+        """Show a heading of our own and lines that are safe to show."""
         self.display = bool(lines)
         self.update(Content("\n").join([Content.styled(heading, "bold $text-primary"), *lines]))
 
 
-class TodosPanel(_Panel):
+class TodosPanel(Panel):
     def show(self, items: Sequence[TodoItem]) -> None:
         done = sum(item.state is TodoState.COMPLETED for item in items)
-        self._say(f"Plan {done}/{len(items)}", [_todo(item) for item in items])
+        self.say(f"Plan {done}/{len(items)}", [_todo(item) for item in items])
 
 
 def _todo(item: TodoItem) -> Content:
@@ -44,13 +45,13 @@ def _todo(item: TodoItem) -> Content:
     return Content.assemble((f"{mark} ", look), (plain_line(item.text), words))
 
 
-class ClientsPanel(_Panel):
+class ClientsPanel(Panel):
     def show(self, clients: Sequence[ClientInfo], own_id: str) -> None:
         """People, the own name first: one with several windows is one person."""
         windows = windows_of_people(client.client_id for client in clients)
         mine = person(own_id)
         names = sorted(windows, key=lambda name: name != mine)
-        self._say(f"Connected ({len(windows)})", [_person(name, windows[name], mine=name == mine) for name in names])
+        self.say(f"Connected ({len(windows)})", [_person(name, windows[name], mine=name == mine) for name in names])
 
 
 def _person(name: str, windows: int, *, mine: bool) -> Content:

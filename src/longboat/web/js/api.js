@@ -56,6 +56,12 @@ export const server = {
       'GET',
       `${workspace_id ? `/v1/workspaces/${encodeURIComponent(workspace_id)}` : '/v1'}/stats${query({ days })}`,
     ),
+  inbox: (client_id, before) => call('GET', `/v1/inbox${query({ client_id, before })}`),
+  inboxEventsPath: (client_id) => `/v1/inbox/events${query({ client_id })}`,
+  seen: (body) => call('POST', '/v1/inbox/seen', body),
+  push: () => call('GET', '/v1/push'),
+  subscribe: (body) => call('POST', '/v1/push/subscriptions', body),
+  unsubscribe: (endpoint) => call('DELETE', `/v1/push/subscriptions${query({ endpoint })}`),
   search: (q, values) => call('GET', `/v1/search${query({ q, ...values })}`),
   providers: () => call('GET', '/v1/providers'),
   checkProvider: (id, entered) => call('POST', `/v1/providers/${encodeURIComponent(id)}/check`, entered),
@@ -69,6 +75,7 @@ export class Workspace {
     this.id = id;
     this.client_id = client_id;
     this.root = `/v1/workspaces/${encodeURIComponent(id)}`;
+    this.asked = new Map(); // path → the answer on its way
   }
 
   get eventsPath() {
@@ -207,8 +214,27 @@ export class Workspace {
     return call('GET', `${this.root}/search${query({ q, limit: 20 })}`, undefined, { signal });
   }
 
-  diff(session_id) {
-    return call('GET', `${this.root}/diff${query({ session_id })}`);
+  /** `what` has: stat (without diffs), or path (only this file). Who asks while it is being asked gets the same. */
+  changes(session_id, what) {
+    const path = `${this.root}/changes${query({ session_id, ...what })}`;
+    if (!this.asked.has(path)) {
+      const answer = call('GET', path);
+      this.asked.set(path, answer);
+      answer.catch(() => {}).finally(() => this.asked.delete(path));
+    }
+    return this.asked.get(path);
+  }
+
+  revert(id, change) {
+    return call('POST', this.at(id, '/revert'), { ...change, client_id: this.client_id });
+  }
+
+  files(path) {
+    return call('GET', `${this.root}/files${query({ path })}`);
+  }
+
+  file(path) {
+    return call('GET', `${this.root}/file${query({ path })}`);
   }
 
   jobs() {

@@ -7,29 +7,40 @@ import { startCopying } from './copying.js';
 import { Desk } from './desk.js';
 import { byId, replace } from './dom.js';
 import { askName, ownName } from './identity.js';
+import { Inbox } from './inbox.js';
+import { InboxView, startBadge } from './inboxview.js';
 import { startKeyboard } from './keyboard.js';
-import { startNotifications } from './notify.js';
+import { startBell, startNotifications } from './notify.js';
 import { startPanes } from './panes.js';
 import { windowOf } from './people.js';
 import { Switcher } from './switcher.js';
 import { PageActions } from './pageactions.js';
 import { startTheme } from './theme.js';
+import { setTitle, setTitleCount } from './title.js';
 import { Workspaces } from './workspaces.js';
 
 const connection = new Connection();
 const drawers = {};
 let desk = null;
+let inbox = null;
+let inboxView = null;
 let switcher = null;
 let name = '';
 
 const NOT_HERE =
   'This server does not know the workspace in this link. It may belong to another server, or the link may be incomplete. Choose a workspace below, or open its directory.';
 
-/** #/workspace/session/message?name=… */
+/** #/workspace/session/message?name=…, #/workspace/session/changes or #/inbox/item */
 function address() {
   const [path] = location.hash.replace(/^#\/?/, '').split('?');
-  const [workspace_id, session_id, message_id] = path.split('/').map(decoded);
-  return { workspace_id: workspace_id || null, session_id: session_id || null, message_id: message_id || null };
+  const [workspace_id, session_id, rest] = path.split('/').map(decoded);
+  const isReview = rest === 'changes';
+  return {
+    workspace_id: workspace_id || null,
+    session_id: session_id || null,
+    message_id: (!isReview && rest) || null,
+    isReview,
+  };
 }
 
 function decoded(text) {
@@ -57,20 +68,62 @@ function go(workspace_id, session_id = null) {
 }
 
 function route() {
-  const { workspace_id, session_id, message_id } = address();
+  const { workspace_id, session_id, message_id, isReview } = address();
   Object.values(drawers).forEach((drawer) => drawer.set(false));
+  if (workspace_id === 'inbox') return showInbox(session_id);
   if (!workspace_id) return choose();
   if (desk?.workspace.id !== workspace_id) open(workspace_id);
   desk.show(session_id, message_id);
+  desk.showReview(isReview);
+  lookAt();
+}
+
+function leave() {
+  desk?.close();
+  inboxView?.close();
+  desk = inboxView = null;
+}
+
+/** The inbox over all workspaces, at one of its items if it is named. */
+function showInbox(item_id) {
+  if (!inboxView) {
+    leave();
+    connection.set('none');
+    document.body.classList.add('choosing');
+    setTitle('Inbox · Longboat');
+    replace(byId('nav-content'));
+    replace(byId('aside-content'));
+    switcher.hide();
+    inboxView = new InboxView(inbox);
+    replace(byId('main'), inboxView.element);
+    byId('inbox-title').focus();
+  }
+  if (item_id) inboxView.focus(item_id);
+}
+
+/** What the session on the screen has to tell is no news. */
+function lookAt() {
+  if (desk?.session_id && !document.hidden) inbox.seeSession(desk.session_id);
+}
+
+/** Follows the inbox under the current name. */
+function openInbox() {
+  inbox?.close();
+  inbox = new Inbox(windowOf(name));
+  startBadge(inbox);
+  startNotifications(inbox);
+  inbox.on('changed', () => {
+    setTitleCount(inbox.count);
+    lookAt();
+  });
 }
 
 function choose(wrong = '') {
-  desk?.close();
-  desk = null;
+  leave();
   if (wrong) connection.set('refused', 404);
   else connection.set('none');
   document.body.classList.add('choosing');
-  document.title = 'Longboat';
+  setTitle('Longboat');
   replace(byId('nav-content'));
   replace(byId('aside-content'));
   switcher.hide();
@@ -79,7 +132,7 @@ function choose(wrong = '') {
 }
 
 function open(workspace_id) {
-  desk?.close();
+  leave();
   document.body.classList.remove('choosing');
   desk = new Desk(workspace_id, windowOf(name), { connection, go: (session_id) => go(workspace_id, session_id) });
   switcher.hide();
@@ -100,8 +153,8 @@ async function rename() {
   name = chosen;
   showName();
   const before = desk;
-  desk?.close();
-  desk = null;
+  leave();
+  openInbox();
   route();
   before?.workspace.release().catch(() => {});
 }
@@ -114,7 +167,7 @@ function showName() {
 async function start() {
   dispatchEvent(new Event('longboat-started'));
   startTheme();
-  startNotifications();
+  startBell();
   startPanes();
   switcher = new Switcher((id) => go(id));
   startCopying();
@@ -135,6 +188,8 @@ async function start() {
   });
   byId('me').addEventListener('click', rename);
   name = await ownName(suggestedName());
+  openInbox();
+  document.addEventListener('visibilitychange', lookAt);
   if (!address().workspace_id) await onlyOne();
   addEventListener('hashchange', route);
   route();

@@ -15,7 +15,9 @@ import { Queue } from './queue.js';
 import { SessionActions } from './sessionactions.js';
 import { SubAgents } from './subagents.js';
 import { suggestions } from './suggestions.js';
+import { setTitle } from './title.js';
 import { Transcript } from './transcript.js';
+import { preview } from './tree.js';
 import { lost, Welcome } from './welcome.js';
 import { Working } from './working.js';
 
@@ -231,6 +233,7 @@ export class Conversation {
       isAsked: (call_id, run_id) =>
         this.mirror.pendingAsks().some((ask) => ask.tool_call_id === call_id && ask.run_id === run_id),
       subAgent: compact ? null : (call_id) => this.children?.place(call_id),
+      openFile: (path) => preview(this.workspace, path, (text) => this.composer.insert(text)),
       actions: compact ? null : (message) => this.does.of(message),
       retry: compact ? null : (message) => this.does.canRetry(message) && (() => this.does.retry(message)),
     };
@@ -284,7 +287,7 @@ export class Conversation {
     const session = this.mirror.sessions.get(this.session_id);
     const unknown = this.lost ? 'No such session' : this.session_id ? '…' : 'New session';
     this.title.textContent = session ? plain(session.title) || 'New session' : unknown;
-    document.title = `${session?.busy ? '● ' : ''}${this.title.textContent} · Longboat`;
+    setTitle(`${session?.busy ? '● ' : ''}${this.title.textContent} · Longboat`);
     const usage = session?.usage;
     const used = usage && usage.input_tokens + usage.output_tokens;
     this.facts.textContent = used ? `${tokens(used)} tokens${usage.cost ? ` · ${cost(usage.cost)}` : ''}` : '';

@@ -61,6 +61,7 @@ const ICONS = {
   fork: 'M5 2v12M5 11c0-4 6-2 6-6V2M9 4l2-2 2 2',
   file: 'M4 2h5l3 3v9H4zM9 2v3h3',
   folder: 'M2 4h4l1.5 2H14v7H2z',
+  inbox: 'M2 9l2-6h8l2 6v4H2zM2 9h4l1 2h2l1-2h4',
   bell: 'M4 11V7a4 4 0 0 1 8 0v4l1 1H3zM7 14h2',
 };
 

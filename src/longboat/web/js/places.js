@@ -1,8 +1,9 @@
 // Slots for event streams. Without HTTP/2, a browser opens at most six connections to a server for all tabs together;
-// streams in six tabs would leave none for requests. So there are four slots, and tabs take turns.
+// streams in six tabs would leave none for requests. The inbox has one, so there are three slots for workspaces, and
+// tabs take turns.
 // Must not know what a stream carries.
 
-const NAMES = [0, 1, 2, 3].map((number) => `longboat.place.${number}`);
+const NAMES = [0, 1, 2].map((number) => `longboat.place.${number}`);
 const TURN_MS = 4_000; // the least that a visible tab gets
 const LONGEST_TURN_MS = 20_000; // also for a tab that receives nothing
 const ASK_MS = 1_000;

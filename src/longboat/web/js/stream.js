@@ -1,14 +1,17 @@
 // The event stream: reconnects for as long as the page is open, and resumes where it left off.
 // Knows frames and cursors; must not know what an event means.
 
-import { Place } from './places.js';
+import { Place as TurnTaking } from './places.js';
 
 const SILENCE_MS = 40_000; // the server sends something every 15 s
 const LONGEST_WAIT_MS = 8_000;
 
 export class Stream {
-  /** Calls `take(type, data)` for every event, and `tell(state, detail)`: connecting, live, turns, waiting, refused. */
-  constructor(path, { take, tell }) {
+  /**
+   * Calls `take(type, data)` for every event, and `tell(state, detail)`: connecting, live, turns, waiting, refused.
+   * `Place` decides when it may connect.
+   */
+  constructor(path, { take, tell, Place = TurnTaking }) {
     this.path = path;
     this.take = take;
     this.tell = tell;

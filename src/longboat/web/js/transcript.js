@@ -347,7 +347,6 @@ export class Transcript {
     if (place < 0) return null;
     this.pinned = false;
     if (place < this.from || place >= this.to) this.arrange(place - STEP, place + STEP);
-    this.tellNewest();
     return this.views.get(id).element;
   }
 
@@ -356,7 +355,15 @@ export class Transcript {
     const view = this.scroller.getBoundingClientRect();
     const isSeen = top >= view.top && bottom <= view.bottom;
     if (!isSeen) this.scroller.scrollTop += top - view.top - view.height / 3;
-    this.lastTop = this.scroller.scrollTop;
+    this.moved();
+  }
+
+  /** After the page itself scrolled: is the reader at the end? */
+  moved() {
+    const { scrollTop, scrollHeight, clientHeight } = this.scroller;
+    this.pinned = scrollHeight - scrollTop - clientHeight < 8 && this.to === this.list.length;
+    this.lastTop = scrollTop;
+    this.tellNewest();
     this.remember();
   }
 
@@ -369,8 +376,7 @@ export class Transcript {
     this.reveal(row.dataset.id);
     row.focus({ preventScroll: true });
     row.scrollIntoView({ block: 'nearest' });
-    this.lastTop = this.scroller.scrollTop;
-    this.remember();
+    this.moved();
     return true;
   }
 

@@ -1,9 +1,8 @@
-// The only place where text becomes markup: only responses of POST /v1/render come here.
-// Trusted Types enforce it: no other module can set innerHTML.
+// The only place where text becomes markup: only responses of POST /v1/render come here. Also the address of the only
+// worker. Trusted Types enforce it: no other module can set innerHTML or load a script.
 
-const policy = globalThis.trustedTypes
-  ? trustedTypes.createPolicy('longboat', { createHTML: (html) => html })
-  : { createHTML: (html) => html };
+const rules = { createHTML: (html) => html, createScriptURL: () => '/assets/js/pushworker.js' };
+const policy = globalThis.trustedTypes ? trustedTypes.createPolicy('longboat', rules) : rules;
 
 /** A fragment of rendered HTML. */
 export function fragment(rendered) {
@@ -11,3 +10,6 @@ export function fragment(rendered) {
   template.innerHTML = policy.createHTML(rendered);
   return template.content;
 }
+
+/** The service worker's script. */
+export const workerAddress = () => policy.createScriptURL('');

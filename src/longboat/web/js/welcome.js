@@ -9,6 +9,8 @@ const KEYS = [
   ['/', 'list commands and skills'],
   ['!', 'run a shell command'],
   ['↑', 'recall earlier prompts'],
+  ['Ctrl+K', 'find anything'],
+  ['?', 'list all keys'],
 ];
 const RECENT = 3;
 

@@ -1,0 +1,148 @@
+"""The inbox of a server: what waits for somebody and what has ended, in all workspaces, and who has seen it.
+
+Owns the streams of the inbox. The store's triggers keep the inbox itself; this module learns that a commit may have
+changed it, and reads it again for whoever is listening. It holds no workspace open and opens none, and while nobody
+listens, a commit costs nothing here.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
+
+from longboat.runtime.workspace.hub import CHUNK_BYTES
+from longboat.runtime.workspace.ledger import page_start
+from longboat.store.changes import concerns_inbox, prune_inbox, see_items
+from longboat.store.protocol import Store, Unit
+from longboat.store.reads import InboxMarks
+from longboat.wire.ids import check_own_id, person
+from longboat.wire.inbox import InboxPage, MarkSeen, encode_inbox
+from longboat.wire.sse import HEARTBEAT
+
+FIRST_PAGE = 50
+"""How many items a stream begins with."""
+KEEP_DAYS = 7
+KEEP_RUNS = 2_000
+"""How long, and at most how many, ended runs stay in the inbox."""
+SERVER = ""
+"""The workspace of a unit that belongs to none. It has no events."""
+
+
+class Inbox:
+    def __init__(self, store: Store, *, heartbeat_s: float, on_listeners: Callable[[], None]) -> None:
+        """`on_listeners` is called when the first stream opens and when the last one ends."""
+        self._store = store
+        self._heartbeat_s = heartbeat_s
+        self._on_listeners = on_listeners
+        self._version = 0
+        self._watchers = 0
+        self.streams = 0
+        self._waiting: list[asyncio.Future[None]] = []
+        self.closed = False
+
+    async def page(self, client_id: str, *, before: str | None, limit: int) -> InboxPage:
+        return await self._store.reads.inbox(person(client_id), before=page_start(before), limit=limit)
+
+    async def mark_seen(self, request: MarkSeen) -> None:
+        """Remembered for the person, whichever client they use next."""
+        name = person(check_own_id(request.client_id, field="client_id"))
+        places = [int(item_id) for item_id in request.ids]
+        up_to = int(request.up_to) if request.up_to is not None else None
+        await self._store.submit(Unit(workspace_id=SERVER, writes=[see_items(name, places, up_to=up_to)]))
+        self._note_change()
+
+    async def prune(self) -> None:
+        """Forget the runs that ended too long ago."""
+        before_s = int(time.time()) - KEEP_DAYS * 86_400
+        prune = prune_inbox(before_s, most=KEEP_RUNS)
+        await self._store.submit(Unit(workspace_id=SERVER, writes=[prune], durable=False))
+        self._note_change()
+
+    # Streams
+
+    @asynccontextmanager
+    async def stream(self, client_id: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Frames: the first page, then what changes. A reader that is slow gets several changes as one."""
+        with self.watch(), self._counted():
+            async with aclosing(self._frames(person(client_id))) as frames:
+                yield frames
+
+    async def _frames(self, name: str) -> AsyncGenerator[bytes, None]:
+        marks: InboxMarks | None = None
+        version = -1
+        clock = asyncio.get_running_loop().time
+        beat_at = clock() + self._heartbeat_s
+        while not self.closed:
+            if await self.wait_changed(version, beat_at - clock()):
+                version = self._version  # before the read: a commit during it is read with the next one
+                known, (marks, event) = marks, await self._store.reads.inbox_since(name, marks, limit=FIRST_PAGE)
+                frame = encode_inbox(event) if marks != known else b""
+            else:
+                frame = HEARTBEAT
+            for start in range(0, len(frame), CHUNK_BYTES):
+                yield frame[start : start + CHUNK_BYTES]
+            if frame:
+                beat_at = clock() + self._heartbeat_s
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """While this is open, `wait_changed` hears of commits."""
+        self._watchers += 1
+        self._store.watch(self._note_unit)
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+            if not self._watchers:
+                self._store.watch(None)
+
+    @property
+    def version(self) -> int:
+        """Raised whenever the inbox may have changed. Read it before you read the inbox."""
+        return self._version
+
+    async def wait_changed(self, version: int, timeout_s: float | None = None) -> bool:
+        """Wait until the inbox may be newer than this version; False if the time ran out first."""
+        if version != self._version or self.closed:
+            return True
+        if timeout_s is not None and timeout_s <= 0:
+            return False
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await future
+        except TimeoutError:
+            self._waiting.remove(future)
+            return False
+        return True
+
+    def close(self) -> None:
+        """End every stream."""
+        self.closed = True
+        self.wake()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self.streams += 1
+        self._on_listeners()
+        try:
+            yield
+        finally:
+            self.streams -= 1
+            self._on_listeners()
+
+    def _note_unit(self, unit: Unit) -> None:
+        if concerns_inbox(unit):
+            self._note_change()
+
+    def _note_change(self) -> None:
+        self._version += 1
+        self.wake()
+
+    def wake(self) -> None:
+        """End every `wait_changed`."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)

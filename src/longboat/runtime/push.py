@@ -1,0 +1,197 @@
+"""Web Push: tells subscribed browsers of what arrives in the inbox, also while their page is closed.
+
+Owns the subscriptions and the deliveries. Everybody who subscribed hears of what waits for an answer; of a run's end,
+only the person who sent its prompt. Each browser has its own short queue and its own task, so that a slow push service
+holds up nothing. While nobody is subscribed, nothing is read and no library is loaded.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from longboat.backoff import Backoff
+from longboat.config.settings import PushSection
+from longboat.errors import BadInput, StoreUnavailable
+from longboat.runtime.clock import now
+from longboat.runtime.inbox import SERVER, Inbox
+from longboat.store.changes import delete_subscription, put_subscription
+from longboat.store.protocol import Store, Unit
+from longboat.store.records import PushSubscription
+from longboat.tasks import Tasks
+from longboat.wire.ids import check_own_id, person
+from longboat.wire.inbox import InboxItem, PushInfo, Subscribe
+
+if TYPE_CHECKING:
+    from longboat.runtime.push_messages import ServerKey
+    from longboat.tools.web.http import Web
+
+logger = logging.getLogger(__name__)
+
+MOST_SUBSCRIPTIONS = 200
+QUEUE = 20
+"""At most so many messages wait for one browser; the oldest are dropped."""
+PAGE = 100
+TIMEOUT_S = 10.0
+RETRY = Backoff(base_s=2.0, factor=4.0, attempts=4)
+GONE = (404, 410)
+"""The browser has unsubscribed, or its profile is gone."""
+PASSING = (408, 425, 429, 500, 502, 503, 504)
+
+
+class Push:
+    def __init__(self, store: Store, inbox: Inbox, settings: PushSection, data_dir: Path) -> None:
+        self._store = store
+        self._inbox = inbox
+        self._settings = settings
+        self._data_dir = data_dir
+        self._loading = asyncio.Lock()
+        self._key: ServerKey | None = None
+        self._web: Web | None = None
+        self._subscriptions: dict[str, PushSubscription] = {}
+        self._wanted = asyncio.Event()
+        self._place = 0
+        """What came into the inbox up to here has been told, or is older than the oldest subscription."""
+        self._queues: dict[str, deque[InboxItem]] = {}
+        self._tasks = Tasks()
+        self.retry = RETRY
+
+    async def info(self) -> PushInfo:
+        return PushInfo(public_key=(await self._server_key()).public)
+
+    async def subscribe(self, request: Subscribe) -> None:
+        """Remember a browser; the same one again replaces its keys."""
+        from longboat.runtime.push_messages import check_keys
+
+        name = person(check_own_id(request.client_id, field="client_id"))
+        subscription = PushSubscription(
+            endpoint=request.endpoint, person=name, p256dh=request.keys.p256dh, auth=request.keys.auth
+        )
+        await asyncio.to_thread(check_keys, subscription)
+        await self._check_endpoint(request.endpoint)
+        writes = put_subscription(subscription, now(), most=MOST_SUBSCRIPTIONS)
+        await self._store.submit(Unit(workspace_id=SERVER, writes=writes))
+        await self._load()
+
+    async def unsubscribe(self, endpoint: str) -> None:
+        await self._store.submit(Unit(workspace_id=SERVER, writes=[delete_subscription(endpoint)]))
+        await self._load()
+
+    async def run(self) -> None:
+        """Tell the subscribers, until the server leaves."""
+        try:
+            await self._load()
+            while not self._inbox.closed:
+                await self._wanted.wait()
+                await self._tell_subscribers()
+        finally:
+            await self._tasks.aclose()
+
+    async def _tell_subscribers(self) -> None:
+        """Until there are none, or the server leaves."""
+        with self._inbox.watch():
+            while self._subscriptions and not self._inbox.closed:
+                version = self._inbox.version
+                try:
+                    self._place, items = await self._store.reads.inbox_after(self._place, limit=PAGE)
+                except StoreUnavailable as error:
+                    logger.warning("what should be pushed cannot be read: %s", error.message)
+                    items = []
+                for item in items:
+                    self._tell(item)
+                if not items:
+                    await self._inbox.wait_changed(version)
+
+    def _tell(self, item: InboxItem) -> None:
+        prompted_by = person(item.client_id) if item.client_id is not None else None
+        for subscription in self._subscriptions.values():
+            if item.kind.waits or subscription.person == prompted_by:
+                queue = self._queues.get(subscription.endpoint)
+                if queue is None:
+                    queue = self._queues[subscription.endpoint] = deque(maxlen=QUEUE)
+                    self._tasks.spawn(self._deliver_all(subscription, queue), name="push")
+                queue.append(item)
+
+    async def _deliver_all(self, subscription: PushSubscription, queue: deque[InboxItem]) -> None:
+        try:
+            while queue and subscription.endpoint in self._subscriptions:
+                await self._deliver(subscription, queue.popleft())
+        finally:
+            del self._queues[subscription.endpoint]
+
+    async def _deliver(self, subscription: PushSubscription, item: InboxItem) -> None:
+        """Try a few times. A browser that is gone is forgotten."""
+        where, failures = urlsplit(subscription.endpoint).hostname, 0
+        while True:
+            status = await self._send(subscription, item)
+            if status in GONE:
+                logger.info("a browser at %s is no longer subscribed", where)
+                await self.unsubscribe(subscription.endpoint)
+                return
+            if status is not None and 200 <= status < 300:
+                return
+            failures += 1
+            if (status is not None and status not in PASSING) or self.retry.gives_up(failures):
+                logger.warning("the push service %s did not take a message: %s", where, status or "no answer")
+                return
+            await asyncio.sleep(self.retry.delay(failures))
+
+    async def _send(self, subscription: PushSubscription, item: InboxItem) -> int | None:
+        """The status of the push service's answer; None if it gave none."""
+        from longboat.runtime.push_messages import TTL_S, encrypt, text_of
+        from longboat.tools.context import ToolError
+
+        key = await self._server_key()
+        body = await asyncio.to_thread(encrypt, text_of(item), subscription)
+        headers = {
+            "Authorization": key.sign(subscription.endpoint, self._settings.contact),
+            "Content-Encoding": "aes128gcm",
+            "Content-Type": "application/octet-stream",
+            "TTL": str(TTL_S),
+            "Urgency": "high" if item.kind.waits else "normal",
+        }
+        try:
+            await self._check_endpoint(subscription.endpoint)
+            return await self._opened_web().post(subscription.endpoint, body=body, headers=headers)
+        except (ToolError, BadInput) as error:
+            logger.info("not pushed: %s", error)
+            return None
+
+    async def _check_endpoint(self, endpoint: str) -> None:
+        """Raise unless it is public and uses https, or is in a network that the configuration allows."""
+        from longboat.tools.context import ToolError
+
+        try:
+            allowed = await self._opened_web().is_allowed(endpoint)
+        except ToolError as error:
+            raise BadInput(str(error), code="bad_endpoint") from None
+        if not allowed and urlsplit(endpoint).scheme != "https":
+            raise BadInput("The endpoint of a push subscription must use https.", code="bad_endpoint")
+
+    def _opened_web(self) -> "Web":
+        if self._web is None:
+            from longboat.tools.web.http import Web
+
+            self._web = Web(allowed_networks=self._settings.allowed_networks, timeout_s=TIMEOUT_S)
+        return self._web
+
+    async def _server_key(self) -> "ServerKey":
+        async with self._loading:  # two at once must not make two keys
+            if self._key is None:
+                from longboat.runtime.push_messages import ServerKey
+
+                self._key = await asyncio.to_thread(ServerKey.load, self._data_dir)
+            return self._key
+
+    async def _load(self) -> None:
+        found = await self._store.reads.push_subscriptions()
+        if found and not self._subscriptions:
+            self._place, _ = await self._store.reads.inbox_after(None, limit=PAGE)
+        self._subscriptions = {subscription.endpoint: subscription for subscription in found}
+        if found:
+            self._wanted.set()
+        else:
+            self._wanted.clear()
+            self._inbox.wake()

@@ -1,0 +1,135 @@
+"""What is pushed to a browser: the text, its encryption for that browser, and the signature that tells a push service
+which server sent it (RFC 8291, RFC 8292).
+
+Owns the server's key file. The libraries are loaded when the first browser subscribes. Must not know who is told.
+"""
+
+import base64
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import msgspec
+
+from longboat import regular
+from longboat.errors import BadInput
+from longboat.store.records import PushSubscription
+from longboat.wire.inbox import InboxItem, InboxKind
+from longboat.wire.plain import plain_line
+
+if TYPE_CHECKING:
+    from py_vapid import Vapid02
+
+KEY_FILE = "push-key.pem"
+TTL_S = 86_400
+"""How long a push service keeps a message for a browser that is away."""
+SIGNED_S = 12 * 3_600
+BODY = 200
+"""How much of a text is shown, in characters."""
+
+_TITLES = {
+    InboxKind.PERMISSION: "Approval needed",
+    InboxKind.QUESTION: "Longboat has a question",
+    InboxKind.FAILED: "Run failed",
+    InboxKind.FINISHED: "Run finished",
+}
+
+
+class PushText(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page's service worker gets. Plain text, bounded: much of it was written by a model."""
+
+    id: str
+    title: str
+    body: str
+
+
+def text_of(item: InboxItem) -> PushText:
+    """The words of a notification."""
+    if item.permission is not None:
+        about = item.permission.title
+    elif item.question is not None:
+        about = item.question.text
+    else:
+        about = item.error or item.session_title or item.text
+    directory = plain_line(item.workspace_path).rpartition("/")[2][:40]
+    line = plain_line(about[: 4 * BODY])
+    short = line if len(line) <= BODY else line[: BODY - 1] + "…"
+    return PushText(id=item.id, title=_TITLES[item.kind], body=f"{directory}: {short}" if directory else short)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerKey:
+    """The server's VAPID key: browsers accept messages signed with it alone."""
+
+    vapid: "Vapid02"
+    public: str
+    """Base64url without padding."""
+
+    @classmethod
+    def load(cls, data_dir: Path) -> "ServerKey":
+        """The key of this data directory; made the first time. For a thread: it takes a moment."""
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+        from py_vapid import Vapid02
+
+        path = data_dir / KEY_FILE
+        try:
+            vapid = Vapid02.from_pem(regular.read(path, 10_000))
+        except FileNotFoundError:
+            vapid = Vapid02()
+            vapid.generate_keys()
+            _write_private(path, vapid.private_pem())
+        public = vapid.public_key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+        return cls(vapid, base64.urlsafe_b64encode(public).rstrip(b"=").decode())
+
+    def sign(self, endpoint: str, contact: str) -> str:
+        """The Authorization of a request to this push service."""
+        parts = urlsplit(endpoint)
+        claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": int(time.time()) + SIGNED_S, "sub": contact}
+        headers: Mapping[str, str] = self.vapid.sign(claims)
+        return headers["Authorization"]
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    draft = path.with_suffix(".new")
+    draft.unlink(missing_ok=True)
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(path)
+
+
+def check_keys(subscription: PushSubscription) -> None:
+    """Raise unless a message can be encrypted for this browser."""
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
+
+    try:
+        EllipticCurvePublicKey.from_encoded_point(SECP256R1(), _decoded(subscription.p256dh))
+        usable = len(_decoded(subscription.auth)) == 16
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BadInput("The keys are not those of a push subscription: p256dh, auth.", code="bad_push_keys")
+
+
+def encrypt(text: PushText, subscription: PushSubscription) -> bytes:
+    """The body of the request: only this browser can read it."""
+    import http_ece
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+
+    sealed: bytes = http_ece.encrypt(
+        msgspec.json.encode(text),
+        private_key=generate_private_key(SECP256R1()),
+        dh=_decoded(subscription.p256dh),
+        auth_secret=_decoded(subscription.auth),
+        version="aes128gcm",
+    )
+    return sealed
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4))

@@ -1,0 +1,236 @@
+"""The keys of the main screen: one table for the bindings, the help, the leader key and docs/terminal.md.
+
+The keys of the commands are in `commands`, those of each dialog and panel in `dialogs.help`. Must not know what the
+actions do.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from textual.binding import Binding, BindingType
+
+from longboat.tui.commands import COMMANDS
+from longboat.tui.dialogs.help import HelpSection
+
+LEADER = "ctrl+x"
+
+
+class Group(StrEnum):
+    """The sections of the help."""
+
+    PROMPT = "Prompt"
+    CONVERSATION = "Conversation"
+    APP = "App"
+
+
+class Owner(StrEnum):
+    """The part that acts on a key."""
+
+    APP = "app"
+    PROMPT = "prompt"
+    WIDGET = "widget"
+    """A list or a field, which needs no binding of ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    names: str
+    """The names that Textual gives them, separated by commas."""
+    told: str
+    group: Group
+    action: str = ""
+    owner: Owner = Owner.APP
+    leader: str = ""
+    """The key that does the same after the leader key."""
+    label: str = ""
+    """A short text for the line of keys that can follow the leader key."""
+    also: str = ""
+    """More names that are bound, but not listed: few terminals can send them."""
+    priority: bool = False
+    """Whether it works wherever the focus is, before any widget sees it. Never while a dialog is open."""
+
+
+KEYS = (
+    Key(
+        names="enter",
+        told="Send; while the agent is working, steer it",
+        group=Group.PROMPT,
+        owner=Owner.WIDGET,
+    ),
+    Key(
+        names="ctrl+q",
+        told="Queue: run after the current turn",
+        group=Group.PROMPT,
+        action="queue",
+        owner=Owner.PROMPT,
+    ),
+    Key(
+        names="alt+enter",
+        told="Queue; while a request waits, send as a prompt instead of an answer",
+        group=Group.PROMPT,
+        action="as_prompt",
+        owner=Owner.PROMPT,
+    ),
+    Key(
+        names="ctrl+j",
+        also="shift+enter",
+        told="New line (shift+enter if your terminal supports it)",
+        group=Group.PROMPT,
+        action="newline",
+        owner=Owner.PROMPT,
+    ),
+    Key(names="up,down", told="Previous and next prompts", group=Group.PROMPT, owner=Owner.WIDGET),
+    Key(
+        names="tab",
+        told="Complete; otherwise move to the recent sessions, the queue and the jobs",
+        group=Group.PROMPT,
+        action="complete",
+        owner=Owner.PROMPT,
+    ),
+    Key(names="ctrl+v", told="Attach the image on the clipboard", group=Group.PROMPT, owner=Owner.WIDGET),
+    Key(
+        names="backspace",
+        told="In an empty prompt: remove the last attachment",
+        group=Group.PROMPT,
+        owner=Owner.WIDGET,
+    ),
+    Key(names="ctrl+c", told="Clear the prompt; press twice to quit", group=Group.PROMPT, action="leave"),
+    Key(names="ctrl+d", told="Quit, if the prompt is empty", group=Group.PROMPT, action="leave", owner=Owner.PROMPT),
+    Key(
+        names="escape",
+        told="Interrupt; press again to cancel all runs of this session",
+        group=Group.CONVERSATION,
+        action="interrupt",
+    ),
+    Key(
+        names="ctrl+g",
+        told="Show pending requests",
+        group=Group.CONVERSATION,
+        action="asks",
+        leader="g",
+        label="requests",
+    ),
+    Key(
+        names="ctrl+up,ctrl+down",
+        told="Select a message to copy it, fork, undo or edit from there (or click it)",
+        group=Group.CONVERSATION,
+        action="select_message",
+        leader="v",
+        label="messages",
+    ),
+    Key(
+        names="ctrl+b",
+        told="Expand or collapse the last tool call (or click any)",
+        group=Group.CONVERSATION,
+        action="last_card",
+    ),
+    Key(names="pageup,pagedown", told="Scroll", group=Group.CONVERSATION, owner=Owner.WIDGET),
+    Key(
+        names="ctrl+end",
+        told="Jump to the end",
+        group=Group.CONVERSATION,
+        action="newest",
+        priority=True,
+    ),
+    Key(
+        names="ctrl+p",
+        told="Find a command in the palette",
+        group=Group.APP,
+        action="palette",
+        leader="p",
+        label="palette",
+        priority=True,
+    ),
+    Key(
+        names=LEADER,
+        told="Leader key: the keys that can follow are listed; again to cut the selected text",
+        group=Group.APP,
+        action="leader",
+        priority=True,
+    ),
+)
+TYPED = ("@ / !", "Insert a file, run a command, run a shell command")
+"""What the first character of a word or of the prompt does."""
+_SHOWN = {
+    "escape": "esc",
+    "up": "↑",
+    "down": "↓",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderKey:
+    """A key that can follow the leader key."""
+
+    key: str
+    action: str
+    label: str
+    told: str
+
+
+def app_bindings() -> list[BindingType]:
+    """The bindings of the app: its own keys and those of the commands."""
+    ours = [key for key in KEYS if key.owner is Owner.APP]
+    commands = [command for command in COMMANDS if command.key]
+    return [
+        *(Binding(key.names, key.action, key.told, show=False, priority=key.priority) for key in ours),
+        *(Binding(each.key, f"command('{each.name}')", each.told, show=False) for each in commands),
+        # Textual would quit where the prompt does not have the focus.
+        Binding("ctrl+q", "queue", "Queue", show=False),
+    ]
+
+
+def prompt_bindings() -> list[BindingType]:
+    return [
+        Binding(",".join(filter(None, (key.names, key.also))), key.action, key.told, show=False)
+        for key in KEYS
+        if key.owner is Owner.PROMPT
+    ]
+
+
+PRIORITY = frozenset(key.action for key in KEYS if key.priority)
+"""The actions that a dialog in front must be protected from."""
+
+
+def leader_keys() -> dict[str, LeaderKey]:
+    """The keys that can follow the leader key, in the order of their labels."""
+    found = [
+        *(
+            LeaderKey(key=each.leader, action=f"command('{each.name}')", label=each.name, told=each.told)
+            for each in COMMANDS
+        ),
+        *(LeaderKey(key=each.leader, action=each.action, label=each.label, told=each.told) for each in KEYS),
+    ]
+    return {each.key: each for each in sorted(found, key=lambda each: each.label) if each.key}
+
+
+def shown(names: str) -> str:
+    """Key names as people know them."""
+    return " ".join(_SHOWN.get(name, name) for name in names.split(","))
+
+
+def sections() -> tuple[HelpSection, ...]:
+    """The help of the main screen."""
+    return (
+        *(HelpSection(title=group.value, rows=tuple(_rows(group))) for group in Group),
+        HelpSection(
+            title=f"After {LEADER}",
+            rows=tuple((each.key, each.told) for each in leader_keys().values()),
+        ),
+    )
+
+
+def _rows(group: Group) -> Iterator[tuple[str, str]]:
+    yield from ((shown(key.names), key.told) for key in KEYS if key.group is group)
+    if group is Group.PROMPT:
+        yield TYPED
+
+
+def command_rows() -> tuple[tuple[str, str], ...]:
+    """The help of the commands: each with its argument and its keys."""
+    return tuple(
+        (f"/{each.name} {each.argument}".strip(), each.told + f" ({each.key})" * bool(each.key)) for each in COMMANDS
+    )

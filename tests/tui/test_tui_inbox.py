@@ -1,0 +1,180 @@
+"""The inbox in the terminal app: what other workspaces need, answered from there, and what was seen."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tui_deck import Deck, Harbour, aboard, harbour
+from tui_inbox import some_items
+from tui_stage import Stage, picture
+
+from longboat.client import Client
+from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel
+from longboat.tui.dialogs.inbox import AnswerItem, InboxDialog, OpenItem, SeeAll
+from longboat.tui.dialogs.permission import PermissionDecision, PermissionDialog
+from longboat.tui.dialogs.question import QuestionDialog
+from longboat.wire.asks import PermissionAnswer
+from longboat.wire.requests import Submit
+
+WRITE = CallTool("write", {"path": "a.txt", "content": "hello\n"})
+QUESTION = CallTool("question", {"text": "Which colour?", "choices": ["red", "blue"]})
+ITEMS = some_items()
+
+
+@pytest.mark.parametrize(
+    ("keys", "result"),
+    [
+        (("enter",), AnswerItem(item=ITEMS[0])),
+        (("down", "enter"), AnswerItem(item=ITEMS[1])),
+        (("down", "down", "enter"), OpenItem(item=ITEMS[2])),
+        (("o",), OpenItem(item=ITEMS[0])),
+        (("m",), SeeAll(up_to="4")),
+        (("escape",), None),
+    ],
+)
+async def test_each_key_of_the_inbox(keys: tuple[str, ...], result: object) -> None:
+    app = Stage()
+    async with app.run_test() as pilot:
+        await app.open(pilot, InboxDialog(ITEMS))
+        await pilot.press(*keys)
+        await pilot.pause()
+        assert app.results == [result]
+
+
+async def test_the_highlighted_item_stays_so_when_others_come_and_go() -> None:
+    app = Stage()
+    async with app.run_test() as pilot:
+        dialog = InboxDialog(ITEMS[1:])
+        await app.open(pilot, dialog)
+        await pilot.press("down")
+        dialog.show([ITEMS[0], *ITEMS[2:]])
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.results == [OpenItem(item=ITEMS[2])]
+
+
+async def test_an_empty_inbox_says_so_and_its_keys_do_nothing() -> None:
+    app = Stage()
+    async with app.run_test() as pilot:
+        await app.open(pilot, InboxDialog([]))
+        assert "Nothing waits for you." in picture(app)
+        await pilot.press("enter", "o", "m", "escape")
+        await pilot.pause()
+        assert app.results == [None]
+
+
+class Elsewhere:
+    """A session in another directory of the same server."""
+
+    def __init__(self, client: Client, workspace_id: str, session_id: str, path: Path) -> None:
+        self.client = client
+        self.workspace_id = workspace_id
+        self.session_id = session_id
+        self.path = path
+
+    async def submit(self, prompt: str) -> None:
+        await self.client.submit(self.workspace_id, Submit(session_id=self.session_id, prompt=prompt))
+
+
+@asynccontextmanager
+async def two_places(tmp_path: Path, *steps: Any) -> AsyncIterator[tuple[Harbour, Deck, Elsewhere]]:
+    async with (
+        harbour(tmp_path, ScriptedModel(list(steps))).serving() as port,
+        aboard(port, size=(120, 30)) as deck,
+        Client(socket=port.socket, client_id="other") as client,
+    ):
+        path = tmp_path / "elsewhere"
+        path.mkdir()
+        workspace = await client.join(path)
+        session = await client.create_session(workspace.id, "Far away")
+        yield port, deck, Elsewhere(client, workspace.id, session.id, path)
+
+
+async def test_the_status_line_says_that_another_workspace_needs_an_approval_and_it_is_given_there(
+    tmp_path: Path,
+) -> None:
+    async with two_places(tmp_path, [WRITE], [Say("done")]) as (_, deck, there):
+        await there.submit("write it")
+        await deck.until(lambda: "1 approval needed in another workspace (/inbox)" in deck.screen)
+        await deck.say("/inbox")
+        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog) and "elsewhere: Far away" in deck.screen)
+        await deck.pilot.press("enter")
+        await deck.until(lambda: isinstance(deck.app.screen, PermissionDialog) and deck.app.screen.is_mounted)
+        await deck.pilot.press("o")
+        await deck.until((there.path / "a.txt").exists)
+        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog) and "done" in deck.screen)
+        assert "needed in another workspace" not in deck.screen
+        await deck.pilot.press("escape")
+
+
+async def test_a_question_elsewhere_is_answered_and_one_that_somebody_answers_first_goes(tmp_path: Path) -> None:
+    async with two_places(tmp_path, [QUESTION], [QUESTION], [Say("thanks")]) as (_, deck, there):
+        await there.submit("ask")
+        await deck.until(lambda: "1 answer needed in another workspace" in deck.screen)
+        await deck.say("/inbox")
+        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog))
+        await deck.pilot.press("enter")
+        await deck.until(lambda: isinstance(deck.app.screen, QuestionDialog) and deck.app.screen.is_mounted)
+        first = deck.app.screen
+        assert isinstance(first, QuestionDialog)
+        await deck.pilot.press("2")
+        # The second question is the next item; another client is faster.
+        known = first.question.id
+        await deck.until(
+            lambda: any(item.question and item.question.id != known for item in deck.app.inbox.mirror.items)
+        )
+        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog) and "question" in deck.screen)
+        await deck.pilot.press("enter")
+        await deck.until(lambda: isinstance(deck.app.screen, QuestionDialog) and deck.app.screen.is_mounted)
+        second = deck.app.screen
+        assert isinstance(second, QuestionDialog)
+        await there.client.answer_question(there.workspace_id, second.question.id, "red")
+        await deck.until(lambda: not isinstance(deck.app.screen, QuestionDialog))
+        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog))
+        await deck.pilot.press("escape")
+
+
+async def test_an_answer_that_is_too_late_says_who_was_faster(tmp_path: Path) -> None:
+    held = Gate("model")
+    async with two_places(tmp_path, [WRITE], [Pause(held), Say("done")]) as (_, deck, there):
+        await there.submit("write it")
+        await deck.until(lambda: deck.app.inbox.mirror.waiting == 1)
+        (item,) = deck.app.inbox.mirror.items
+        assert item.permission is not None
+        await there.client.answer_permission(there.workspace_id, item.permission.id, PermissionAnswer.DENY)
+        await deck.app.inbox._answer(item, PermissionDecision(answer=PermissionAnswer.ONCE))
+        await deck.until(lambda: "other" in deck.screen)
+        held.open()
+
+
+async def test_a_session_here_is_opened_and_one_elsewhere_is_named(tmp_path: Path) -> None:
+    async with two_places(tmp_path, [Say("one")], [Say("two")]) as (_, deck, there):
+        await deck.say("here")
+        await deck.until(lambda: deck.answers == ["one"] and deck.idle)
+        mine = deck.app.desk.session_id
+        await deck.say("/new")
+        await there.submit("there")
+        await deck.until(lambda: len(deck.app.inbox.mirror.items) == 2)
+        await deck.say("/inbox")
+        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog))
+        await deck.pilot.press("enter")
+        command = f"longboat -s {there.session_id} --cwd {there.path}"
+        await deck.until(lambda: any(command in note.message for note in deck.app._notifications))
+        await deck.say("/inbox")
+        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog))
+        await deck.pilot.press("down", "enter")
+        await deck.until(lambda: deck.app.desk.session_id == mine and deck.answers == ["one"])
+
+
+async def test_a_run_of_the_session_on_the_screen_is_seen_and_one_elsewhere_is_not(tmp_path: Path) -> None:
+    async with two_places(tmp_path, [Say("one")], [Say("two")]) as (_, deck, there):
+        await deck.say("here")
+        await deck.until(lambda: [item.seen for item in deck.app.inbox.mirror.items] == [True])
+        await there.submit("there")
+        await deck.until(lambda: deck.app.inbox.mirror.unseen == 1)
+        await deck.say("/inbox")
+        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog))
+        await deck.pilot.press("m")
+        await deck.until(lambda: deck.app.inbox.mirror.unseen == 0)
