@@ -59,6 +59,8 @@ DIALOG_HELP = (
             ("ctrl+n", "New"),
             ("ctrl+r", "Rename"),
             ("ctrl+f", "Fork"),
+            ("ctrl+t", "Pin or unpin"),
+            ("ctrl+o", "Archive or restore"),
             ("del", "Delete, after a confirmation"),
         ),
     ),
