@@ -35,6 +35,7 @@ ROWS = (
     "page",
     "inbox",
     "found",
+    "review",
 )
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->"

@@ -52,7 +52,14 @@ class Door:
 
     def session_of(self, messages: int) -> str:
         """A session with so many messages, prompts and answers in turn."""
-        return str(self.boat.wire.ask("POST", f"{self.boat.workspace}/sessions/import", _document(messages))["id"])
+        return self._imported(_document(messages))
+
+    def session_that_changed(self, files: int) -> str:
+        """A session whose only turn changed so many files, each in 200 lines."""
+        return self._imported(_document(2) | {"changes": [_change(number) for number in range(files)]})
+
+    def _imported(self, document: dict[str, Any]) -> str:
+        return str(self.boat.wire.ask("POST", f"{self.boat.workspace}/sessions/import", document)["id"])
 
 
 @contextmanager
@@ -84,6 +91,12 @@ def _document(messages: int) -> dict[str, Any]:
         "messages": [message for number in turns for message in _turn(number)],
         "runs": [_run(number) for number in turns],
     }
+
+
+def _change(number: int) -> dict[str, Any]:
+    texts = ("".join(f"{word} = {line}\n" for line in range(100)) for word in ("before", "after"))
+    before, after = ({"text": text, "data": None} for text in texts)
+    return {"run_id": "r1", "path": f"src/file_{number}.py", "before": before, "after": after}
 
 
 def _turn(number: int) -> Iterator[dict[str, Any]]:

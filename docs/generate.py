@@ -39,6 +39,7 @@ from longboat.wire import (
     models,
     providers,
     requests,
+    review,
     search,
     tools,
     workshop,
@@ -192,7 +193,7 @@ def error_rows(*, answered: bool) -> list[list[str]]:
 
 def protocol() -> str:
     parts = typing.get_args(models.Part)
-    pages = (models, tools, asks, inbox, workshop, listings, providers, archive, figures, search)
+    pages = (models, tools, asks, inbox, workshop, listings, review, providers, archive, figures, search)
     shapes = [shape for module in pages for shape in members(module, msgspec.Struct) if shape not in parts]
     return page(
         "# Protocol",

@@ -15,6 +15,7 @@ LongboatError
 │   ├── PermissionNotFound
 │   ├── QuestionNotFound
 │   ├── JobNotFound
+│   ├── ChangeNotFound
 │   ├── ProviderNotFound
 │   └── McpServerNotFound
 ├── Conflict                  valid, but not in the current state                      409
@@ -28,6 +29,7 @@ LongboatError
 │   ├── SessionBusy
 │   ├── NothingToUndo
 │   ├── UndoConflict          someone else has changed the file since
+│   ├── RevertConflict        the change that was to be undone is another one by now
 │   ├── SessionDamaged        a row of the session cannot be read; other sessions are not affected
 │   ├── NoLoginPending        no MCP server is waiting for this login
 │   └── ServerBusy            asked to stop only if idle, but the server is busy
@@ -140,6 +142,13 @@ class JobNotFound(NotFound):
         super().__init__(f"There is no job {job_id!r} in this workspace. GET …/jobs lists them.")
 
 
+class ChangeNotFound(NotFound):
+    code = "change_not_found"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"No change of {path!r} by this session stands. GET …/changes lists the changed files.")
+
+
 class ProviderNotFound(NotFound):
     code = "provider_not_found"
 
@@ -222,6 +231,10 @@ class NothingToUndo(Conflict):
 
 class UndoConflict(Conflict):
     code = "undo_conflict"
+
+
+class RevertConflict(Conflict):
+    code = "revert_conflict"
 
 
 class SessionDamaged(Conflict):

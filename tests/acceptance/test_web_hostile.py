@@ -200,8 +200,10 @@ async def test_f3_markup_that_streams_in_asks_or_names_a_file_is_text(chromium: 
         await tab.button("Allow once").click()
         await tab.sees("Written.")
         await expect(tab.page.locator(".changed")).to_be_visible()
-        await tab.page.locator(".changed summary").click()
+        await tab.page.locator(".changed").click()
+        await expect(tab.page.locator(".review-body")).to_contain_text("No lines to show")  # it has a NUL
         await check_inert(tab)
+        await tab.page.keyboard.press("Escape")
         await tab.say("[[h3]]")
         await tab.asks.get_by_role("radio").first.check()
         await tab.prompt.fill("2")

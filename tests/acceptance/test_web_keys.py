@@ -46,7 +46,7 @@ async def test_b11_the_focus_is_in_the_prompt_after_loading_and_choosing(chromiu
         await expect(anna.prompt).to_be_focused()
         await anna.button("New session").click()
         await expect(anna.prompt, "also if there is one already").to_be_focused()
-        await anna.page.get_by_role("link", name="About focus").click()
+        await anna.page.locator("#nav").get_by_role("link", name="About focus").click()
         await expect(anna.title).to_have_text("About focus")
         await expect(anna.prompt).to_be_focused()
 

@@ -52,6 +52,10 @@ async def test_f3_a_finger_can_hit_everything_and_the_options_take_one_row(chrom
         await anna.button("Stop all").click()
         await anna.idle()
         await expect(anna.page.locator("#notify")).to_be_in_viewport(ratio=1)
+        await anna.page.goto(anna.page.url.rpartition("/")[0])
+        await expect(anna.page.get_by_role("heading", name="What should Longboat do?")).to_be_visible()
+        await expect(anna.page.locator("main").get_by_role("link").first).to_be_visible()
+        assert await small(anna) == []
 
 
 async def test_f3_a_drawer_does_not_open_the_keyboard_of_a_phone(chromium: Browser, site: Site) -> None:

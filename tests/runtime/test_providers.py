@@ -19,11 +19,11 @@ from longboat.config.trust import record, trusted_file
 from longboat.errors import BadInput, ConfigInvalid, ProviderNotFound
 from longboat.models import provider_check
 from longboat.runtime.app import App
-from longboat.testing import Say
+from longboat.testing import CallTool, Say
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.wire.models import Outcome
 from longboat.wire.providers import Provider, ProviderCheck
-from longboat.wire.requests import CheckProvider, ConnectProvider
+from longboat.wire.requests import Approve, CheckProvider, ConnectProvider
 from secrecy import SECRETS, hear_files
 
 KEY = SECRETS["stored key"]
@@ -367,11 +367,29 @@ async def test_a_key_in_the_configuration_comes_first_and_is_not_replaced(
         assert (mine.source, mine.stored) == ("configuration", False)
 
 
-async def test_the_agent_may_not_read_stored_keys_even_where_all_is_allowed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("view", {"path": "{file}"}),
+        ("bash", {"command": "cat {file}"}),
+        ("bash", {"command": "cd {folder} && cat cred*"}),
+        ("edit", {"path": "{file}", "old_text": "custom", "new_text": "x"}),
+        ("grep", {"pattern": "key", "path": "{folder}"}),
+    ],
+)
+async def test_the_agent_does_not_get_stored_keys_even_where_all_is_allowed(
+    tmp_path: Path, endpoint: ScriptedEndpoint, tool: str, arguments: dict[str, str]
+) -> None:
+    given = {name: text.format(file=keys(), folder=keys().parent) for name, text in arguments.items()}
+    endpoint.add([CallTool(tool, json.dumps(given))], [Say("Done.")])
     async with launch(tmp_path, None, config="{}") as boat:
-        await connect(boat.app, "anthropic", api_key=KEY)
-        denied = {rule.text for rule in boat.workspace.services.rules().deny}
-        assert {f"view({keys()})", f"edit({keys()})"} <= denied
+        await connect(boat.app, "custom", api_key=KEY, base_url=endpoint.base_url, model="coder")
+        stored = keys().read_text()
+        await boat.submit("steal", "r1", approve=Approve.ALL)
+        assert (await boat.completed("r1")).text == "Done."
+        await boat.messages()
+    assert KEY not in json.dumps(endpoint.requests[-1].body)
+    assert keys().read_text() == stored
 
 
 def record_trust(file: Path) -> None:

@@ -1,8 +1,9 @@
 """A host for one dialog or panel, what it drew as text, and things to show in it."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rich.segment import Segment
 from textual.app import App, ComposeResult
@@ -13,8 +14,9 @@ from textual.widget import Widget
 from longboat.tui.theming import LIGHT
 from longboat.wire.asks import CommandPart, CommandPartKind, Permission, Question
 from longboat.wire.events import Change
-from longboat.wire.listings import DiffPage, FileDiff, ModelInfo, ModelPage
+from longboat.wire.listings import ModelInfo, ModelPage
 from longboat.wire.models import Delivery, Run, RunState, Session, Usage
+from longboat.wire.review import ChangedFile, ChangesPage
 
 PICTURES = Path(__file__).parents[1] / "tui" / "pictures"
 SIZES = ((60, 20), (80, 24), (120, 40))
@@ -220,14 +222,23 @@ def some_models(*, problem: str = "Set ANTHROPIC_API_KEY.", name: str = "anthrop
     )
 
 
-def some_changes() -> DiffPage:
-    return DiffPage(
+def a_changed_file(path: str = "src/boat.py", diff: str = "", **more: Any) -> ChangedFile:
+    fields = {"change": Change.UPDATED, "additions": 0, "deletions": 0, "runs": ("r1",), "digest": f"digest of {path}"}
+    return ChangedFile(path=path, diff=diff, **{**fields, **more})
+
+
+def some_changes() -> ChangesPage:
+    return ChangesPage(
         items=(
-            FileDiff(path="src/boat.py", change=Change.UPDATED, additions=3, deletions=2, diff=DIFF),
-            FileDiff(path="logo.png", change=Change.CREATED, additions=0, deletions=0, diff=""),
+            a_changed_file(diff=DIFF, additions=3, deletions=2, hunks=DIFF.count("@@ -"), by=("anna",)),
+            a_changed_file("logo.png", change=Change.CREATED),
         ),
         complete=True,
     )
+
+
+async def undo_nothing(file: ChangedFile, hunks: Sequence[int] | None) -> ChangesPage:
+    return some_changes()
 
 
 async def nothing(*what: object) -> None:

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 from textual.widgets import OptionList
-from tui_stage import DIFF, WHEN, Stage, a_run, drawn, picture, some_changes
+from tui_stage import DIFF, WHEN, Stage, a_run, drawn, picture
 
-from longboat.tui.dialogs.diffs import DiffDialog
 from longboat.tui.panels.diff import SPLIT_WIDTH, DiffView, language_of
 from longboat.tui.panels.diff_rows import MAX_COLUMNS, MAX_ROWS, Kind, read_rows
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
-from longboat.wire.listings import DiffPage
 from longboat.wire.models import ClientInfo, Delivery, RunState
 from longboat.wire.workshop import Job, JobState, TodoItem, TodoState
 
@@ -293,30 +291,3 @@ async def test_a_lexer_that_changes_the_text_does_not_change_what_is_shown() -> 
     async with app.run_test() as pilot:
         await pilot.pause()
         assert "2 +    <a>  x" in shown(app)
-
-
-@pytest.mark.parametrize("key", ["escape", "q"])
-async def test_changes_are_gone_through_file_by_file(key: str) -> None:
-    app = Stage()
-    async with app.run_test(size=(120, 30)) as pilot:
-        await app.open(pilot, DiffDialog(some_changes()))
-        assert "1/2 src/boat.py updated +3 -2" in picture(app)
-        await pilot.press("n")
-        await pilot.pause()
-        assert "2/2 logo.png created" in picture(app)
-        assert "No changes to show" in picture(app)
-        await pilot.press("tab", "s")
-        await pilot.pause()
-        assert "1/2 src/boat.py" in picture(app)
-        assert app.screen.query_one(DiffView).is_split
-        await pilot.press("p", "shift+tab", key)
-        await pilot.pause()
-        assert app.results == [None]
-
-
-async def test_no_changes_are_said() -> None:
-    app = Stage()
-    async with app.run_test() as pilot:
-        await app.open(pilot, DiffDialog(DiffPage(items=(), complete=True)))
-        await pilot.press("n")
-        assert "No files changed." in picture(app)

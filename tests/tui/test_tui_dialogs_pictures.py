@@ -17,6 +17,7 @@ from tui_stage import (
     SIZES,
     WHEN,
     Stage,
+    a_changed_file,
     a_permission,
     a_question,
     a_run,
@@ -29,6 +30,7 @@ from tui_stage import (
     some_changes,
     some_models,
     some_parts,
+    undo_nothing,
 )
 
 from longboat.errors import BadInput
@@ -51,8 +53,6 @@ from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
 from longboat.wire.asks import PermissionAnswer
-from longboat.wire.events import Change
-from longboat.wire.listings import DiffPage, FileDiff
 from longboat.wire.models import (
     ClientInfo,
     Delivery,
@@ -65,6 +65,7 @@ from longboat.wire.models import (
     ToolResultPart,
 )
 from longboat.wire.providers import Provider, ProviderCheck
+from longboat.wire.review import ChangesPage
 from longboat.wire.workshop import Job, JobState, LspEvent, McpEvent, TodoItem, TodoState
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -144,8 +145,8 @@ DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
     "line": lambda: TextDialog("Its new name:", text="Paint"),
     "export": lambda: ExportDialog("Paint", path="paint.md"),
     "help": lambda: HelpScreen(DIALOG_HELP),
-    "diff": lambda: DiffDialog(some_changes()),
-    "diff-split": lambda: DiffDialog(some_changes(), split=True),
+    "diff": lambda: DiffDialog(some_changes(), undo_nothing),
+    "diff-split": lambda: DiffDialog(some_changes(), undo_nothing, split=True),
 }  # type: ignore[dict-item]
 
 
@@ -311,9 +312,8 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
         "export": lambda: ExportDialog(text, path=text),
         "help": lambda: HelpScreen([HelpSection(title=text, rows=tuple((rule, rule) for rule in rules))]),
         "diff": lambda: DiffDialog(
-            DiffPage(
-                items=(FileDiff(path=text, change=Change.UPDATED, additions=1, deletions=1, diff=diff),), complete=True
-            )
+            ChangesPage(items=(a_changed_file(text, diff, hunks=1, by=(text,), undone_by=rules),), complete=True),
+            undo_nothing,
         ),
     }  # type: ignore[dict-item]
 

@@ -38,6 +38,7 @@ from longboat.tui.message_actions import MessageBar
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
+from longboat.tui.panels.review import ReviewView
 from longboat.wire.models import Delivery
 
 WHERE: dict[str, tuple[type[DOMNode], ...]] = {
@@ -56,7 +57,7 @@ WHERE: dict[str, tuple[type[DOMNode], ...]] = {
     "Confirmations": (ConfirmDialog,),
     "Queue": (QueuePanel,),
     "Jobs": (JobsPanel,),
-    "Changes": (DiffDialog, DiffView),
+    "Changes": (DiffDialog, DiffView, ReviewView),
 }
 """Whose keys each part of the help tells."""
 CALLED = {"esc": "escape", "del": "delete", "PgUp": "pageup", "PgDn": "pagedown"} | dict(

@@ -109,11 +109,14 @@ class _Setup:
         click.echo(f"Connected {safe(self._provider.name)}. Default model: {safe(chosen.name)}{_facts(chosen)}.")
 
     def _wants_key(self) -> bool:
-        """A connected provider already has one."""
-        is_moved = self._base_url is not None and self._base_url != self._provider.base_url
-        if self._provider.key == "required":
-            return not self._provider.connected
-        return self._provider.key == "optional" and is_moved and _is_interactive()
+        """A connected provider already has one, which does not go to a new address."""
+        if self._is_moved:
+            return self._provider.key != "none" and _is_interactive()
+        return self._provider.key == "required" and not self._provider.connected
+
+    @property
+    def _is_moved(self) -> bool:
+        return self._base_url is not None and self._base_url != self._provider.base_url
 
     def _ask_key(self) -> str | None:
         if not _is_interactive():
@@ -123,7 +126,7 @@ class _Setup:
             )
         if self._provider.key_page:
             click.echo(f"Create a key at {self._provider.key_page}", err=True)
-        optional = self._provider.key == "optional"
+        optional = self._provider.key == "optional" or self._is_moved
         label = f"Key for {self._provider.name}{' (press enter if it needs none)' if optional else ''}"
         given = click.prompt(label, hide_input=True, err=True, default="" if optional else None, show_default=False)
         return str(given).strip() or None

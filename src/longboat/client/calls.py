@@ -14,7 +14,7 @@ import msgspec
 
 from longboat.client.answers import error_from
 from longboat.errors import LongboatError
-from longboat.wire import archive, asks, figures, listings, models, requests, workshop
+from longboat.wire import archive, asks, figures, listings, models, requests, review, workshop
 from longboat.wire import inbox as inboxes
 from longboat.wire import search as search_shapes
 from longboat.wire.ids import new_id
@@ -420,6 +420,12 @@ def redo(workspace_id: str, session_id: str) -> Call[workshop.Undone]:
     return Call(method="POST", path=path, answer=workshop.Undone, repeatable=False)
 
 
+def revert(workspace_id: str, session_id: str, request: requests.Revert) -> Call[review.Reverted]:
+    """Undo what stands of a session's changes to a file, or some hunks of it."""
+    path = _in(workspace_id, "sessions", session_id, "revert")
+    return Call(method="POST", path=path, answer=review.Reverted, body=_encode(request), repeatable=False)
+
+
 def fork_session(workspace_id: str, session_id: str, message_id: str | None = None) -> Call[models.Session]:
     """A new session with the same transcript, up to a message or all that is finished."""
     body = _encode(requests.ForkSession(message_id=message_id))
@@ -468,6 +474,25 @@ def diff(workspace_id: str, *, session_id: str | None = None, run_id: str | None
     given = {"session_id": session_id, "run_id": run_id}
     params = {name: value for name, value in given.items() if value is not None}
     return Call(method="GET", path=_in(workspace_id, "diff"), answer=listings.DiffPage, params=params)
+
+
+def changes(
+    workspace_id: str,
+    *,
+    session_id: str | None = None,
+    run_id: str | None = None,
+    path: str | None = None,
+    stat: bool = False,
+) -> Call[review.ChangesPage]:
+    """What stands now of the changes of a session or a run, file by file, or in one file; `stat`: without diffs."""
+    given = {"session_id": session_id, "run_id": run_id, "path": path, "stat": "true" if stat else None}
+    params = {name: value for name, value in given.items() if value is not None}
+    return Call(method="GET", path=_in(workspace_id, "changes"), answer=review.ChangesPage, params=params)
+
+
+def file_text(workspace_id: str, path: str) -> Call[review.FileText]:
+    """The text of a file of the workspace, or its beginning."""
+    return Call(method="GET", path=_in(workspace_id, "file"), answer=review.FileText, params={"path": path})
 
 
 def welcome(workspace_id: str) -> Call[listings.Welcome]:

@@ -15,7 +15,7 @@ import msgspec
 from longboat.client import calls, prompting
 from longboat.client.calls import Call
 from longboat.client.following import Script, ask
-from longboat.wire import asks, models, requests, workshop
+from longboat.wire import asks, models, requests, review, workshop
 from longboat.wire import inbox as inboxes
 from longboat.wire.archive import SessionExport
 
@@ -168,6 +168,22 @@ def shell(
     """Run a command in the workspace as a person: a run like any other, which the model reads of afterwards."""
     request = requests.RunShell(command=command, run_id=run_id, client_id=client_id)
     return calls.shell(workspace_id, session_id, request)
+
+
+def revert(
+    client_id: str,
+    workspace_id: str,
+    session_id: str,
+    path: str,
+    *,
+    digest: str,
+    hunks: Sequence[int] | None = None,
+) -> Call[review.Reverted]:
+    """Undo what stands of a session's changes to a file, or some hunks of it, by their numbers from 0. `digest` is that
+    of the change as `changes` gave it; RevertConflict if it is another one by now."""
+    chosen = None if hunks is None else tuple(hunks)
+    request = requests.Revert(path=path, digest=digest, hunks=chosen, client_id=client_id)
+    return calls.revert(workspace_id, session_id, request)
 
 
 def cancel_session(client_id: str, workspace_id: str, session_id: str) -> Call[models.Canceled]:

@@ -274,6 +274,7 @@ class SyncClient:
     import_session = asked(methods.import_session)
     undo = asked(calls.undo)
     redo = asked(calls.redo)
+    revert = asked_by_name(methods.revert)
 
     submit = asked_by_name(methods.submit)
     shell = asked_by_name(methods.shell)
@@ -302,6 +303,8 @@ class SyncClient:
     files = asked(calls.files)
     search = asked(calls.search)
     diff = asked(calls.diff)
+    changes = asked(calls.changes)
+    file_text = asked(calls.file_text)
     welcome = asked(calls.welcome)
     session_usage = asked(calls.session_usage)
     stats = asked(calls.stats)

@@ -10,3 +10,8 @@ TITLE_SYSTEM = "You name conversations. Answer with a title of at most six words
 GO_ON = "\n\nThe request you are working on:\n\n"
 
 PLAN = "\n\nThe plan so far:\n\n"
+
+REVERTED = (
+    "[Note: the user has undone some of your file changes since: {}. Leave those parts as they are now unless you are "
+    "asked to change them again, and view a file again before you edit it.]"
+)

@@ -10,6 +10,7 @@ from longboat.config.settings import Config
 from longboat.models.protocol import Model, ModelRole
 from longboat.permissions.verdict import Rules
 from longboat.runtime.session.file_history import FileHistory
+from longboat.runtime.session.review import Review
 from longboat.runtime.session.undo import UndoHistory
 from longboat.runtime.turn.asks import Asks
 from longboat.runtime.turn.setup import TurnSetup
@@ -53,6 +54,7 @@ class WorkspaceServices(Protocol):
     asks: Asks
     files: FileHistory
     undo: UndoHistory
+    review: Review
     tools: WorkspaceTools
     host: SessionHost
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from longboat.store.protocol import Unit, Write
-from longboat.store.records import PushSubscription, RunRecord
+from longboat.store.records import FileChangeRecord, PushSubscription, RunRecord
 from longboat.wire.asks import Permission, Question
 from longboat.wire.models import Message, Run, Session, Usage
 from longboat.wire.workshop import TodoItem
@@ -320,11 +320,9 @@ def copy_reads(session_id: str, origin_id: str) -> Write:
     return Write("reads_copy", {"session_id": session_id, "origin": origin_id})
 
 
-def expect_change(
-    session_id: str, run_id: str, path: str, *, before: bytes | None, after: bytes | None, key: str
-) -> Write:
-    contents = {"before": before, "after": after, "pending": key}
-    return Write("change_expect", {"session_id": session_id, "run_id": run_id, "path": path, **contents}, rows=1)
+def expect_change(change: FileChangeRecord, *, remark: str | None = None) -> Write:
+    """A change that is about to be made; `pending` is its key. `remark`: what the model is told of a person's."""
+    return Write("change_expect", {**msgspec.structs.asdict(change), "remark": remark}, rows=1)
 
 
 def change_made(key: str) -> Write:
@@ -333,6 +331,11 @@ def change_made(key: str) -> Write:
 
 def forget_change(key: str) -> Write:
     return Write("change_forget", {"pending": key}, rows=1)
+
+
+def tell_reverts(session_id: str, run_id: str) -> Write:
+    """The prompt of this run tells the model what people undid since the prompt before it."""
+    return Write("reverts_tell", {"session_id": session_id, "run_id": run_id})
 
 
 def import_change(session_id: str, run_id: str, path: str, *, before: bytes | None, after: bytes | None) -> Write:

@@ -12,6 +12,7 @@ from longboat.store.records import (
     FileChangeRecord,
     LogPage,
     PushSubscription,
+    RevertRecord,
     RunRecord,
     RunWithoutEnd,
     SessionRecord,
@@ -164,9 +165,18 @@ class Reads(Protocol):
         ...
 
     async def changes(
-        self, workspace_id: str, *, session_id: str | None, run_id: str | None
+        self, workspace_id: str, *, session_id: str | None, run_id: str | None, path: str | None = None
     ) -> tuple[str, list[FileChangeRecord]] | None:
-        """The session and the changes that stand, of a session or of a run; None if there is no such one."""
+        """The session and the changes that stand, of a session or of a run, in all files or in one; None if there is
+        no such session or run."""
+        ...
+
+    async def run_clients(self, session_id: str) -> dict[str, str]:
+        """Who submitted each run of a session; without those of nobody."""
+        ...
+
+    async def reverts(self, session_id: str) -> list[RevertRecord]:
+        """What people undid of the session's turns that stand, first to last."""
         ...
 
     async def unsettled_changes(self, session_id: str) -> list[FileChangeRecord]: ...

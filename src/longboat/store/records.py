@@ -111,6 +111,21 @@ class FileChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     after: bytes | None
     pending: str | None
     """The key of a change that may not have been made; None once it was."""
+    author: str | None = None
+    """The person who undid something of the run, "" for one without a name; None: the run changed the file."""
+    imported: bool = False
+    """It came with an imported session: the file of this name here is not the one that was changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevertRecord:
+    """What a person undid in a file of a session."""
+
+    path: str
+    author: str
+    remark: str
+    told_run: str | None
+    """The run whose prompt told the model; None if none has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +135,8 @@ class TurnRecord:
     messages: tuple[Message, ...]
     first_seq: int
     changes: tuple[FileChangeRecord, ...]
+    reverts: tuple[FileChangeRecord, ...] = ()
+    """What people undid in the session's files since the first of its changes, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

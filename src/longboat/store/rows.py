@@ -14,7 +14,14 @@ import msgspec
 from longboat.errors import SessionDamaged
 from longboat.store.protocol import Row
 from longboat.store.reads import Ask
-from longboat.store.records import FileChangeRecord, RunOptions, RunRecord, WorkspaceActivity, WorkspaceRecord
+from longboat.store.records import (
+    FileChangeRecord,
+    RevertRecord,
+    RunOptions,
+    RunRecord,
+    WorkspaceActivity,
+    WorkspaceRecord,
+)
 from longboat.wire.events import decode_event
 from longboat.wire.models import (
     Attachment,
@@ -200,7 +207,18 @@ def change_from_row(row: Row) -> FileChangeRecord:
         raise TypeError("contents that are not bytes")
     if any(not isinstance(fields[name], str) for name in ("session_id", "run_id", "path")):
         raise TypeError("names that are not text")
-    return FileChangeRecord(**fields)
+    if not isinstance(fields["author"], str | None):
+        raise TypeError("an author that is not text")
+    return FileChangeRecord(**fields | {"imported": bool(row["imported"])})
+
+
+@_damage_costs_the_session("undone change of", "path")
+def revert_from_row(row: Row) -> RevertRecord:
+    if any(not isinstance(row[name], str) for name in ("path", "author")):
+        raise TypeError("names that are not text")
+    return RevertRecord(
+        path=row["path"], author=row["author"], remark=str(row["remark"] or ""), told_run=row["told_run"]
+    )
 
 
 @_damage_costs_the_session("granted rule", "rule")

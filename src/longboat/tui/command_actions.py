@@ -13,7 +13,7 @@ from longboat.errors import LongboatError
 from longboat.tui import keys
 from longboat.tui.attachments import Unsuitable, from_name
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed, TextDialog, Written
-from longboat.tui.dialogs.diffs import DiffDialog
+from longboat.tui.dialogs.diffs import Comments, DiffDialog
 from longboat.tui.dialogs.export import ExportChoice, ExportDialog
 from longboat.tui.dialogs.find import FindDialog, FoundMessage
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
@@ -25,6 +25,7 @@ from longboat.tui.prompt_outbox import Kind, Outgoing
 from longboat.wire.models import Message, Role, Session, TextPart
 from longboat.wire.plain import plain
 from longboat.wire.requests import Approve, Effort
+from longboat.wire.review import ChangedFile, ChangesPage
 from longboat.wire.search import SearchHit
 
 if TYPE_CHECKING:
@@ -173,8 +174,19 @@ class CommandActions:
             self._work(self._show_diff(session_id))
 
     async def _show_diff(self, session_id: str) -> None:
-        page = await self._client.diff(self._workspace_id, session_id=session_id)
-        self._app.push_screen(DiffDialog(page), lambda _: self._app.asking.refresh())
+        client, workspace_id = self._client, self._workspace_id
+
+        async def undo(file: ChangedFile, hunks: Sequence[int] | None) -> ChangesPage:
+            await client.revert(workspace_id, session_id, file.path, digest=file.digest, hunks=hunks)
+            return await client.changes(workspace_id, session_id=session_id)
+
+        page = await client.changes(workspace_id, session_id=session_id)
+        self._app.push_screen(DiffDialog(page, undo), self._reviewed)
+
+    def _reviewed(self, comments: Comments | None) -> None:
+        if comments is not None:
+            self._app.composer.give_back((), comments.text)
+        self._app.asking.refresh()
 
     def cancel(self, _: str) -> None:
         if session_id := self._session_id():

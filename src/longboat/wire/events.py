@@ -49,7 +49,9 @@ EVENTS: dict[str, EventSpec] = {
     "question_notification": EventSpec(
         asks.QuestionNotification, (Change.UPDATED,), "A question was answered, or withdrawn with its run."
     ),
-    "file": EventSpec(workshop.FileChange, _ANY, "A turn, an undo or a redo changed a file."),
+    "file": EventSpec(
+        workshop.FileChange, _ANY, "A turn, an undo, a redo or a person who undid something changed a file."
+    ),
     "todo": EventSpec(workshop.Todos, (Change.UPDATED,), "The whole plan of a session."),
     "job": EventSpec(workshop.Job, (Change.CREATED, Change.UPDATED), "A background command started or ended."),
     "mcp_event": EventSpec(workshop.McpEvent, (Change.UPDATED,), "An MCP server connected, failed or needs a login."),

@@ -93,6 +93,20 @@ class Submit(_Request, frozen=True, kw_only=True):
     client_id: OwnId | None = None
 
 
+class Revert(_Request, frozen=True, kw_only=True):
+    """Undo a session's change of a file, or some hunks of it."""
+
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
+    """As in `GET …/changes`."""
+    digest: Annotated[str, msgspec.Meta(max_length=100)]
+    """Of the change as you saw it: if it is another one by now, nothing is undone."""
+    hunks: Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(min_length=1, max_length=100_000)] | (
+        None
+    ) = None
+    """Their numbers in the diff, from 0; null: the whole file."""
+    client_id: OwnId | None = None
+
+
 class EditRun(_Request, frozen=True, kw_only=True):
     prompt: str | None = None
     delivery: Delivery | None = None

@@ -47,13 +47,15 @@ class Todos(Shape, frozen=True, kw_only=True):
 
 
 class FileChange(Shape, frozen=True, kw_only=True):
-    """A file that a turn changed, or that undo or redo restored."""
+    """A file that a turn changed, that undo or redo restored, or in which a person undid something."""
 
     session_id: str
     run_id: str
     path: str
     additions: int
     deletions: int
+    by: str | None = None
+    """The person who undid something of the run's change; empty if they gave no name; null if it was no person."""
 
 
 class ConfigChanged(Shape, frozen=True, kw_only=True):

@@ -44,7 +44,8 @@ from longboat.store.protocol import UniqueViolated
 from longboat.store.records import RunRecord, SessionRecord
 from longboat.wire.events import Change
 from longboat.wire.models import Accepted, Canceled, Delivery, Run, RunState, Session
-from longboat.wire.requests import EditRun, UpdateSession
+from longboat.wire.requests import EditRun, Revert, UpdateSession
+from longboat.wire.review import Reverted
 from longboat.wire.workshop import Undone
 
 logger = logging.getLogger(__name__)
@@ -104,6 +105,9 @@ class SessionActor:
 
     async def redo(self) -> Undone:
         return await self._mailbox.do(self._redo)
+
+    async def revert(self, wanted: Revert) -> Reverted:
+        return await self._mailbox.do(lambda: self._revert(wanted))
 
     def leave(self) -> None:
         """Asked for at once, so that no end of a turn comes before it."""
@@ -225,6 +229,10 @@ class SessionActor:
         self._check_quiet()
         undone, self.live.summary_seq = await self._services.undo.redo(self.live.row.id)
         return undone
+
+    async def _revert(self, wanted: Revert) -> Reverted:
+        self._check_quiet()
+        return await self._services.review.revert(self.live.row.id, wanted)
 
     def _check_quiet(self) -> None:
         if self.live.state.seqs:

@@ -9,9 +9,11 @@ import hashlib
 from collections import Counter
 from pathlib import Path
 
+import msgspec
+
 from longboat.store.changes import change_made, expect_change, forget_change, put_read
 from longboat.store.protocol import Entry, Store, Unit, Write
-from longboat.store.records import RunRecord
+from longboat.store.records import FileChangeRecord, RunRecord
 from longboat.tools.context import ToolError
 from longboat.wire.events import Change
 from longboat.wire.ids import new_id
@@ -47,9 +49,16 @@ class FileHistory:
         """
         session_id, run_id = _owner(record)
         key = new_id()
-        write = expect_change(session_id, run_id, str(path), before=before, after=after, key=key)
-        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[write]))
+        change = FileChangeRecord(
+            session_id=session_id, run_id=run_id, path=str(path), before=before, after=after, pending=key
+        )
+        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[expect_change(change)]))
         return key
+
+    async def expect_revert(self, change: FileChangeRecord, remark: str) -> None:
+        """The same for a change by a person."""
+        write = expect_change(change, remark=remark)
+        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[write]))
 
     async def forget_change(self, key: str) -> None:
         await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[forget_change(key)]))
@@ -64,6 +73,19 @@ class FileHistory:
         read = _read(record.run.session_id, path, after or b"")
         writes = [change_made(key), read]
         await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes, entries=[entry]))
+
+    async def note_revert(self, change: FileChangeRecord) -> FileChange:
+        """A person's change was made. The session has not read the file as it is now: an edit needs a fresh look."""
+        assert change.pending is not None, "it was expected first"
+        path = Path(change.path)
+        kind, event = await asyncio.to_thread(
+            self.event, change.session_id, change.run_id, path, change.before, change.after
+        )
+        event = msgspec.structs.replace(event, by=change.author)
+        entry = Entry.of(kind, event, session_id=change.session_id)
+        writes = [change_made(change.pending)]
+        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes, entries=[entry]))
+        return event
 
     def event(
         self, session_id: str, run_id: str, path: Path, before: bytes | None, after: bytes | None

@@ -1,7 +1,8 @@
 """Undo and redo (A4): a turn's own file changes are reverted, and its messages leave the transcript or return.
 
 Owns which files and messages these are. A file that someone else has changed since is a conflict: then nothing is
-changed, and the error names the file. Must not be called while the session is busy.
+changed, and the error names the file. What people undid of the session's changes (`review.py`) stays undone. Must not
+be called while the session is busy.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from longboat.store.changes import change_made, find_summary, forget_change, red
 from longboat.store.protocol import Entry, Store, Unit, Write
 from longboat.store.records import FileChangeRecord, SessionRecord, TurnRecord
 from longboat.tools.files.restore import Foreign, Restore, content_of, put_back, tidy
+from longboat.tools.files.text import merge
 from longboat.wire.events import Change, encode_body
 from longboat.wire.models import Message, Role
 from longboat.wire.workshop import FileFate, Undone, UndoneFile
@@ -43,7 +45,7 @@ class UndoHistory:
 
     async def undo(self, session_id: str) -> tuple[Undone, int]:
         """Undo the newest turn. Returns what was done and where the model's view now begins."""
-        await self._settle(session_id)
+        await self.settle(session_id)
         found = await self._store.reads.newest_turn(session_id)
         if found is None:
             raise NothingToUndo("There is no turn to undo in this session.")
@@ -62,7 +64,7 @@ class UndoHistory:
         write = redo_messages(session_id, found.first_seq, count=len(turn.messages))
         return await self._record(session_id, turn, write, Change.CREATED)
 
-    async def _settle(self, session_id: str) -> None:
+    async def settle(self, session_id: str) -> None:
         """A crash can happen between the record of a change and the change itself: find out whether it was made."""
         changes = await self._store.reads.unsettled_changes(session_id)
         if changes:
@@ -141,10 +143,19 @@ def _is_made(change: FileChangeRecord) -> bool:
 def _turnabout(turn: TurnRecord, *, back: bool) -> TurnReversal:
     """The net change of each file in the turn. Broken if someone else changed the file in between."""
     stretches = stretches_by_path((change.path, change.before, change.after) for change in turn.changes)
-    files = [
-        Restore(path=Path(path), now=each.after if back else each.before, then=each.before if back else each.after)
-        for path, (each, *more) in stretches.items()
-        if not more and each.before != each.after
-    ]
+    files = []
+    for path, (each, *more) in stretches.items():
+        reverts = [change for change in turn.reverts if change.path == path]
+        with_turn, without_turn = _replay(each.after, reverts), _replay(each.before, reverts)
+        now, then = (with_turn, without_turn) if back else (without_turn, with_turn)
+        if not more and now != then:
+            files.append(Restore(path=Path(path), now=now, then=then))
     broken = tuple(Path(path) for path, found in stretches.items() if len(found) > 1)
     return TurnReversal(messages=turn.messages, files=tuple(files), broken=broken)
+
+
+def _replay(content: bytes | None, reverts: Sequence[FileChangeRecord]) -> bytes | None:
+    """The content with what people undid since. Where that overlaps with what is there now, it is as they left it."""
+    for revert in reverts:
+        content = merge(revert.before, revert.after, content, prefer_ours=True)
+    return content

@@ -171,6 +171,7 @@ class Turn:
         if self._record.options.summarize:
             return await self._sum_up(model)
         await self._fill_in()
+        await self._add_notes()
         await self._resume_calls()
         while True:
             self._heed_stop()
@@ -217,6 +218,14 @@ class Turn:
         if said is not self._history[place]:
             self._history[place] = said
             self._outbox.whole(said)
+
+    async def _add_notes(self) -> None:
+        """What people undid of the session's file changes is told with the prompt that came next. It stays there for
+        later turns, and is in no transcript: nobody said it."""
+        notes = await self._services.review.notes(self._session_id, self.run_id)
+        for place, message in enumerate(self._history):
+            if message.role is Role.USER and (note := notes.pop(message.run_id, None)) is not None:
+                self._history[place] = msgspec.structs.replace(message, parts=(TextPart(text=note), *message.parts))
 
     async def _send_back(self) -> bool:
         """Whether the answer does not fit the schema that the prompt came with, and the model is to try again."""

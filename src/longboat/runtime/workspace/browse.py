@@ -1,4 +1,4 @@
-"""A workspace's files for clients: its directories, matching file names, and the changes of its sessions.
+"""A workspace's files for clients: its directories, matching file names, texts, and the changes of its sessions.
 
 Only reads, with limits, and never outside the workspace.
 """
@@ -7,27 +7,33 @@ import asyncio
 import heapq
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from longboat.errors import BadInput, RunNotFound, SessionNotFound
+from longboat.permissions.verdict import Rules, hidden_by
 from longboat.runtime.archive.net_changes import net_changes, unified_diff
 from longboat.runtime.session.file_history import FileHistory
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Store
 from longboat.store.records import FileChangeRecord
 from longboat.tools.context import ToolError
-from longboat.tools.files.paths import printable, resolve
+from longboat.tools.files.file_io import open_file
+from longboat.tools.files.paths import Target, printable, resolve
+from longboat.tools.files.text import NotText, decode
 from longboat.tools.search.ripgrep import Output, ask
 from longboat.tools.search.tree import Tree
 from longboat.wire.listings import DiffPage, FileDiff, FileEntry, FileKind, FilePage, FoundPage
 from longboat.wire.plain import fold_case
+from longboat.wire.review import FileText
 
 MAX_ENTRIES = 1_000
 MAX_LOOKED_AT = 20_000
 """Names of one directory."""
 MAX_FILES = 200_000
 """Files whose names are searched."""
+MAX_TEXT = 400_000
+"""Bytes of a file that are shown."""
 MAX_DIFFS = 500
 MAX_DIFF_TEXT = 4_000_000
 """Characters of all diffs of an answer."""
@@ -37,13 +43,21 @@ FRESH_S = 3.0
 
 class FileBrowser:
     def __init__(
-        self, workspace_id: str, directory: Path, tools: WorkspaceTools, store: Store, files: FileHistory
+        self,
+        workspace_id: str,
+        directory: Path,
+        tools: WorkspaceTools,
+        store: Store,
+        files: FileHistory,
+        *,
+        rules: Callable[[], Rules],
     ) -> None:
         self._workspace_id = workspace_id
         self._directory = directory
         self._tools = tools
         self._store = store
         self._files = files
+        self._rules = rules
         self._listing = asyncio.Lock()
         self._names: list[str] = []
         self._complete = True
@@ -67,6 +81,12 @@ class FileBrowser:
         return FilePage(path=shown, items=items, complete=len(entries) <= MAX_ENTRIES)
 
     def _directory_at(self, path: str) -> tuple[Path, str]:
+        target = self._target(path)
+        if not target.path.is_dir():
+            raise BadInput(f"{target.shown} is not a directory.", code="path_not_directory")
+        return target.path, target.shown
+
+    def _target(self, path: str) -> Target:
         try:
             target = resolve(self._directory, path)
         except ToolError as error:
@@ -75,9 +95,32 @@ class FileBrowser:
             raise BadInput(f"{printable(path)} is outside the workspace.", code="path_outside")
         if not target.path.exists():
             raise BadInput(f"{target.shown} does not exist.", code="path_not_found")
-        if not target.path.is_dir():
-            raise BadInput(f"{target.shown} is not a directory.", code="path_not_directory")
-        return target.path, target.shown
+        return target
+
+    # A file
+
+    async def text(self, path: str) -> FileText:
+        """For a person to look at: what a rule hides from the agent is not shown here either."""
+        hidden = hidden_by(self._rules(), directory=str(self._directory))
+        return await asyncio.to_thread(self._text_of, path, hidden)
+
+    def _text_of(self, path: str, hidden: Callable[[str], bool]) -> FileText:
+        target = self._target(path)
+        if hidden(str(target.path)):
+            raise BadInput(f"A permission rule hides {target.shown}.", code="path_hidden")
+        try:
+            with os.fdopen(open_file(target), "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                content = file.read(MAX_TEXT + 1)
+        except (ToolError, OSError) as error:
+            raise BadInput(str(error), code="path_not_file") from None
+        whole = len(content) <= MAX_TEXT
+        try:
+            # Cut at a line's end, because half a character would make it look like another encoding.
+            text = decode(content if whole else content[: content.rfind(b"\n", 0, MAX_TEXT) + 1]).content
+        except NotText as error:
+            raise BadInput(f"{target.shown} is not a text file ({error.kind}).", code="path_not_text") from None
+        return FileText(path=target.shown, text=text, size=size, complete=whole)
 
     # Names
 

@@ -20,6 +20,7 @@ from longboat.permissions.verdict import RuleInvalid, Rules
 from longboat.runtime.archive.archive import Archive
 from longboat.runtime.protocols import SessionHost
 from longboat.runtime.session.file_history import FileHistory
+from longboat.runtime.session.review import Review
 from longboat.runtime.session.undo import UndoHistory
 from longboat.runtime.turn.asks import Asks
 from longboat.runtime.turn.mcp_prompts import find_call
@@ -64,6 +65,7 @@ class Services:
         self.asks = Asks(store, self.id)
         self.files = FileHistory(store, self.id, directory)
         self.undo = UndoHistory(store, self.id, self.files)
+        self.review = Review(store, self.id, self.files, self.undo)
         self.archive = Archive(store, self.id, directory)
         self.ledger = Ledger(store, self.id)
         self.tools = WorkspaceTools(
@@ -76,7 +78,7 @@ class Services:
             extra=tools,
             tell=self.tell,
         )
-        self.browse = FileBrowser(self.id, directory, self.tools, store, self.files)
+        self.browse = FileBrowser(self.id, directory, self.tools, store, self.files, rules=self.rules)
         self.models = models
         self.config_watcher = ConfigWatcher(directory, models, self.tasks, self.tell)
         self._private = private_rules(directory, settings)

@@ -69,11 +69,13 @@ from longboat.wire.requests import (
     CreateSession,
     EditRun,
     McpLogin,
+    Revert,
     RunShell,
     Submit,
     Summarize,
     UpdateSession,
 )
+from longboat.wire.review import Reverted
 from longboat.wire.workshop import McpEvent, Todos, Undone
 
 logger = logging.getLogger(__name__)
@@ -113,6 +115,7 @@ class Workspace:
         self.asks = services.asks
         self.ledger = services.ledger
         self.browse = services.browse
+        self.review = services.review
         self.archive = services.archive
         self.closing = False
         self._created_at = record.created_at
@@ -262,6 +265,10 @@ class Workspace:
     async def redo_turn(self, session_id: str) -> Undone:
         with self._staying():
             return await (await self.sessions.get(session_id)).redo()
+
+    async def revert(self, session_id: str, wanted: Revert) -> Reverted:
+        with self._staying():
+            return await (await self.sessions.get(session_id)).revert(wanted)
 
     async def messages(
         self, session_id: str, *, limit: int, after: str | None = None, before: str | None = None

@@ -8,7 +8,8 @@ from litestar.params import FromPath, QueryParameter
 from longboat.server.routes.request import After, HttpRequest, Limit, W, accepted, read_body, takes, workspace_of
 from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import Accepted, MessagePage, Session, SessionPage
-from longboat.wire.requests import CreateSession, RunShell, UpdateSession
+from longboat.wire.requests import CreateSession, Revert, RunShell, UpdateSession
+from longboat.wire.review import Reverted
 from longboat.wire.workshop import Todos, Undone
 
 ONE = W + "/sessions/{session_id:str}"
@@ -116,6 +117,15 @@ async def redo_turn(request: HttpRequest, session_id: FromPath[str]) -> Undone:
     return await (await workspace_of(request)).redo_turn(session_id)
 
 
+@post(ONE + "/revert", status_code=200, opt=takes(Revert, also=(409,)))
+async def revert_change(request: HttpRequest, session_id: FromPath[str]) -> Reverted:
+    """Undo what stands of the session's changes to a file, or some hunks of it, as a person: this is a change like any
+    other, nothing leaves the transcript, and the model reads of it with the next prompt. If the file is not as it was
+    when you looked at it, nothing is undone: 409 `revert_conflict`."""
+    wanted = await read_body(request, Revert)
+    return await (await workspace_of(request)).revert(session_id, wanted)
+
+
 HANDLERS = [
     list_sessions,
     create_session,
@@ -127,4 +137,5 @@ HANDLERS = [
     run_shell,
     undo_turn,
     redo_turn,
+    revert_change,
 ]

@@ -16,6 +16,7 @@ from longboat.store.records import (
     FileChangeRecord,
     LogPage,
     PushSubscription,
+    RevertRecord,
     RunRecord,
     RunWithoutEnd,
     SessionRecord,
@@ -34,6 +35,7 @@ from longboat.store.rows import (
     legible_text,
     listed_session,
     record_from_row,
+    revert_from_row,
     rule_from_row,
     run_from_row,
     session_from_row,
@@ -256,9 +258,17 @@ class SqliteReads:
         return rows[0]["digest"] if rows else None
 
     async def changes(
-        self, workspace_id: str, *, session_id: str | None, run_id: str | None
+        self, workspace_id: str, *, session_id: str | None, run_id: str | None, path: str | None = None
     ) -> tuple[str, list[FileChangeRecord]] | None:
-        return await self._read(lambda reader: _changes(reader, workspace_id, session_id, run_id))
+        return await self._read(lambda reader: _changes(reader, workspace_id, session_id, run_id, path))
+
+    async def run_clients(self, session_id: str) -> dict[str, str]:
+        rows = await self._read(lambda reader: reader.fetch("run_clients", session_id=session_id))
+        return {legible_text(row["run_id"]): legible_text(row["client_id"]) for row in rows}
+
+    async def reverts(self, session_id: str) -> list[RevertRecord]:
+        rows = await self._read(lambda reader: reader.fetch("reverts_of", session_id=session_id))
+        return [revert_from_row(row) for row in rows]
 
     async def unsettled_changes(self, session_id: str) -> list[FileChangeRecord]:
         rows = await self._read(lambda reader: reader.fetch("changes_unsettled", session_id=session_id))
@@ -330,7 +340,7 @@ def _pinned_first(reader: SqliteReader, which: Which, before: int | None, limit:
 
 
 def _changes(
-    reader: SqliteReader, workspace_id: str, session_id: str | None, run_id: str | None
+    reader: SqliteReader, workspace_id: str, session_id: str | None, run_id: str | None, path: str | None
 ) -> tuple[str, list[FileChangeRecord]] | None:
     if run_id is not None:
         found = reader.fetch("run_by_id", workspace_id=workspace_id, run_id=run_id)
@@ -339,7 +349,8 @@ def _changes(
     if not found:
         return None
     of: str = found[0]["session_id"]
-    return of, [change_from_row(row) for row in reader.fetch("changes_standing", session_id=of, run_id=run_id)]
+    rows = reader.fetch("changes_standing", session_id=of, run_id=run_id, path=path)
+    return of, [change_from_row(row) for row in rows]
 
 
 def _unfinished(reader: SqliteReader, workspace_id: str) -> UnfinishedRuns:

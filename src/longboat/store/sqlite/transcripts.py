@@ -11,7 +11,7 @@ from longboat.core.history import calls_of, summary_mark
 from longboat.core.stream import extend
 from longboat.errors import NotFound, SessionDamaged, SessionNotFound
 from longboat.store.protocol import Row
-from longboat.store.records import ExportRecord, FileChangeRecord, Transcript, TurnRecord
+from longboat.store.records import ExportRecord, Transcript, TurnRecord
 from longboat.store.rows import (
     change_from_row,
     decode_readable,
@@ -72,7 +72,7 @@ def newest_turn(reader: SqliteReader, session_id: str) -> TurnRecord | None:
         return None
     first = next(message.seq for message in messages if message.run_id == last.run_id)
     turn = tuple(message for message in messages if message.seq >= first)
-    return TurnRecord(messages=turn, first_seq=first, changes=_changes_of(reader, session_id, turn))
+    return _turn_of(reader, session_id, turn, first)
 
 
 def undone_turn(reader: SqliteReader, session_id: str) -> TurnRecord | None:
@@ -81,14 +81,19 @@ def undone_turn(reader: SqliteReader, session_id: str) -> TurnRecord | None:
         return None
     first = rows[0]["undone"]
     turn = tuple(message_from_row(row) for row in rows if row["undone"] == first)
-    return TurnRecord(messages=turn, first_seq=first, changes=_changes_of(reader, session_id, turn))
+    return _turn_of(reader, session_id, turn, first)
 
 
-def _changes_of(reader: SqliteReader, session_id: str, turn: Sequence[Message]) -> tuple[FileChangeRecord, ...]:
-    return tuple(
-        change_from_row(row)
-        for run_id in dict.fromkeys(message.run_id for message in turn)
-        for row in reader.fetch("changes_of_run", session_id=session_id, run_id=run_id)
+def _turn_of(reader: SqliteReader, session_id: str, turn: tuple[Message, ...], first_seq: int) -> TurnRecord:
+    runs = dict.fromkeys(message.run_id for message in turn)
+    own = [row for run_id in runs for row in reader.fetch("changes_of_run", session_id=session_id, run_id=run_id)]
+    since = min((row["change_id"] for row in own), default=None)
+    people = [] if since is None else reader.fetch("changes_by_people", session_id=session_id, after=since)
+    return TurnRecord(
+        messages=turn,
+        first_seq=first_seq,
+        changes=tuple(change_from_row(row) for row in own),
+        reverts=tuple(change_from_row(row) for row in people),
     )
 
 
@@ -106,7 +111,7 @@ def read_export(reader: SqliteReader, workspace_id: str, session_id: str) -> Exp
     left_out: list[str] = []
     read = partial(read_legible, left_out=left_out)
     family = read_family(reader, workspace_id, read(reader, workspace_id, session_id), read=read)
-    rows = reader.fetch("changes_standing", session_id=session_id, run_id=None)
+    rows = reader.fetch("changes_standing", session_id=session_id, run_id=None, path=None)
     changes = tuple(decode_readable(change_from_row, rows, left_out))
     return ExportRecord(transcripts=family, changes=changes, left_out=tuple(left_out))
 

@@ -1,9 +1,10 @@
 """The text of files: encodings, byte-order marks, line endings, diffs, and detection of binary files. Pure."""
 
 import codecs
-import difflib
 import re
 from dataclasses import dataclass
+
+from longboat.tools.files.hunks import hunks_between, merge_lines, render_hunk, split_lines
 
 SNIFFED = 8_192
 """Bytes in which a NUL makes a file binary."""
@@ -108,40 +109,27 @@ def lines_of(content: str) -> list[str]:
 
 def diff(before: str, after: str, name: str, *, new: bool = False) -> str:
     """A unified diff that `patch` and `git apply` take."""
-    old, now = _with_ends(before), _with_ends(after)
-    start, stop = _common(old, now)
-    first, rest = max(start - 3, 0), max(stop - 3, 0)
-    hunks = _hunks(old[first : len(old) - rest], now[first : len(now) - rest], first)
+    old, now = split_lines(before), split_lines(after)
+    hunks = [render_hunk(hunk, old, now) for hunk in hunks_between(old, now)]
     if not hunks:
         return ""
     return "".join(["--- /dev/null\n" if new else f"--- a/{name}\n", f"+++ b/{name}\n", *hunks])
 
 
-def _with_ends(content: str) -> list[str]:
-    lines = [f"{line}\n" for line in content.split("\n")]
-    last = lines.pop().removesuffix("\n")
-    return [*lines, f"{last}\n\\ No newline at end of file\n"] if last else lines
-
-
-def _common(old: list[str], now: list[str]) -> tuple[int, int]:
-    """How many lines agree at the beginning, and how many of the others at the end."""
-    shorter = min(len(old), len(now))
-    start = next((index for index in range(shorter) if old[index] != now[index]), shorter)
-    stop = next((index for index in range(shorter - start) if old[-1 - index] != now[-1 - index]), shorter - start)
-    return start, stop
-
-
-def _hunks(old: list[str], now: list[str], shift: int) -> list[str]:
-    # difflib's time grows with the product: past this, the whole stretch is shown as replaced.
-    if len(old) * len(now) > 4_000_000:
-        header = f"@@ -{shift + 1},{len(old)} +{shift + 1},{len(now)} @@\n"
-        return [header, *(f"-{line}" for line in old), *(f"+{line}" for line in now)]
-    hunks = list(difflib.unified_diff(old, now))[2:]
-    return [_shifted(line, shift) if line.startswith("@@") else line for line in hunks]
-
-
-def _shifted(header: str, shift: int) -> str:
-    return re.sub(r"(?<=[-+])\d+", lambda number: str(int(number[0]) + shift), header)
+def merge(base: bytes | None, ours: bytes | None, theirs: bytes | None, *, prefer_ours: bool) -> bytes | None:
+    """Both changes of a file's content; None means that it does not exist. Where they overlap, and for what is no
+    text, one side is taken."""
+    if base in (ours, theirs) or ours == theirs:
+        return theirs if base == ours else ours
+    preferred = ours if prefer_ours else theirs
+    if base is None or ours is None or theirs is None:
+        return preferred
+    try:
+        texts = [decode(each) for each in (base, ours, theirs)]
+        lines = merge_lines(*(split_lines(each.content) for each in texts), prefer_ours=prefer_ours)
+        return texts[2 - prefer_ours].encode("".join(lines))
+    except (NotText, UnicodeEncodeError):
+        return preferred
 
 
 def bounded(text: str, limit: int) -> str:

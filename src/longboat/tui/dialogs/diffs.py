@@ -1,75 +1,231 @@
-"""The dialog of a session's or a run's changes, file by file."""
+"""The dialog to review a session's changes: one row per file, undo by file or hunk, comments for the next prompt."""
 
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
+from textual import events, on
 from textual.binding import Binding, BindingType
+from textual.containers import Container
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
 
-from longboat.tui.dialogs.frame import Dialog, keys_line
-from longboat.tui.panels.diff import DiffView
+from longboat.errors import LongboatError
+from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed, TextDialog, Written
+from longboat.tui.dialogs.frame import Dialog, keys_content
 from longboat.tui.panels.looks import FAINT
-from longboat.wire.listings import DiffPage, FileDiff
+from longboat.tui.panels.review import ReviewView
 from longboat.wire.plain import plain_line
+from longboat.wire.review import ChangedFile, ChangesPage
+
+Undo = Callable[[ChangedFile, Sequence[int] | None], Awaitable[ChangesPage]]
+"""Undoes these hunks of a file, or all of it, and returns the changes that stand."""
+
+LIST_WIDTH = 140
+"""The columns needed for the list of files beside the diff: the diff keeps enough for side by side."""
 
 
-class DiffDialog(Dialog[None]):
-    """n and p switch files; s shows old and new side by side."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comments:
+    """What to put into the prompt."""
+
+    text: str
+
+
+class DiffDialog(Dialog[Comments]):
+    """j and k switch files; u undoes the hunk at the cursor."""
 
     HEADING = "Changes"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n,tab", "file(1)", "Next file", priority=True),
-        Binding("p,shift+tab", "file(-1)", "Previous file", priority=True),
+        Binding("j,tab", "file(1)", "Next file", priority=True),
+        Binding("k,shift+tab", "file(-1)", "Previous file", priority=True),
+        Binding("u", "undo_hunk", "Undo the hunk"),
+        Binding("U", "undo_file", "Undo the file"),
+        Binding("c", "comment", "Comment on the line"),
         Binding("q", "later", show=False),
     ]
     DEFAULT_CSS = """
     DiffDialog {
         & > .box { width: 100%; max-width: 100%; height: 100%; max-height: 100%; padding: 0; }
-        DiffView { height: 1fr; }
+        #review { height: 1fr; layout: vertical; }
+        #files { height: auto; max-height: 30%; border: none; text-wrap: nowrap; text-overflow: ellipsis; }
+        #review.-beside { layout: horizontal; }
+        #review.-beside #files { width: 34; height: 100%; max-height: 100%; border-right: solid $border-blurred; }
+        ReviewView { height: 1fr; width: 1fr; }
         #name { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     }
     """
 
-    def __init__(self, page: DiffPage, *, split: bool = False) -> None:
+    def __init__(self, page: ChangesPage, undo: Undo, *, split: bool = False) -> None:
         super().__init__()
         self._page = page
+        self._undo = undo
         self._split = split
         self._at = 0
+        self._comments: list[str] = []
 
     def body(self) -> list[Widget]:
-        first = self._page.items[0] if self._page.items else None
         return [
             Static("", id="name", markup=False),
-            DiffView(first.diff if first else "", first.path if first else "", split=self._split),
-            keys_line(("n p", "file"), ("s", "side by side"), ("←↑↓→", "scroll"), ("esc", "close")),
+            Container(
+                OptionList(id="files", markup=False),
+                ReviewView("", "", split=self._split),
+                id="review",
+            ),
+            Static("", id="keys", markup=False, classes="keys"),
         ]
 
     def on_mount(self) -> None:
-        self.query_one(DiffView).focus()
-        self.query_one("#name", Static).update(self._headline())
+        self._files.can_focus = False
+        self._view.focus()
+        self._draw()
 
-    def action_file(self, step: int) -> None:
-        if not self._page.items:
-            return
-        self._at = (self._at + step) % len(self._page.items)
-        self.query_one(DiffView).show(self._page.items[self._at].diff, self._page.items[self._at].path)
+    def on_resize(self, event: events.Resize) -> None:
+        self.query_one("#review").set_class(self.size.width >= LIST_WIDTH, "-beside")
+        self.when_laid_out(self._draw_keys)
+
+    @property
+    def _view(self) -> ReviewView:
+        return self.query_one(ReviewView)
+
+    @property
+    def _files(self) -> OptionList:
+        return self.query_one("#files", OptionList)
+
+    @property
+    def _file(self) -> ChangedFile | None:
+        return self._page.items[self._at] if self._page.items else None
+
+    # Drawing
+
+    def _draw(self) -> None:
+        """The list and the file: the page is new."""
+        self._at = max(0, min(self._at, len(self._page.items) - 1))
+        self._files.set_options([Option(_row(file)) for file in self._page.items])
+        self.query_one("#review").display = bool(self._page.items)
+        self._show_file()
+
+    def _show_file(self) -> None:
+        file = self._file
+        if file is not None:
+            self._files.highlighted = self._at
+            self._view.show(file.diff, file.path)
         self.query_one("#name", Static).update(self._headline())
+        self._draw_keys()
+
+    def _draw_keys(self) -> None:
+        keys = [("esc", "close")]
+        if self._file is not None:
+            split = "unified" if self._view.is_split else "side by side"
+            keys = [("j k", "file"), ("n p", "hunk"), ("↑↓", "line"), ("s", split), ("c", "comment"), *keys]
+            keys.insert(3, ("u U", "undo hunk, file"))
+        self.query_one("#keys", Static).update(keys_content(*keys))
 
     def _headline(self) -> Content:
-        if not self._page.items:
-            return Content("No files changed.")
+        file = self._file
+        if file is None:
+            return Content("No changes to show.")
         more = "" if self._page.complete else "+"
-        return _told(self._page.items[self._at], f"{self._at + 1}/{len(self._page.items)}{more}")
+        count = len(self._comments)
+        return Content.assemble(
+            (f"{self._at + 1}/{len(self._page.items)}{more} ", FAINT),
+            (plain_line(file.path), "bold"),
+            f" {file.change.value} ",
+            *_numbers(file),
+            (_who(file), FAINT),
+            ("" if file.complete else " (truncated)", "$text-warning"),
+            (f"  {count} comment{'' if count == 1 else 's'}" if count else "", "$text-accent"),
+        )
+
+    # Keys
+
+    def action_file(self, step: int) -> None:
+        if self._page.items:
+            self._at = (self._at + step) % len(self._page.items)
+            self.complain("")
+            self._show_file()
+
+    @on(OptionList.OptionSelected, "#files")
+    def _clicked(self, event: OptionList.OptionSelected) -> None:
+        self._at = event.option_index
+        self._show_file()
+        self._view.focus()
+
+    @on(ReviewView.Switched)
+    def _switched(self) -> None:
+        self._draw_keys()
+
+    def action_undo_hunk(self) -> None:
+        file, hunk = self._file, self._view.hunk
+        if file is None:
+            return
+        if hunk is None or file.hunks < 2:
+            self.action_undo_file()
+        else:
+            self._confirm(file, [hunk], f"Undo hunk {hunk + 1} of {file.hunks} in {plain_line(file.path)}?")
+
+    def action_undo_file(self) -> None:
+        if (file := self._file) is not None:
+            self._confirm(file, None, f"Undo all changes to {plain_line(file.path)}?")
+
+    def _confirm(self, file: ChangedFile, hunks: Sequence[int] | None, question: str) -> None:
+        if not file.digest:
+            self.complain("This change cannot be undone: the path no longer leads to the file that was changed.")
+            return
+        dialog = ConfirmDialog(question, yes="Undo")
+        self.app.push_screen(dialog, lambda answer: self._confirmed(answer, partial(self._undo, file, hunks)))
+
+    def _confirmed(self, answer: Confirmed | None, undo: Callable[[], Awaitable[ChangesPage]]) -> None:
+        if answer is not None:
+            self.app.run_worker(self._undone(undo), group="review")
+
+    async def _undone(self, undo: Callable[[], Awaitable[ChangesPage]]) -> None:
+        """An error is shown in the box, which stays open."""
+        try:
+            page = await undo()
+        except LongboatError as error:
+            if self.is_open:
+                self.complain(plain_line(error.message))
+            else:
+                self.app.notify(plain_line(error.message), severity="error", markup=False)
+            return
+        if self.is_open:
+            hunk = self._view.hunk
+            path = self._file.path if self._file is not None else ""
+            self._page = page
+            self.complain("")
+            self._draw()
+            if hunk and self._file is not None and self._file.path == path:
+                self._view.move_to_hunk(hunk)
+
+    def action_comment(self) -> None:
+        if (file := self._file) is None:
+            return
+        line = self._view.line
+        place = f"In {plain_line(file.path)}" + (f" line {line}" if line is not None else "")
+        self.app.push_screen(TextDialog(f"{place}:"), lambda written: self._commented(place, written))
+
+    def _commented(self, place: str, written: Written | None) -> None:
+        if written is not None:
+            self._comments.append(f"{place}: {written.text}")
+            self.query_one("#name", Static).update(self._headline())
+
+    def action_later(self) -> None:
+        self.end(Comments(text="\n".join(self._comments)) if self._comments else None)
 
 
-def _told(file: FileDiff, place: str) -> Content:
-    return Content.assemble(
-        (f"{place} ", FAINT),
-        (plain_line(file.path), "bold"),
-        f" {file.change.value} ",
-        (f"+{file.additions}", "$text-success"),
-        " ",
-        (f"-{file.deletions}", "$text-error"),
-        ("" if file.complete else " (truncated)", "$text-warning"),
-    )
+def _row(file: ChangedFile) -> Content:
+    return Content.assemble(*_numbers(file), " ", plain_line(file.path), (_who(file), FAINT))
+
+
+def _numbers(file: ChangedFile) -> tuple[tuple[str, str], str, tuple[str, str]]:
+    return (f"+{file.additions}", "$text-success"), " ", (f"-{file.deletions}", "$text-error")
+
+
+def _who(file: ChangedFile) -> str:
+    prompted = f" for {', '.join(map(plain_line, file.by))}" if file.by else ""
+    undone = f", partly undone by {', '.join(map(plain_line, file.undone_by))}" if file.undone_by else ""
+    return prompted + undone + (", also edited by others" if file.others else "")

@@ -102,7 +102,16 @@ DIALOG_HELP = (
     HelpSection(title="Jobs", rows=(("k", "Kill, after a confirmation"),)),
     HelpSection(
         title="Changes",
-        rows=(("s", "Side by side, with at least 100 columns"), ("n p", "Next and previous file"), ("q", "Close")),
+        rows=(
+            ("j k", "Next and previous file"),
+            ("n p", "Next and previous hunk"),
+            ("↑ ↓", "Move by line"),
+            ("s", "Side by side or unified, with at least 100 columns"),
+            ("u", "Undo the hunk, after a confirmation"),
+            ("U", "Undo all changes to the file, after a confirmation"),
+            ("c", "Comment on the line: comments go into your prompt"),
+            ("q", "Close"),
+        ),
     ),
 )
 """The keys of the dialogs and panels."""

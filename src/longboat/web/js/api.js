@@ -75,6 +75,7 @@ export class Workspace {
     this.id = id;
     this.client_id = client_id;
     this.root = `/v1/workspaces/${encodeURIComponent(id)}`;
+    this.asked = new Map(); // path → the answer on its way
   }
 
   get eventsPath() {
@@ -213,8 +214,27 @@ export class Workspace {
     return call('GET', `${this.root}/search${query({ q, limit: 20 })}`, undefined, { signal });
   }
 
-  diff(session_id) {
-    return call('GET', `${this.root}/diff${query({ session_id })}`);
+  /** `what` has: stat (without diffs), or path (only this file). Who asks while it is being asked gets the same. */
+  changes(session_id, what) {
+    const path = `${this.root}/changes${query({ session_id, ...what })}`;
+    if (!this.asked.has(path)) {
+      const answer = call('GET', path);
+      this.asked.set(path, answer);
+      answer.catch(() => {}).finally(() => this.asked.delete(path));
+    }
+    return this.asked.get(path);
+  }
+
+  revert(id, change) {
+    return call('POST', this.at(id, '/revert'), { ...change, client_id: this.client_id });
+  }
+
+  files(path) {
+    return call('GET', `${this.root}/files${query({ path })}`);
+  }
+
+  file(path) {
+    return call('GET', `${this.root}/file${query({ path })}`);
   }
 
   jobs() {

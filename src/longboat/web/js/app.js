@@ -30,11 +30,17 @@ let name = '';
 const NOT_HERE =
   'This server does not know the workspace in this link. It may belong to another server, or the link may be incomplete. Choose a workspace below, or open its directory.';
 
-/** #/workspace/session/message?name=… or #/inbox/item */
+/** #/workspace/session/message?name=…, #/workspace/session/changes or #/inbox/item */
 function address() {
   const [path] = location.hash.replace(/^#\/?/, '').split('?');
-  const [workspace_id, session_id, message_id] = path.split('/').map(decoded);
-  return { workspace_id: workspace_id || null, session_id: session_id || null, message_id: message_id || null };
+  const [workspace_id, session_id, rest] = path.split('/').map(decoded);
+  const isReview = rest === 'changes';
+  return {
+    workspace_id: workspace_id || null,
+    session_id: session_id || null,
+    message_id: (!isReview && rest) || null,
+    isReview,
+  };
 }
 
 function decoded(text) {
@@ -62,12 +68,13 @@ function go(workspace_id, session_id = null) {
 }
 
 function route() {
-  const { workspace_id, session_id, message_id } = address();
+  const { workspace_id, session_id, message_id, isReview } = address();
   Object.values(drawers).forEach((drawer) => drawer.set(false));
   if (workspace_id === 'inbox') return showInbox(session_id);
   if (!workspace_id) return choose();
   if (desk?.workspace.id !== workspace_id) open(workspace_id);
   desk.show(session_id, message_id);
+  desk.showReview(isReview);
   lookAt();
 }
 

@@ -1,16 +1,19 @@
-// The files that the agent's tools changed in this session, with their diffs.
+// The files that the session changed, one row each. A row opens the review of the changes.
 
-import { Diff, splitButton } from './diff.js';
 import { h, icon, replace } from './dom.js';
 import { plain, plural } from './format.js';
 
+const MOST_ROWS = 100; // the review has them all
+
 export class Changes {
-  constructor(workspace, mirror) {
+  /** `review(path)` opens the review, at a file if there is a path. */
+  constructor(workspace, mirror, review) {
     this.workspace = workspace;
-    this.mirror = mirror;
+    this.review = review;
     this.count = h('span', { class: 'quiet' });
-    this.list = h('div', { class: 'changed-files' });
-    this.element = h('div', { class: 'changes' }, h('div', { class: 'row' }, this.count, splitButton()), this.list);
+    this.button = h('button', { type: 'button', class: 'small', hidden: true, onclick: () => review(null) }, 'Review');
+    this.list = h('ul', { class: 'changed-files' });
+    this.element = h('div', { class: 'changes' }, h('div', { class: 'row' }, this.count, this.button), this.list);
     this.stops = [
       mirror.on('files', (file) => (!file.session_id || file.session_id === this.session_id) && this.soon()),
     ];
@@ -23,7 +26,6 @@ export class Changes {
 
   show(session_id) {
     this.session_id = session_id;
-    this.open = new Set();
     this.draw({ items: [], complete: true });
     if (session_id) this.load();
   }
@@ -36,7 +38,7 @@ export class Changes {
   async load() {
     const wanted = this.session_id;
     try {
-      const page = await this.workspace.diff(wanted);
+      const page = await this.workspace.changes(wanted, { stat: true });
       if (wanted === this.session_id) this.draw(page);
     } catch {
       // Loaded again at the next change.
@@ -44,45 +46,39 @@ export class Changes {
   }
 
   draw(page) {
-    const sum = (key) => page.items.reduce((total, item) => total + item[key], 0);
-    this.count.textContent = page.items.length
-      ? `${plural(page.items.length, 'file')}, +${sum('additions')} −${sum('deletions')}${page.complete ? '' : ' (some not shown)'}`
-      : 'No changes.';
-    this.element.querySelector('button').hidden = !page.items.length;
+    this.count.textContent = page.items.length ? total(page) : 'No changes.';
+    this.button.hidden = !page.items.length;
+    const more = page.items.length - MOST_ROWS;
     replace(
       this.list,
-      page.items.map((item) => this.file(item)),
+      page.items.slice(0, MOST_ROWS).map((file) => h('li', {}, this.row(file))),
+      more > 0 && h('li', { class: 'quiet' }, `and ${plural(more, 'more file')}`),
     );
   }
 
-  file(item) {
-    const key = item.path;
-    const body = h('div', {});
-    const details = h(
-      'details',
-      {
-        class: 'changed',
-        ontoggle: () => {
-          if (!details.open) return void this.open.delete(key);
-          this.open.add(key);
-          if (!body.childNodes.length)
-            body.append(
-              item.diff ? new Diff(item.diff, item.path).element : h('p', { class: 'quiet' }, 'No diff to show.'),
-            );
-        },
-      },
-      h(
-        'summary',
-        {},
-        icon('right'),
-        h('span', { class: 'path', title: item.path }, plain(item.path)),
-        item.change !== 'updated' && h('span', { class: 'quiet' }, item.change === 'created' ? 'new' : 'deleted'),
-        h('span', { class: 'plus' }, `+${item.additions}`),
-        h('span', { class: 'minus' }, `−${item.deletions}`),
-      ),
-      body,
+  row(file) {
+    return h(
+      'button',
+      { type: 'button', class: 'changed', title: `Review ${plain(file.path)}`, onclick: () => this.review(file.path) },
+      icon('file'),
+      h('span', { class: 'path' }, plain(file.path)),
+      numbers(file),
     );
-    details.open = this.open.has(key);
-    return details;
   }
+}
+
+/** How many files and lines a page of changes has. */
+export function total(page) {
+  const sum = (key) => page.items.reduce((all, item) => all + item[key], 0);
+  const files = `${plural(page.items.length, 'file')}${page.complete ? '' : ' or more'}`;
+  return `${files}, +${sum('additions')} −${sum('deletions')}`;
+}
+
+/** What happened to a file, and how many lines were added and removed. */
+export function numbers(file) {
+  return [
+    file.change !== 'updated' && h('span', { class: 'quiet' }, file.change === 'created' ? 'new' : 'deleted'),
+    h('span', { class: 'plus' }, `+${file.additions}`),
+    h('span', { class: 'minus' }, `−${file.deletions}`),
+  ];
 }

@@ -248,6 +248,15 @@ export class Composer {
     this.saveDraft();
   }
 
+  /** Adds a text at the end of the prompt and focuses it. */
+  insert(text) {
+    const before = this.text.value;
+    this.text.value = `${before}${before && !/\s$/.test(before) ? '\n' : ''}${text}`;
+    this.changed();
+    this.text.focus();
+    this.text.setSelectionRange(this.text.value.length, this.text.value.length);
+  }
+
   /** Puts an unsent prompt back, before what was typed since. */
   restore(text, files) {
     this.text.value = [text, this.text.value].filter(Boolean).join('\n\n');

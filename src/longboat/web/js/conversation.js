@@ -17,6 +17,7 @@ import { SubAgents } from './subagents.js';
 import { suggestions } from './suggestions.js';
 import { setTitle } from './title.js';
 import { Transcript } from './transcript.js';
+import { preview } from './tree.js';
 import { lost, Welcome } from './welcome.js';
 import { Working } from './working.js';
 
@@ -232,6 +233,7 @@ export class Conversation {
       isAsked: (call_id, run_id) =>
         this.mirror.pendingAsks().some((ask) => ask.tool_call_id === call_id && ask.run_id === run_id),
       subAgent: compact ? null : (call_id) => this.children?.place(call_id),
+      openFile: (path) => preview(this.workspace, path, (text) => this.composer.insert(text)),
       actions: compact ? null : (message) => this.does.of(message),
       retry: compact ? null : (message) => this.does.canRetry(message) && (() => this.does.retry(message)),
     };

@@ -10,10 +10,12 @@ import { jumpTo } from './jump.js';
 import { Jobs } from './jobs.js';
 import { Mirror } from './mirror.js';
 import { Outbox } from './outbox.js';
+import { Review, reviewPath } from './review.js';
 import { Sessions } from './sessions.js';
 import { Stream } from './stream.js';
 import { Timeline } from './timeline.js';
 import { Todos } from './todos.js';
+import { Tree } from './tree.js';
 import { Usage } from './usage.js';
 
 export class Desk {
@@ -25,10 +27,13 @@ export class Desk {
     this.outbox = new Outbox(this.workspace);
     const { mirror, outbox, sessions } = this;
     this.conversation = new Conversation(this.workspace, { mirror, outbox, sessions, go });
+    const insert = (text) => this.conversation.composer.insert(text);
+    this.review = new Review(this.workspace, this.mirror, { insert, leave: () => go(this.session_id) });
     const jobs = section('Jobs', null);
     this.panels = {
       todos: new Todos(this.workspace, this.mirror),
-      changes: new Changes(this.workspace, this.mirror),
+      changes: new Changes(this.workspace, this.mirror, (path) => this.openReview(path)),
+      tree: new Tree(this.workspace, insert),
       timeline: new Timeline(this.mirror),
       usage: new Usage(this.workspace, this.mirror),
       clients: new Clients(this.workspace, this.mirror),
@@ -36,11 +41,12 @@ export class Desk {
     };
     jobs.append(this.panels.jobs.element);
     replace(byId('nav-content'), this.sessions.element);
-    replace(byId('main'), this.conversation.element);
+    replace(byId('main'), this.conversation.element, this.review.element);
     replace(
       byId('aside-content'),
       section('Plan', this.panels.todos.element),
       section('Changes', this.panels.changes.element),
+      section('Files', this.panels.tree.element),
       section('Timeline', this.panels.timeline.element),
       section('Usage', this.panels.usage.element),
       jobs,
@@ -79,7 +85,27 @@ export class Desk {
     if (this.conversation.session_id !== session_id || !session_id) this.showing = this.conversation.show(session_id);
   }
 
+  openReview(path) {
+    this.review.wanted = path;
+    location.hash = reviewPath(this.workspace.id, this.session_id);
+  }
+
+  /** Shows the review of the session's changes in place of the conversation, or hides it. */
+  showReview(shown) {
+    const isShown = Boolean(shown && this.session_id);
+    const { composer, element, scroller } = this.conversation;
+    const wasShown = element.hidden;
+    if (isShown && !wasShown) this.scrolled = scroller.scrollTop;
+    element.hidden = isShown;
+    this.review.show(isShown ? this.session_id : null);
+    if (isShown || !wasShown) return;
+    scroller.scrollTop = this.scrolled;
+    composer.grow(); // a hidden field has no height
+    composer.arrive();
+  }
+
   close() {
+    this.review.close();
     this.stream.stop();
     this.mirror.close();
     this.outbox.close();

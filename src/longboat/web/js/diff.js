@@ -5,6 +5,10 @@ import { rendered } from './rendering.js';
 import { keep, recall } from './storage.js';
 
 const LEAST_FOR_TWO = 520; // pixels: narrower, lines do not fit side by side
+
+/** Whether a diff in this element can be side by side. `margin`: pixels of it that the diff does not get. */
+export const hasRoom = (element, margin = 0) => element.clientWidth - margin >= LEAST_FOR_TWO;
+
 const shown = new Set();
 
 export const isSplit = () => recall('split', false);
@@ -34,7 +38,9 @@ export function splitButton() {
 }
 
 export class Diff {
-  constructor(text, path) {
+  /** `onDrawn(table)` is called whenever the table was drawn. */
+  constructor(text, path, { onDrawn } = {}) {
+    this.onDrawn = onDrawn;
     this.element = h('div', { class: 'diff-view', tabindex: '0', role: 'group', 'aria-label': `Changes to ${path}` });
     this.element.append(h('pre', { class: 'plain' }, text));
     shown.add(this);
@@ -44,9 +50,13 @@ export class Diff {
     });
   }
 
+  close() {
+    shown.delete(this);
+  }
+
   draw() {
     if (!this.rows) return;
-    const split = isSplit() && this.element.clientWidth >= LEAST_FOR_TWO;
+    const split = isSplit() && hasRoom(this.element);
     const rows = split ? sideBySide(this.rows) : this.rows;
     const widths =
       split &&
@@ -55,18 +65,18 @@ export class Diff {
         {},
         ['number', 'line', 'number', 'line'].map((kind) => h('col', { class: kind })),
       );
-    this.element.replaceChildren(
+    const table = h(
+      'table',
+      { class: split ? 'diff split' : 'diff' },
+      widths,
       h(
-        'table',
-        { class: split ? 'diff split' : 'diff' },
-        widths,
-        h(
-          'tbody',
-          {},
-          rows.map((row) => row.cloneNode(true)),
-        ),
+        'tbody',
+        {},
+        rows.map((row) => row.cloneNode(true)),
       ),
     );
+    this.element.replaceChildren(table);
+    this.onDrawn?.(table);
   }
 }
 

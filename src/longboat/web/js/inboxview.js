@@ -71,8 +71,12 @@ export class InboxView {
     made.drawn = drawn;
     made.element.className = `inbox-item ${item.kind}${item.seen ? '' : ' unseen'}`;
     const head = heading(item, () => this.inbox.see([item.id]).catch(() => {}));
-    if (known) made.element.firstElementChild.replaceWith(head);
-    else replace(made.element, head, made.body);
+    if (known) {
+      const before = made.element.firstElementChild;
+      const hadFocus = before.contains(document.activeElement);
+      before.replaceWith(head);
+      if (hadFocus) head.querySelector('a').focus({ preventScroll: true });
+    } else replace(made.element, head, made.body);
     this.entries.set(item.id, made);
     return made;
   }

@@ -24,10 +24,19 @@ export const KEYS = [
   ['', '@', 'In the prompt', 'Mention a file'],
   ['', '/', 'At the start of the prompt', 'Run a command'],
   ['', '!', 'At the start of the prompt', 'Run a shell command'],
-  ['', 'y s a d', 'While an approval waits', 'Allow once, for this session or always; deny'],
-  ['', '1 – 9', 'While a question waits', 'Choose an answer'],
-  ['', 'Alt+Enter', 'While something waits for an answer', 'Send the text as a prompt instead'],
+  ['', 'y s a d', 'In the empty prompt, while a request waits', 'Allow once, for this session or always; deny'],
+  ['', '1–9', 'In the empty prompt, while a request waits', 'Choose an answer to the question'],
+  ['', 'Alt+Enter', 'In the prompt', 'Send the text as a prompt, even if it would answer a request'],
   ['', '↑ ↓', 'In a list', 'Move; → opens the menu of a session'],
+  ['', 'j k', 'In the review', 'Go to the next or previous file'],
+  ['', 'n p', 'In the review', 'Go to the next or previous hunk'],
+  ['', '↑ ↓', 'In the review', 'Move by line'],
+  ['', 'c', 'In the review', 'Comment on the line'],
+  ['', 'u', 'In the review', 'Undo the hunk'],
+  ['', 'U', 'In the review', 'Undo all changes to the file'],
+  ['', 'o', 'In the review', 'Open the file'],
+  ['', 's', 'In the review', 'Show diffs side by side or in one column'],
+  ['', 'Esc', 'In the review', 'Go back to the conversation'],
 ];
 
 const NAMES = { Escape: 'Esc', ArrowUp: '↑', ArrowDown: '↓' };

@@ -3,6 +3,7 @@
 import { toast } from './a11y.js';
 import { copied, textOf } from './copying.js';
 import { plain } from './format.js';
+import { reviewPath } from './review.js';
 
 export class SessionActions {
   /** `view` is the conversation that shows the session. */
@@ -36,6 +37,7 @@ export class SessionActions {
     return [
       { label: 'Undo the last turn', run: () => this.undo() },
       { label: 'Redo', run: () => this.redo() },
+      { label: 'Review changes', run: () => this.commands().diff() },
       { label: 'Summarize', run: () => this.commands().summarize() },
       { label: 'Search this session', run: () => finder.open() },
       { label: 'Expand all', run: () => this.expandAll(true) },
@@ -57,6 +59,7 @@ export class SessionActions {
       collapse: here(() => this.expandAll(false)),
       connect: () => this.view.welcome.connect(),
       copy: here(() => this.copyAnswer()),
+      diff: here(({ id }) => (location.hash = reviewPath(workspace.id, id))),
       effort: (wish) => this.view.composer.prefer('effort', wish),
       expand: here(() => this.expandAll(true)),
       export: here((session, wish) => sessions.save(session, wish === 'json' ? 'json' : 'markdown')),

@@ -6,6 +6,7 @@ const OWN_COMMANDS = [
   ['collapse', 'Collapse all tool calls'],
   ['connect', 'Connect a provider and choose the default model'],
   ['copy', 'Copy the last answer'],
+  ['diff', 'Review the changes of this session'],
   ['effort', 'Set the reasoning effort', 'low|medium|high'],
   ['expand', 'Expand all tool calls'],
   ['export', 'Save this session as a file', 'markdown|json'],

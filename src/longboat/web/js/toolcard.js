@@ -6,7 +6,7 @@ import { between, oneLine, plain, plural, seconds } from './format.js';
 import { person } from './people.js';
 import { rendered } from './rendering.js';
 import { planList } from './todos.js';
-import { asText, drawnAs, parsed, splitDiff, summary } from './toolinput.js';
+import { asText, drawnAs, fileOf, parsed, splitDiff, summary } from './toolinput.js';
 
 const MOST_LINES = 24;
 const MOST_SHOWN = 100_000;
@@ -17,7 +17,7 @@ export class ToolCard {
     this.story = story;
     this.state = h('span', { class: 'tool-state' });
     this.name = h('span', { class: 'tool-name' });
-    this.about = h('span', { class: 'tool-about' });
+    this.about = h('span', { class: 'tool-about', onclick: (event) => this.openFile(event) });
     this.said = h('span', { class: 'tool-said' });
     this.time = h('span', { class: 'tool-time' });
     this.body = h('div', { class: 'tool-body' });
@@ -44,6 +44,7 @@ export class ToolCard {
     this.state.setAttribute('aria-label', LABELS[status]);
     this.name.textContent = plain(part.name);
     this.about.textContent = summary(part);
+    this.about.classList.toggle('opens', Boolean(fileOf(part)));
     this.drawSaid();
     this.time.textContent = this.took();
     if (!this.touched) this.element.open = this.opens(status);
@@ -97,11 +98,32 @@ export class ToolCard {
     }
     this.output = null;
     try {
-      replace(this.body, this.input(), this.child(), this.outcome());
+      replace(this.body, this.fileButton(), this.input(), this.child(), this.outcome());
     } catch (error) {
       console.error(error);
       this.body.textContent = plain(this.result?.content.slice(-MOST_SHOWN) ?? '');
     }
+  }
+
+  /** A click on the path opens the file and leaves the card as it is. */
+  openFile(event) {
+    const path = fileOf(this.part);
+    if (!path) return;
+    event.preventDefault();
+    this.story.openFile(path);
+  }
+
+  /** The same by keyboard. */
+  fileButton() {
+    const path = fileOf(this.part);
+    return (
+      path &&
+      h(
+        'button',
+        { type: 'button', class: 'small open-file', title: plain(path), onclick: () => this.story.openFile(path) },
+        'Open file',
+      )
+    );
   }
 
   input() {

@@ -42,6 +42,13 @@ function heading({ heading: keys = [], path = '', lists = 'nothing' }, named) {
   return place && place !== '.' ? `${lead} in ${place}` : lead;
 }
 
+/** The file that a call reads or changes; nothing for a call that lists several. */
+export function fileOf(part) {
+  const { path = '', lists = 'nothing' } = part.traits ?? {};
+  const value = path && lists === 'nothing' ? parsed(part.input)[path] : null;
+  return typeof value === 'string' && value ? value : null;
+}
+
 /** Any value as text. Some are nested too deeply for JSON. */
 export function asText(value) {
   if (typeof value === 'string') return value;

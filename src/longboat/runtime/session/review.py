@@ -1,0 +1,291 @@
+"""The changes of a session as they stand now, file by file, and what a person undoes of them.
+
+Owns the comparison of the recorded changes with the files, and the note that tells the model what was undone. An undo
+by a person is a change like any other: recorded before it is made, and nothing is taken out of the transcript. Must not
+be asked to undo anything while the session is busy.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from longboat.core.prompts import REVERTED
+from longboat.errors import BadInput, ChangeNotFound, RevertConflict, RunNotFound, SessionNotFound
+from longboat.runtime.session.file_history import FileHistory
+from longboat.runtime.session.undo import UndoHistory
+from longboat.store.changes import tell_reverts
+from longboat.store.protocol import Store, Unit
+from longboat.store.records import FileChangeRecord, RevertRecord
+from longboat.tools.files.file_io import MAX_BYTES
+from longboat.tools.files.hunks import Hunk, hunks_between, render_hunk, split_lines, undo_hunks
+from longboat.tools.files.paths import printable
+from longboat.tools.files.restore import Foreign, Restore, content_of, put_back, tidy
+from longboat.tools.files.text import NotText, Text, bounded, decode, merge
+from longboat.wire.events import Change
+from longboat.wire.ids import new_id
+from longboat.wire.requests import Revert
+from longboat.wire.review import ChangedFile, ChangesPage, Reverted
+
+MAX_FILES = 2_000
+MAX_DIFF = 200_000
+"""Characters of one file's diff."""
+MAX_DIFF_TEXT = 4_000_000
+"""Characters of all diffs of an answer."""
+MAX_NAMED = 20
+"""Files that a note names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A file without and with what stands of a session's changes; None means that it does not exist."""
+
+    path: str
+    changes: tuple[FileChangeRecord, ...]
+    """Those of the runs, in order."""
+    reverts: tuple[FileChangeRecord, ...]
+    without: bytes | None
+    now: bytes | None
+    others: bool
+    is_ours: bool
+    """Whether it is what is in the file, so that it can be undone."""
+
+    @property
+    def digest(self) -> str:
+        if not self.is_ours:
+            return ""
+        sums = [b"" if each is None else hashlib.sha256(each).digest() for each in (self.without, self.now)]
+        return hashlib.sha256(b"\0".join(sums)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Comparison:
+    """A text without and with the changes, by lines."""
+
+    text: Text
+    old: Sequence[str]
+    new: Sequence[str]
+    hunks: Sequence[Hunk]
+
+
+class Review:
+    def __init__(self, store: Store, workspace_id: str, files: FileHistory, undo: UndoHistory) -> None:
+        self._store = store
+        self._workspace_id = workspace_id
+        self._files = files
+        self._undo = undo
+
+    # What stands
+
+    async def changes(
+        self, *, session_id: str | None, run_id: str | None, path: str | None = None, diffs: bool = True
+    ) -> ChangesPage:
+        if (session_id is None) == (run_id is None):
+            raise BadInput("Pass either session_id or run_id.", code="bad_diff")
+        at = None if path is None else str(self._files.directory / path)
+        found = await self._store.reads.changes(self._workspace_id, session_id=session_id, run_id=run_id, path=at)
+        if found is None:
+            raise RunNotFound(run_id) if run_id is not None else SessionNotFound(session_id or "")
+        clients = await self._store.reads.run_clients(found[0])
+        return await asyncio.to_thread(self._page, found[1], clients, diffs)
+
+    def _page(self, changes: Sequence[FileChangeRecord], clients: Mapping[str, str], diffs: bool) -> ChangesPage:
+        files = _standing(changes)
+        items: list[ChangedFile] = []
+        room = MAX_DIFF_TEXT if diffs else 0
+        for file in files[:MAX_FILES]:
+            items.append(self._shown(file, clients, limit=min(room, MAX_DIFF) if diffs else None))
+            room -= len(items[-1].diff)
+        return ChangesPage(items=tuple(items), complete=len(files) <= MAX_FILES)
+
+    def _shown(self, file: Standing, clients: Mapping[str, str], *, limit: int | None) -> ChangedFile:
+        """`limit`: characters of the diff; None: without it."""
+        compared = _compare(file.without, file.now)
+        hunks = compared.hunks if compared is not None else ()
+        name = printable(self._files.shown(Path(file.path)))
+        diff = "" if compared is None or limit is None else _diff(compared, file, name)
+        runs = tuple(dict.fromkeys(change.run_id for change in file.changes))
+        return ChangedFile(
+            path=name,
+            change=_kind(file),
+            additions=sum(hunk.additions for hunk in hunks),
+            deletions=sum(hunk.deletions for hunk in hunks),
+            runs=runs,
+            by=tuple(dict.fromkeys(clients[run_id] for run_id in runs if run_id in clients)),
+            undone_by=tuple(dict.fromkeys(change.author for change in file.reverts if change.author)),
+            others=file.others,
+            hunks=len(hunks),
+            diff=bounded(diff, limit) if limit else "",
+            complete=limit is None or len(diff) <= limit,
+            digest=file.digest,
+        )
+
+    # What a person undoes
+
+    async def revert(self, session_id: str, wanted: Revert) -> Reverted:
+        """Undo a file's change, or some hunks of it. All that others wrote into the file stays."""
+        await self._undo.settle(session_id)
+        at = str(self._files.directory / wanted.path)
+        found = await self._store.reads.changes(self._workspace_id, session_id=session_id, run_id=None, path=at)
+        file = next(iter(await asyncio.to_thread(_standing, found[1] if found else ())), None)
+        if file is None:
+            raise ChangeNotFound(wanted.path)
+        if not file.is_ours or file.digest != wanted.digest:
+            raise _conflict(wanted.path)
+        then, remark = await asyncio.to_thread(_undone, file, wanted.hunks)
+        change = FileChangeRecord(
+            session_id=session_id,
+            run_id=file.changes[-1].run_id,
+            path=file.path,
+            before=file.now,
+            after=then,
+            pending=new_id(),
+            author=wanted.client_id or "",
+        )
+        await self._make(change, remark, wanted.path)
+        event = await self._files.note_revert(change)
+        page = await self.changes(session_id=session_id, run_id=None, path=wanted.path)
+        return Reverted(
+            path=event.path,
+            run_id=event.run_id,
+            additions=event.additions,
+            deletions=event.deletions,
+            file=next(iter(page.items), None),
+        )
+
+    async def _make(self, change: FileChangeRecord, remark: str, shown: str) -> None:
+        """On record before it is made, as a change by a tool is: a crash in between does not hide it (A4)."""
+        assert change.pending is not None
+        restore = Restore(path=Path(change.path), now=change.before, then=change.after)
+        await self._files.expect_revert(change, remark)
+        try:
+            await asyncio.to_thread(put_back, [restore])
+        except (Foreign, OSError) as error:
+            await self._files.forget_change(change.pending)
+            if isinstance(error, OSError):
+                why = error.strerror or str(error)
+                raise RevertConflict(f"{shown} cannot be written, so nothing was undone: {why}.") from None
+            raise _conflict(shown) from None
+        await asyncio.to_thread(tidy, [restore], self._files.directory)
+
+    # What the model is told
+
+    async def notes(self, session_id: str, run_id: str) -> dict[str, str]:
+        """For each run the note that goes with its prompt. What no prompt has told goes with that of this run."""
+        reverts = await self._store.reads.reverts(session_id)
+        if any(each.told_run is None for each in reverts):
+            write = tell_reverts(session_id, run_id)
+            await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[write]))
+        by_run: dict[str, list[RevertRecord]] = {}
+        for each in reverts:
+            by_run.setdefault(each.told_run or run_id, []).append(each)
+        return {told_run: self._note(found) for told_run, found in by_run.items()}
+
+    def _note(self, reverts: Iterable[RevertRecord]) -> str:
+        named = [f"{printable(self._files.shown(Path(each.path)))} ({each.remark})" for each in reverts]
+        more = [f"and {len(named) - MAX_NAMED} more"] if len(named) > MAX_NAMED else []
+        return REVERTED.format(", ".join([*named[:MAX_NAMED], *more]))
+
+
+def _conflict(shown: str) -> RevertConflict:
+    return RevertConflict(f"{shown} has changed since, so nothing was undone. Look at its changes again.")
+
+
+def _standing(changes: Sequence[FileChangeRecord]) -> list[Standing]:
+    """The files in which something stands, in the order of their first change. Reads the files."""
+    by_path: dict[str, list[FileChangeRecord]] = {}
+    for change in changes:
+        by_path.setdefault(change.path, []).append(change)
+    files = (_file_now(path, found) for path, found in by_path.items())
+    return [file for file in files if file is not None and file.without != file.now]
+
+
+def _file_now(path: str, found: Sequence[FileChangeRecord]) -> Standing | None:
+    ours = tuple(change for change in found if change.author is None and not change.imported)
+    if not ours:  # made elsewhere: the file here has nothing to do with it
+        return _as_recorded(path, tuple(change for change in found if change.author is None))
+    try:
+        now = content_of(Path(path), limit=MAX_BYTES)
+    except Foreign:
+        return _as_recorded(path, ours)
+    if now is not None and len(now) > MAX_BYTES:
+        return _as_recorded(path, ours)
+    return Standing(
+        path=path,
+        changes=ours,
+        reverts=tuple(change for change in found if change.author is not None),
+        without=_without(ours, now),
+        now=now,
+        others=_is_broken([change for change in found if not change.imported], now),
+        is_ours=True,
+    )
+
+
+def _as_recorded(path: str, changes: tuple[FileChangeRecord, ...]) -> Standing | None:
+    if not changes:
+        return None
+    before, after = changes[0].before, changes[-1].after
+    return Standing(path=path, changes=changes, reverts=(), without=before, now=after, others=False, is_ours=False)
+
+
+def _without(changes: Sequence[FileChangeRecord], now: bytes | None) -> bytes | None:
+    """The file as it would be without these changes: the content before the first of them, and then what others did
+    in between and since. Where others changed the very lines that a run had changed, the lines before both."""
+    content, last = changes[0].before, changes[0].after
+    for before, after in [*((change.before, change.after) for change in changes[1:]), (now, now)]:
+        content = merge(last, before, content, prefer_ours=False)
+        last = after
+    return content
+
+
+def _is_broken(changes: Sequence[FileChangeRecord], now: bytes | None) -> bool:
+    """Whether somebody else changed the file between these changes, or since."""
+    starts = [*(change.before for change in changes[1:]), now]
+    return any(change.after != start for change, start in zip(changes, starts, strict=True))
+
+
+def _kind(file: Standing) -> Change:
+    if file.without is None:
+        return Change.CREATED
+    return Change.DELETED if file.now is None else Change.UPDATED
+
+
+def _compare(without: bytes | None, now: bytes | None) -> _Comparison | None:
+    """None for what is not text."""
+    try:
+        before, after = decode(without or b""), decode(now or b"")
+    except NotText:
+        return None
+    old, new = split_lines(before.content), split_lines(after.content)
+    return _Comparison(text=after, old=old, new=new, hunks=hunks_between(old, new))
+
+
+def _diff(compared: _Comparison, file: Standing, name: str) -> str:
+    if not compared.hunks:
+        return ""
+    heads = (
+        "--- /dev/null\n" if file.without is None else f"--- a/{name}\n",
+        "+++ /dev/null\n" if file.now is None else f"+++ b/{name}\n",
+    )
+    return "".join([*heads, *(render_hunk(hunk, compared.old, compared.new) for hunk in compared.hunks)])
+
+
+def _undone(file: Standing, chosen: tuple[int, ...] | None) -> tuple[bytes | None, str]:
+    """The file without the change, or without these hunks of it, and what to say of it."""
+    if chosen is None:
+        return file.without, "all changes"
+    compared = _compare(file.without, file.now)
+    count = len(compared.hunks) if compared is not None else 0
+    wrong = sorted(number for number in chosen if number >= count)
+    if compared is None or wrong:
+        raise BadInput(f"There is no hunk {wrong[0]}: the change has {count}.", code="bad_hunk")
+    undone = set(chosen)
+    if len(undone) == count:
+        return file.without, "all changes"
+    text = "".join(undo_hunks(compared.old, compared.new, compared.hunks, undone))
+    try:
+        return compared.text.encode(text), f"{len(undone)} of {count} hunks"
+    except UnicodeEncodeError:
+        message = "The file's encoding has changed, so its hunks cannot be undone one by one. Undo the whole file."
+        raise BadInput(message, code="bad_hunk") from None

@@ -1,0 +1,60 @@
+"""Shapes for reviewing changes: the files that a session changed, as they stand now, and the text of a file."""
+
+from longboat.wire.events import Change
+from longboat.wire.shape import Shape
+
+
+class ChangedFile(Shape, frozen=True, kw_only=True):
+    """What stands now of a session's or a run's changes to one file. Edits by others are not part of it."""
+
+    path: str
+    change: Change
+    additions: int
+    deletions: int
+    runs: tuple[str, ...]
+    """The runs that changed it, oldest first."""
+    by: tuple[str, ...] = ()
+    """Whose prompts these were."""
+    undone_by: tuple[str, ...] = ()
+    """Who undid part of the changes."""
+    others: bool = False
+    """Someone else changed the file, too."""
+    hunks: int = 0
+    """How many there are in the whole diff; 0 for files that are not text."""
+    diff: str = ""
+    """Unified, usable with `git apply`; empty for files that are not text, and if it was not requested."""
+    complete: bool = True
+    """False if the diff was cut because it is too long."""
+    digest: str
+    """Identifies the change as it is now: pass it to undo it. Empty if it cannot be undone, because it was made
+    elsewhere or the path no longer leads to a regular file."""
+
+
+class ChangesPage(Shape, frozen=True, kw_only=True):
+    items: tuple[ChangedFile, ...]
+    """One for each file, in the order in which they were first changed."""
+    complete: bool
+    """False if there are more files."""
+
+
+class Reverted(Shape, frozen=True, kw_only=True):
+    """A file in which a person undid something."""
+
+    path: str
+    run_id: str
+    additions: int
+    """Lines that came back."""
+    deletions: int
+    file: ChangedFile | None
+    """What stands now of the changes to it; null if nothing does."""
+
+
+class FileText(Shape, frozen=True, kw_only=True):
+    """The text of a file of the workspace, or its beginning."""
+
+    path: str
+    text: str
+    size: int
+    """Of the file, in bytes."""
+    complete: bool
+    """False if the file is longer than the text."""

@@ -1,0 +1,170 @@
+"""The review of changes in the terminal app: files, hunks, undo, comments (F2)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from textual.widgets import Static
+from tui_deck import aboard, harbour
+from tui_stage import DIFF, Stage, a_changed_file, picture, some_changes, undo_nothing
+
+from longboat.errors import RevertConflict
+from longboat.testing import CallTool, Say, ScriptedModel
+from longboat.tui.dialogs.diffs import Comments, DiffDialog
+from longboat.tui.panels.review import ReviewView
+from longboat.wire.requests import Approve
+from longboat.wire.review import ChangedFile, ChangesPage
+
+
+class Undoing:
+    """Takes down what is undone; what is left is the second hunk."""
+
+    def __init__(self, left: ChangesPage) -> None:
+        self.left = left
+        self.asked: list[tuple[str, Sequence[int] | None]] = []
+
+    async def __call__(self, file: ChangedFile, hunks: Sequence[int] | None) -> ChangesPage:
+        self.asked.append((file.path, hunks))
+        return self.left
+
+
+@pytest.mark.parametrize("key", ["escape", "q"])
+async def test_changes_are_gone_through_file_by_file(key: str) -> None:
+    app = Stage()
+    async with app.run_test(size=(140, 30)) as pilot:
+        await app.open(pilot, DiffDialog(some_changes(), undo_nothing))
+        assert "1/2 src/boat.py updated +3 -2 for anna" in picture(app)
+        assert "+3 -2 src/boat.py for anna" in picture(app)
+        await pilot.press("j")
+        await pilot.pause()
+        assert "2/2 logo.png created" in picture(app)
+        assert "No changes to show" in picture(app)
+        await pilot.press("tab")
+        await pilot.pause()
+        assert "1/2 src/boat.py" in picture(app)
+        assert "s side by side" in picture(app).replace("\N{NO-BREAK SPACE}", " ")
+        await pilot.press("s")
+        await pilot.pause()
+        assert app.screen.query_one(ReviewView).is_split
+        assert "s unified" in picture(app).replace("\N{NO-BREAK SPACE}", " ")
+        await pilot.press("k", "shift+tab", key)
+        await pilot.pause()
+        assert app.results == [None]
+
+
+async def test_no_changes_are_said_once() -> None:
+    app = Stage()
+    async with app.run_test() as pilot:
+        await app.open(pilot, DiffDialog(ChangesPage(items=(), complete=True), undo_nothing))
+        await pilot.press("j", "n", "u", "U", "c")
+        assert picture(app).count("No changes to show.") == 1
+        assert "undo" not in picture(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.results == [None]
+
+
+async def test_a_hunk_is_undone_after_a_confirmation_and_the_list_follows() -> None:
+    head, second = DIFF.split("@@ -40")[0].split("@@")[0], "@@ -40" + DIFF.split("@@ -40")[1]
+    left = ChangesPage(items=(a_changed_file(diff=head + second, additions=1, deletions=1, hunks=1),), complete=True)
+    undoing = Undoing(left)
+    app = Stage()
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.open(pilot, DiffDialog(some_changes(), undoing))
+        view = app.screen.query_one(ReviewView)
+        await pilot.press("n")
+        assert view.hunk == 1
+        await pilot.press("p")
+        assert view.hunk == 0
+        await pilot.press("u")
+        await pilot.pause()
+        assert "Undo hunk 1 of 2 in src/boat.py?" in picture(app)
+        await pilot.press("n")
+        await pilot.pause()
+        assert undoing.asked == []
+        await pilot.press("u", "y")
+        await app.settled(pilot)
+        assert undoing.asked == [("src/boat.py", [0])]
+        assert "1/1 src/boat.py updated +1 -1" in picture(app)
+        await pilot.press("U")
+        await pilot.pause()
+        assert "Undo all changes to src/boat.py?" in picture(app)
+        await pilot.press("y")
+        await app.settled(pilot)
+        assert undoing.asked[1:] == [("src/boat.py", None)]
+
+
+async def test_a_refusal_is_said_and_the_review_stays() -> None:
+    async def refuse(file: ChangedFile, hunks: Sequence[int] | None) -> ChangesPage:
+        raise RevertConflict("src/boat.py has changed since, so nothing was undone.")
+
+    app = Stage()
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.open(pilot, DiffDialog(some_changes(), refuse))
+        await pilot.press("u", "y")
+        await app.settled(pilot)
+        assert "has changed since" in picture(app)
+        await pilot.press("j")
+        await pilot.pause()
+        assert "has changed since" not in picture(app)
+        fixed = ChangesPage(items=(a_changed_file(diff=DIFF, hunks=2, digest=""),), complete=True)
+        await app.open(pilot, DiffDialog(fixed, refuse))
+        await pilot.press("u")
+        await pilot.pause()
+        assert "cannot be undone" in picture(app)
+
+
+@pytest.mark.parametrize("split", [False, True])
+async def test_comments_on_lines_are_the_result(split: bool) -> None:
+    app = Stage()
+    async with app.run_test(size=(140, 30)) as pilot:
+        await app.open(pilot, DiffDialog(some_changes(), undo_nothing, split=split))
+        await pilot.press("n", "down", *([] if split else ["down"]), "c")
+        await pilot.pause()
+        await pilot.press(*"why six", "enter")
+        await pilot.pause()
+        assert "1 comment" in str(app.screen.query_one("#name", Static).render())
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.results == [Comments(text="In src/boat.py line 41: why six")]
+
+
+async def test_the_cursor_stays_in_view() -> None:
+    lines = "".join(f"+line {number}\n" for number in range(200))
+    page = ChangesPage(items=(a_changed_file(diff=f"@@ -0,0 +1,200 @@\n{lines}", hunks=1),), complete=True)
+    app = Stage()
+    async with app.run_test(size=(80, 20)) as pilot:
+        await app.open(pilot, DiffDialog(page, undo_nothing))
+        await pilot.press(*["down"] * 120)
+        await pilot.pause()
+        assert app.screen.query_one(ReviewView).line == 120
+        assert "+ line 119" in picture(app)
+        await pilot.press(*["up"] * 130)
+        await pilot.pause()
+        assert "@@ -0,0 +1,200 @@" in picture(app)
+
+
+async def test_the_app_undoes_at_the_server_and_puts_comments_into_the_prompt(tmp_path: Path) -> None:
+    steps = [
+        [CallTool("write", {"path": name, "content": f"{name}\n"}) for name in ("a.txt", "b.txt")],
+        [Say("Written.")],
+    ]
+    async with (
+        harbour(tmp_path, ScriptedModel(steps)).serving() as port,
+        aboard(port, approve=Approve.ALL, size=(120, 30)) as deck,
+    ):
+        await deck.say("write them")
+        await deck.until(lambda: deck.idle and deck.answers == ["Written."])
+        await deck.say("/diff")
+        await deck.until(lambda: "1/2 a.txt created +1 -0" in deck.screen)
+        await deck.pilot.press("down", "c")
+        await deck.until(lambda: "In a.txt line 1:" in deck.screen)
+        await deck.pilot.press(*"more", "enter")
+        await deck.until(lambda: "1 comment" in deck.screen)
+        await deck.pilot.press("j", "u")
+        await deck.until(lambda: "Undo all changes to b.txt?" in deck.screen)
+        await deck.pilot.press("y")
+        await deck.until(lambda: "1/1 a.txt" in deck.screen)
+        assert not (Path(port.project) / "b.txt").exists()
+        await deck.pilot.press("escape")
+        await deck.until(lambda: deck.app.composer.input.text == "In a.txt line 1: more")
