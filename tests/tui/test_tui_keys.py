@@ -158,7 +158,7 @@ async def test_the_help_keeps_its_columns_at_every_width(size: tuple[int, int]) 
         ]
         begin = next(index for index, row in enumerate(rows) if row.strip() == "Prompt") + 1
         shown = [row for row in rows[begin : begin + 8] if row.strip()]
-        assert any(row.startswith("  ctrl+q alt+enter  Queue: run after") for row in shown), picture(app)
+        assert any(row.startswith(f"  {'ctrl+q':<{COLUMN}}  Queue: run after") for row in shown), picture(app)
         for row in shown:
             assert row.startswith("  "), row
             assert row[2 + COLUMN : 4 + COLUMN] == "  ", f"not in its column: {row!r}"

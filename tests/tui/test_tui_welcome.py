@@ -103,6 +103,9 @@ async def test_without_a_model_it_says_so_for_as_long_as_that_is_so_and_once(tmp
     async with port.serving(), aboard(port, size=(120, 40)) as deck:
         await deck.until(lambda: deck.app.models is not None and deck.app.models.problem)
         await settled(deck)
+        if len(deck.app.screen_stack) > 1:  # the set-up, which opens by itself
+            await deck.pilot.press("escape")
+        await deck.until(lambda: len(deck.app.screen_stack) == 1 and "/connect connects" in deck.screen)
         shown = " ".join(deck.screen.split())
         assert shown.count("No model available") == 1
         problem = " ".join((deck.app.models.problem or "").split()[:4]) if deck.app.models else ""

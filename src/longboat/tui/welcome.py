@@ -144,6 +144,7 @@ def _about(state: WelcomeState, width: int) -> list[Content]:
     rows = [Content.assemble(("Longboat ", "bold $text-primary"), (__version__, FAINT))]
     if state.problem:
         rows += [Content.styled("No model available", "bold $text-warning"), content(state.problem, "$text-warning")]
+        rows.append(Content.assemble(("/connect", "bold $text-accent"), " connects a provider."))
     elif state.model:
         window = f"  {format_count(state.window)} context" if state.window else ""
         rows.append(Content.assemble(line(state.model, width=80), (window, FAINT)))

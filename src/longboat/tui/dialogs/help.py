@@ -60,7 +60,7 @@ DIALOG_HELP = (
             ("ctrl+r", "Rename"),
             ("ctrl+f", "Fork"),
             ("ctrl+t", "Pin or unpin"),
-            ("ctrl+o", "Archive"),
+            ("ctrl+o", "Archive or restore"),
             ("del", "Delete, after a confirmation"),
         ),
     ),
