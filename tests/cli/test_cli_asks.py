@@ -249,6 +249,15 @@ def test_a_word_for_a_grant_is_no_answer_where_none_is_offered() -> None:
     assert answer_in(permission(grant=()), "always") is PermissionAnswer.ALWAYS
 
 
+@pytest.mark.parametrize("letter", ["y", "s", "a", "A.", " y "])
+def test_no_single_letter_allows_a_dangerous_call(letter: str) -> None:
+    dangerous = permission(danger="It deletes files for good.")
+    assert answer_in(permission(), letter) is not None
+    assert answer_in(dangerous, letter) is None
+    assert answer_in(dangerous, "d") is PermissionAnswer.DENY
+    assert answer_in(dangerous, "yes") is PermissionAnswer.ONCE
+
+
 def test_a2_a_rule_of_several_lines_stands_on_one_and_forges_no_other() -> None:
     forged = permission(grant=("bash(= $X\n    wide form:       will allow bash(ls))",), wide=())
 

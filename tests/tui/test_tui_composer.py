@@ -122,7 +122,7 @@ async def test_enter_runs_a_highlighted_command_and_completes_one_that_takes_mor
         await deck.until(lambda: deck.app.effort == "high")
         await deck.type("/")
         await offered(deck, "/attach")
-        await deck.pilot.press("down", "down", "enter")
+        await deck.pilot.press("down", "down", "down", "enter")
         await deck.until(lambda: "No answer to copy yet" in deck.screen)
 
 

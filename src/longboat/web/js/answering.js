@@ -217,6 +217,7 @@ export class Answering {
 function wordOf(ask, text) {
   const said = text.toLowerCase().replace(/[.!]$/, '');
   const word = Object.keys(WORDS).find((each) => WORDS[each].includes(said));
+  if (ask.danger && said.length === 1 && word !== 'deny') return undefined; // a slip must not allow it
   return ['session', 'always'].includes(word) && !hasGrant(ask) ? undefined : word;
 }
 

@@ -78,10 +78,12 @@ class Setup {
 
   key(provider) {
     const wrong = alert();
-    const url = provider.url !== 'none' && field('setup-url', 'Base URL', { type: 'url', value: provider.base_url ?? '' });
+    const url =
+      provider.url === 'none' ? null : field('setup-url', 'Base URL', { type: 'url', value: provider.base_url ?? '' });
     const key =
-      provider.key !== 'none' &&
-      field('setup-key', keyLabel(provider), { type: 'password', value: '', autocomplete: 'off' });
+      provider.key === 'none'
+        ? null
+        : field('setup-key', keyLabel(provider), { type: 'password', value: '', autocomplete: 'off' });
     const test = h('button', { type: 'submit', class: 'primary' }, 'Test');
     const form = h(
       'form',
@@ -99,8 +101,8 @@ class Setup {
           h('a', { href: provider.key_page, target: '_blank', rel: 'noopener noreferrer' }, 'Create a key'),
           h('span', { class: 'quiet' }, ` at ${new URL(provider.key_page).host}`),
         ),
-      url && url.element,
-      key && key.element,
+      url?.element,
+      key?.element,
       wrong,
       this.buttons({ back: () => this.providers(), action: test }),
     );
