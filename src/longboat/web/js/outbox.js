@@ -53,9 +53,9 @@ export class Outbox {
   holdIfStale(entry) {
     if (entry.taken) return;
     if (entry.dropped)
-      this.save({ ...entry, problem: `Its files were too large to keep in the browser: ${entry.dropped.join(', ')}.` });
+      this.save({ ...entry, problem: `The attachments were too large to keep in the browser: ${entry.dropped.join(', ')}. Choose Edit and attach them again.` });
     else if (Date.now() - entry.number > STALE_MS && !entry.problem)
-      this.save({ ...entry, problem: `Waiting since ${new Date(entry.number).toLocaleString()}.` });
+      this.save({ ...entry, problem: `You wrote this on ${new Date(entry.number).toLocaleString()}. Send it now?` });
   }
 
   // Entries
