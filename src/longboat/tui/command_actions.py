@@ -242,7 +242,8 @@ class CommandActions:
             return
         sentence = (
             "Turn on “Approve all”? Prompts that you send from this terminal run commands and change files without "
-            "asking, until you turn this off or quit. Deny rules still apply. Other people's prompts still need approval."
+            "asking, until you turn this off or quit. Deny rules still apply. Other people's prompts still need "
+            "approval."
         )
         dialog = ConfirmDialog(sentence, yes="Turn on", no="Keep asking")
         self._app.push_screen(dialog, self._yolo_confirmed)

@@ -22,7 +22,7 @@ export class Composer {
       id: 'prompt',
       rows: '1',
       'aria-label': 'Prompt',
-      placeholder: innerWidth < 500 ? 'Ask anything' : 'Ask anything: @file, /command, !shell',
+      placeholder: innerWidth < 500 ? 'Type a prompt' : 'Type a prompt. @ file, / command, ! shell command',
       onkeydown: (event) => this.key(event),
       oninput: () => this.changed(),
       onpaste: (event) => this.files.paste(event) && event.preventDefault(),

@@ -69,7 +69,8 @@ export class Connection {
     this.state = 'refused';
     this.showAway('refused');
     this.element.dataset.state = 'refused';
-    const text = status === 401 ? 'Log in again' : status === 404 ? 'Workspace not found' : `Connection refused (${status})`;
+    const known = { 401: 'Log in again', 404: 'Workspace not found' };
+    const text = known[status] ?? `Connection refused (${status})`;
     this.element.replaceChildren(h('span', { class: 'lamp', 'aria-hidden': 'true' }), h('a', { href: '/' }, text));
     say(text);
   }

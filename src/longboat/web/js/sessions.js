@@ -220,7 +220,8 @@ export class Sessions {
       toast('Link copied. It works for everyone who can log in here.');
     } catch {
       // Without https a browser copies nothing for a page.
-      await asked('Copy link', { text: 'The browser blocked copying. Copy the link yourself.', label: 'Link', value: link, action: 'Close' });
+      const text = 'The browser blocked copying. Copy the link yourself.';
+      await asked('Copy link', { text, label: 'Link', value: link, action: 'Close' });
     }
   }
 

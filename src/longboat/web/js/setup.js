@@ -155,7 +155,13 @@ class Setup {
           if (model && !model.name.endsWith('/')) this.connect(provider, entered, model, { wrong, use });
         },
       },
-      h('p', { role: 'status' }, named ? 'The test passed, but the provider lists no models. Enter a model name.' : 'The test passed. Choose the model for new prompts.'),
+      h(
+        'p',
+        { role: 'status' },
+        named
+          ? 'The test passed, but the provider lists no models. Enter a model name.'
+          : 'The test passed. Choose the model for new prompts.',
+      ),
       (named || found.models.length > 8) && filter.element,
       !named && list,
       wrong,

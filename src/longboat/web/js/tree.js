@@ -7,7 +7,11 @@ import { rendered } from './rendering.js';
 
 /** Shows the text of a file. `insert(text)` puts `@path` into the prompt. */
 export async function preview(workspace, path, insert) {
-  const body = h('div', { class: 'preview-body', tabindex: '0', role: 'group', 'aria-label': 'File contents' }, 'Loading…');
+  const body = h(
+    'div',
+    { class: 'preview-body', tabindex: '0', role: 'group', 'aria-label': 'File contents' },
+    'Loading…',
+  );
   const facts = h('p', { class: 'quiet' });
   const close = h('button', { type: 'button', class: 'primary', onclick: () => done() }, 'Close');
   const dialog = h(
