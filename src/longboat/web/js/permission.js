@@ -164,7 +164,7 @@ function partsOf(ask) {
 
 function part({ text, why, rule, danger }) {
   const note = why || (rule ? `allowed by ${rule}` : 'needs no approval');
-  const told = danger ? (why.endsWith('.') ? `${danger} ${why}` : danger) : note;
+  const told = danger ? (why?.endsWith('.') ? `${danger} ${why}` : danger) : note;
   return h(
     'li',
     { class: why ? 'asked' : 'quiet' },

@@ -303,7 +303,7 @@ export class Review {
   }
 
   async undo(file, hunks) {
-    if (!file.digest) return toast('This change cannot be undone: the file was moved or replaced.', 'error');
+    if (!file.digest) return toast('This change cannot be undone: it was made elsewhere, or the file was moved or replaced.', 'error');
     const name = plain(file.path);
     const what = hunks ? `Undo hunk ${hunks[0] + 1} of ${file.hunks} in ${name}?` : `Undo all changes to ${name}?`;
     const detail =
