@@ -125,7 +125,9 @@ class PermissionNotFound(NotFound):
     code = "permission_not_found"
 
     def __init__(self, permission_id: str) -> None:
-        super().__init__(f"There is no permission request {permission_id!r} here. GET …/permissions lists the pending ones.")
+        super().__init__(
+            f"There is no permission request {permission_id!r} here. GET …/permissions lists the pending ones."
+        )
 
 
 class QuestionNotFound(NotFound):

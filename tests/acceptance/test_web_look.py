@@ -62,9 +62,7 @@ async def test_f3_the_link_of_longboat_web_asks_once_for_a_name_and_offers_one(c
         await expect(dialog).to_have_count(0)
 
 
-FIRST = (
-    "Choose a name Other people see this name next to what you do. It is stored in this browser. Your name"
-)
+FIRST = "Choose a name Other people see this name next to what you do. It is stored in this browser. Your name"
 
 
 async def test_f3_a_link_to_a_session_asks_for_the_name_and_then_opens_it(chromium: Browser, site: Site) -> None:

@@ -29,9 +29,7 @@ def elsewhere(cwd: str) -> str:
 
 
 def everywhere_option(command: Command) -> Command:
-    return click.option("--all", "everywhere", is_flag=True, help="Include all workspaces on this server.")(
-        command
-    )
+    return click.option("--all", "everywhere", is_flag=True, help="Include all workspaces on this server.")(command)
 
 
 def format_option(command: Command) -> Command:

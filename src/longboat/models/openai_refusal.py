@@ -127,7 +127,11 @@ def _final(status: int, complaint: Complaint, to: Addressee, said: str) -> Model
     """The errors for which a retry is pointless."""
     if status in (401, 403):
         setting = f"providers.{to.provider}.api_key"
-        cause = f"Check {setting} in longboat.json." if to.has_key else f"No API key is set. Run `longboat connect`, or set {setting}."
+        cause = (
+            f"Check {setting} in longboat.json."
+            if to.has_key
+            else f"No API key is set. Run `longboat connect`, or set {setting}."
+        )
         return ModelError(with_advice(said, cause), title="The API key was rejected", code="auth")
     if status == 404:
         advice = f"Check the model id {to.model!r} and the base_url {to.url}."

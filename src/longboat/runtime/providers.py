@@ -288,7 +288,9 @@ def _checked_url(given: str) -> str:
     if not plain or not _KEY.fullmatch(url) or parts.query or parts.fragment:
         raise BadInput("The base URL must look like https://example.com/v1.", code="bad_base_url")
     if parts.username is not None or parts.password is not None:
-        raise BadInput("The base URL must not contain a user or password. Enter the API key in its own field.", code="bad_base_url")
+        raise BadInput(
+            "The base URL must not contain a user or password. Enter the API key in its own field.", code="bad_base_url"
+        )
     return url
 
 

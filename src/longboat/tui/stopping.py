@@ -50,7 +50,7 @@ class Stopping:
             run = app.desk.active or runs[0]
             self._asked = Asked(session_id=run.session_id, run_id=run.run_id, at=self.clock())
             if len(runs) > 1:
-                app.notify(f"Stopping. Press esc again to cancel the waiting prompts too.")
+                app.notify("Stopping. Press esc again to cancel the waiting prompts too.")
             self.cancel(run.run_id)
         else:
             app.composer.input.focus()
