@@ -75,7 +75,7 @@ def from_file(path: Path) -> Attachment:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise Unsuitable(f"{path} is not a supported file. {SUITABLE}")
+        raise Unsuitable(f"{path} is not text. {SUITABLE}")
     return Attachment(name=path.name, media_type="text/plain", text=text)
 
 
