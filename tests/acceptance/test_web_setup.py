@@ -68,7 +68,7 @@ async def test_from_nothing_to_the_first_answer(chromium: Browser, size: tuple[i
         await dialog.get_by_label("Base URL").fill(endpoint.url)
         await dialog.get_by_label("Key").fill("a-wrong-key")
         await dialog.get_by_label("Key").press("Enter")
-        await expect(dialog.get_by_role("alert")).to_contain_text("rejected the key (status 401)")
+        await expect(dialog.get_by_role("alert")).to_contain_text("rejected the API key (status 401)")
         await expect(dialog.get_by_label("Key")).to_be_focused()
         assert (await Axe().run(tab.page)).violations_count == 0
         await dialog.get_by_label("Key").fill(KEY)
@@ -125,7 +125,7 @@ async def test_the_set_up_is_in_the_menu_and_a_command_and_closes(chromium: Brow
         await expect(dialog).to_have_count(0)
         await tab.say("/connect")
         await dialog.get_by_role("button", name="Anthropic").click()
-        link = dialog.get_by_role("link", name="Create a key")
+        link = dialog.get_by_role("link", name="Create an API key")
         await expect(link).to_have_attribute("rel", "noopener noreferrer")
         await tab.button("Back", within=dialog).click()
         await expect(dialog.get_by_role("list", name="Providers")).to_be_visible()

@@ -177,7 +177,7 @@ async def test_no_session_found_cannot_be_opened() -> None:
         await app.settled(pilot)
         await pilot.press("enter", "ctrl+r", "ctrl+f", "delete", "down", "enter")
         await pilot.pause()
-        assert "No matching session." in picture(app)
+        assert "No matching sessions." in picture(app)
         assert app.results == []
 
 
@@ -238,7 +238,7 @@ async def test_a_model_that_is_not_ready_says_why_and_is_not_taken() -> None:
         assert app.results == []
         await pilot.press("x", "enter")
         await pilot.pause()
-        assert "No matching model." in picture(app)
+        assert "No matching models." in picture(app)
         assert app.results == []
 
 

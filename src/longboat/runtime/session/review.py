@@ -189,7 +189,7 @@ class Review:
 
 
 def _conflict(shown: str) -> RevertConflict:
-    return RevertConflict(f"{shown} has changed since, so nothing was undone. Look at its changes again.")
+    return RevertConflict(f"{shown} has changed since, so nothing was undone. Review its changes again.")
 
 
 def _standing(changes: Sequence[FileChangeRecord]) -> list[Standing]:

@@ -38,7 +38,7 @@ class PermissionDecision:
 class PermissionDialog(Dialog[PermissionDecision | Gone]):
     """Ends with a decision, with `Gone`, or with None: decide later."""
 
-    HEADING = "Permission"
+    HEADING = "Approval needed"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y,o", "answer('once')", "Once"),
         Binding("s", "answer('session')", "This session"),

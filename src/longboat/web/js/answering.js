@@ -236,7 +236,7 @@ function textsOf(ask, text) {
 
 function keysOf(ask) {
   if (ask.danger) return 'To allow this once, type yes and press Enter. Press d to deny, or type what to do instead.';
-  const more = hasGrant(ask) ? ', s for this session, a always' : '';
+  const more = hasGrant(ask) ? ', s to allow for this session, a to always allow' : '';
   return `Press y to allow once${more}, d to deny; or type what to do instead.`;
 }
 

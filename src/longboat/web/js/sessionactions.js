@@ -122,7 +122,7 @@ export class SessionActions {
     view.go(made?.id ?? null);
     view.show(made?.id ?? null);
     view.composer.restore(text, attachments);
-    toast(made ? 'Forked before this prompt. The original session is unchanged.' : 'The original session is unchanged.');
+    toast(`${made ? 'Forked before this prompt' : 'New session'}. The original session is unchanged.`);
   }
 
   /** The message before another one; its calls bring their results. */
