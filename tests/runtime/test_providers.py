@@ -395,3 +395,11 @@ async def test_the_agent_does_not_get_stored_keys_even_where_all_is_allowed(
 def record_trust(file: Path) -> None:
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     record(trusted_file(user_config_file(os.environ, Path.home())), file.parent, digest)
+
+
+async def test_another_server_is_always_offered_under_a_free_name(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
+    async with launch(tmp_path, None, config="{}") as boat:
+        for name in ("custom", "custom-2", "custom-3"):
+            items = (await (await boat.app.providers()).list()).items
+            assert [each.id for each in items if each.name.startswith("Another")] == [name]
+            assert (await connect(boat.app, name, api_key=KEY, base_url=endpoint.base_url, model="coder")).connected

@@ -69,21 +69,16 @@ class Providers:
 
     def _list(self) -> ProviderPage:
         config, registry = self._read()
-        names = (*config.providers, *KNOWN, *CLOUDS, *(each.name for each in running_servers.USUAL), LOCAL_TYPE, CUSTOM)
+        names = (*config.providers, *KNOWN, *CLOUDS, *(each.name for each in running_servers.USUAL), LOCAL_TYPE)
         items = [self._describe(config, registry, name) for name in dict.fromkeys(names)]
+        items.append(_another(config))
         items.sort(key=lambda each: not each.connected)
         return ProviderPage(items=tuple(items), model=registry.describe().large)
 
     def _describe(self, config: Config, registry: Registry, name: str) -> Provider:
         if name not in config.providers:
             if name == CUSTOM:
-                return Provider(
-                    id=CUSTOM,
-                    name="Another server (OpenAI-compatible)",
-                    connected=False,
-                    key="optional",
-                    url="required",
-                )
+                return _another(config)
             if name in {each.name for each in running_servers.USUAL}:
                 return self._describe_running(name, looked_for=config.models.detect)
         info = registry.info(name)
@@ -325,3 +320,10 @@ def _with_usual_window(provider: str, entry: ModelEntry) -> ModelEntry:
 
 def _label(provider: str) -> str:
     return LISTINGS[provider].label if provider in LISTINGS else provider
+
+
+def _another(config: Config) -> Provider:
+    """A server that is not configured yet, under a name that is free."""
+    names = (CUSTOM, *(f"{CUSTOM}-{number}" for number in range(2, len(config.providers) + 3)))
+    free = next(name for name in names if name not in config.providers)
+    return Provider(id=free, name="Another server (OpenAI-compatible)", connected=False, key="optional", url="required")
