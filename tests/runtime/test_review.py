@@ -233,6 +233,30 @@ async def test_a_crash_between_the_record_and_the_write_hides_nothing(tmp_path: 
             assert scene.read("a.txt") == (WITH_TWENTY if is_made else WITH_TWO)
 
 
+async def test_a_redo_after_a_crash_finds_out_what_became_of_an_undo_by_a_person(tmp_path: Path) -> None:
+    """It took the person's own change for that of somebody else, and refused."""
+    parts: list[list[Any]] = [
+        edit("a.txt", ("\n3", "\nthree")),
+        [Say("done")],
+        edit("a.txt", ("\n20", "\ntwenty")),
+        [Say("done")],
+    ]
+    async with open_scenario(tmp_path, parts, files=FILES) as scene:
+        await scene.turn("one", "r1")
+        await scene.turn("two", "r2")
+        await scene.workspace.undo_turn(scene.boat.session_id)
+        (file,) = await changed(scene)
+        wanted = Revert(path="a.txt", digest=file.digest, client_id="vera")
+        with REPLACING:
+            undoing = asyncio.create_task(scene.workspace.revert(scene.boat.session_id, wanted))
+            await about_to_replace(scene.path)
+            left = await crashed(scene.boat)
+        await undoing
+        async with launch(left, ScriptedModel([]), session_id=scene.boat.session_id) as again:
+            await again.workspace.redo_turn(again.session_id)
+            assert scene.read("a.txt") == WITH_TWENTY
+
+
 async def test_after_a_restart_all_of_it_is_still_known(tmp_path: Path) -> None:
     async with open_scenario(tmp_path, [TWO, [Say("done")]], files=FILES) as scene:
         await scene.turn("change")
