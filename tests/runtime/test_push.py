@@ -88,7 +88,8 @@ async def test_a_damaged_key_is_made_again(tmp_path: Path, content: str) -> None
         file = boat.app.settings.data_dir / KEY_FILE
         file.write_text(content)
         assert (await boat.app.push.info()).public_key
-        assert file.read_text().startswith("-----BEGIN") and len(file.read_text()) > 100
+        assert file.read_text().startswith("-----BEGIN")
+        assert len(file.read_text()) > 100
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 

@@ -8,6 +8,7 @@ at twice, and leaves out everyday commands. Must not know rules or where the wor
 import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from itertools import pairwise
 
 from longboat.permissions.shell.scope import SHELLS, file_name, from_subcommand, is_recursive
 from longboat.permissions.shell.script import RUNNERS, Command, Word, parse
@@ -40,7 +41,9 @@ def worst(dangers: Iterable[str]) -> str:
 
 
 _ADMINISTRATORS = names("doas pkexec runuser su sudo")
-_SYSTEM = names("blkdiscard cryptsetup fdisk halt init mke2fs mkswap parted poweroff reboot sfdisk shutdown telinit wipefs")
+_SYSTEM = names(
+    "blkdiscard cryptsetup fdisk halt init mke2fs mkswap parted poweroff reboot sfdisk shutdown telinit wipefs"
+)
 _DELETING = names("del rimraf rm rmdir shred srm trash trash-put unlink wipe")
 _SENDING = names("ftp lftp nc ncat netcat rclone scp sftp socat ssh telnet")
 _ENDING = names("kill killall pkill xkill")
@@ -125,7 +128,7 @@ def _texts_run(command: Command) -> Iterable[str]:
     elif name == "trap" and words and words[0].literal:
         yield words[0].text
     elif name in SHELLS:
-        behind = zip(words, words[1:], strict=False)
+        behind = pairwise(words)
         yield from (word.text for option, word in behind if _RUNS_TEXT.fullmatch(option.text) and word.literal)
 
 
