@@ -65,7 +65,7 @@ async def test_f3_what_was_said_is_found_and_opens_at_its_message(chromium: Brow
         await expect(hits.first).to_contain_text("said-elsewhere")
         await expect(hits.nth(1)).to_contain_text("Prompt: Where is the Träumerei?")
         await expect(hits.nth(1).locator("mark")).to_have_text(["Träumerei"])
-        await expect(tab.page.get_by_text("No session title matches.")).to_be_visible()
+        await expect(tab.page.get_by_text("No matching sessions.")).to_be_visible()
         await tab.picture("search")
         await hits.nth(1).click()
         await expect(tab.title).to_have_text("Long ago")
@@ -88,7 +88,7 @@ async def test_f3_a_search_without_a_hit_and_one_for_nothing(chromium: Browser, 
         search = tab.page.get_by_role("searchbox", name="Search sessions")
         for typed in ("nowhere-to-be-found", '"""', "* AND ("):
             await search.fill(typed)
-            await expect(results(tab)).to_contain_text("No message matches.")
+            await expect(results(tab)).to_contain_text("No matching messages.")
         await search.fill("")
         await expect(results(tab)).to_be_hidden()
         await expect(listed(tab)).to_have_text(["Boat"])

@@ -122,12 +122,12 @@ async def test_a_wrong_key_is_told_as_such_and_not_quoted(tmp_path: Path, endpoi
     async with launch(tmp_path, None, config="{}") as boat:
         found = await check(boat.app, "custom", api_key=wrong, base_url=endpoint.base_url)
         assert not found.ok
-        assert (found.problem or "").startswith("custom rejected the key (status 401). It says: Incorrect API key")
+        assert (found.problem or "").startswith("custom rejected the API key (status 401). Response: Incorrect API key")
         assert wrong not in (found.problem or "")
         found = await check(boat.app, "custom", base_url=endpoint.base_url)
-        assert (found.problem or "").startswith("custom needs a key.")
+        assert (found.problem or "").startswith("custom needs an API key.")
         found = await check(boat.app, "custom", api_key=wrong, base_url=endpoint.url)
-        assert "rejected the key" in (found.problem or ""), "the address was guessed right, the key is wrong"
+        assert "rejected the API key" in (found.problem or ""), "the address was guessed right, the key is wrong"
 
 
 async def test_a_server_that_is_down_is_told_as_such(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ async def test_a_redirection_does_not_get_the_key(tmp_path: Path, endpoint: Scri
 async def test_a_provider_without_a_key_is_not_asked(tmp_path: Path) -> None:
     async with launch(tmp_path, None, config="{}") as boat:
         found = await check(boat.app, "anthropic")
-        assert (found.problem or "").startswith("Anthropic needs a key. Create one at https://")
+        assert (found.problem or "").startswith("Anthropic needs an API key. Create one at https://")
         assert (await check(boat.app, "azure", api_key=KEY)).problem == (await check(boat.app, "custom")).problem
 
 

@@ -87,13 +87,17 @@ async def _try(title: str, section: ProviderSection, access: Access, until: floa
 
 
 def _refusal(title: str, status: int, said: str, *, has_key: bool) -> str:
-    told = f" It says: {' '.join(said.split())}" if said else ""
+    told = f" Response: {' '.join(said.split())}" if said else ""
     if status in (401, 403):
-        return f"{title} rejected the key (status {status}).{told}" if has_key else f"{title} needs a key.{told}"
+        return (
+            f"{title} rejected the API key (status {status}).{told}" if has_key else f"{title} needs an API key.{told}"
+        )
     if status == 404:
         return f"There is no list of models at this address (status 404). Base URLs usually end in /v1.{told}"
     if status in (402, 429):
-        return f"The key works, but the account has no quota left or too many requests (status {status}).{told}"
+        return (
+            f"The key works, but the account has no quota left or has sent too many requests (status {status}).{told}"
+        )
     return f"{title} answered with status {status}.{told}"
 
 

@@ -259,7 +259,7 @@ def _missing(provider: str, section: ProviderSection, access: Access) -> str | N
         return _NO_ADDRESS
     if access.key is None and access.base_url is None:
         page = LISTINGS[provider].key_page if provider in LISTINGS else None
-        return f"{_label(provider)} needs a key.{f' Create one at {page}.' if page else ''}"
+        return f"{_label(provider)} needs an API key.{f' Create one at {page}.' if page else ''}"
     return None
 
 
@@ -296,7 +296,9 @@ def _checked_url(given: str) -> str:
     if not plain or not _KEY.fullmatch(url) or parts.query or parts.fragment:
         raise BadInput("The base URL must look like https://example.com/v1.", code="bad_base_url")
     if parts.username is not None or parts.password is not None:
-        raise BadInput("Leave the user and password out of the base URL: enter the key as such.", code="bad_base_url")
+        raise BadInput(
+            "The base URL must not contain a user or password. Enter the API key in its own field.", code="bad_base_url"
+        )
     return url
 
 

@@ -161,7 +161,7 @@ def _headed(heading: str, options: Sequence[Option], *, tight: bool) -> list[Opt
 
 
 def _session(session: Session, at: datetime) -> Option:
-    title = one_line(session.title, 80) or "Untitled"
+    title = one_line(session.title, 80) or "(untitled)"
     state = " · working" if session.busy else ""
     row = Content.assemble(
         ("● " if session.busy else "  ", "$text-success"), title, (f"  {ago(session.updated_at, at)}{state}", FAINT)

@@ -18,19 +18,19 @@ from longboat.permissions.shell.syntax import names
 class Danger(StrEnum):
     """The worst first: of several, the first is the one that is told."""
 
-    UNSEEN = "It runs text that nobody can see in advance."
-    ADMINISTRATOR = "It runs as another user, such as the administrator."
+    UNSEEN = "It runs code that nobody can see in advance."
+    ADMINISTRATOR = "It runs as another user, such as root."
     SYSTEM = "It can damage the whole machine."
     GUARDED = "It could change files that control what is allowed to run."
     OUTSIDE = "It could change files outside the workspace."
     REWRITES_REMOTE = "It overwrites or deletes work in a remote repository."
-    DELETES = "It deletes files for good."
-    DISCARDS = "It discards work that git cannot bring back."
-    DESTROYS = "It deletes things that other programs use, such as containers or databases."
+    DELETES = "It permanently deletes files."
+    DISCARDS = "It discards work that git cannot restore."
+    DESTROYS = "It deletes resources that other programs use, such as containers or databases."
     UPLOADS = "It sends data to another computer."
     PUBLISHES = "It publishes to a remote server."
-    OWNERS = "It changes who may use whole directories."
-    PROCESSES = "It ends processes or services."
+    OWNERS = "It changes the owner or permissions of whole directories."
+    PROCESSES = "It stops processes or services."
     UNKNOWN = "Longboat cannot tell what this command does."
 
 
