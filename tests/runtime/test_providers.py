@@ -1,6 +1,7 @@
 """The set-up of providers (issue 12, 1): a key is tried, stored and used, by the server that is already running."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -19,7 +20,7 @@ from longboat.config.trust import record, trusted_file
 from longboat.errors import BadInput, ConfigInvalid, ProviderNotFound
 from longboat.models import provider_check
 from longboat.runtime.app import App
-from longboat.testing import CallTool, Say
+from longboat.testing import CallTool, Say, ScriptedModel
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.wire.models import Outcome
 from longboat.wire.providers import Provider, ProviderCheck
@@ -144,6 +145,42 @@ async def test_a_server_that_never_answers_is_not_waited_for(tmp_path: Path, mon
         async with launch(tmp_path, None, config="{}") as boat:
             found = await check(boat.app, "custom", base_url=f"http://127.0.0.1:{port}/v1")
     assert found.problem == f"127.0.0.1:{port} did not answer in time. Check the network and the address."
+
+
+async def test_a_server_that_answers_by_drops_holds_up_neither_the_check_nor_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E5. Each drop used to begin the time limit anew, in a thread that the runs needed."""
+    dripping, drips = asyncio.Semaphore(0), set[asyncio.Task[None] | None]()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        drips.add(asyncio.current_task())
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        dripping.release()
+        with contextlib.suppress(OSError), contextlib.closing(writer):
+            while not writer.is_closing():
+                writer.write(b"x: y\r\n")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    more_than_threads = (os.cpu_count() or 1) + 5
+    async with asyncio.timeout(60), server, launch(tmp_path, ScriptedModel.echo()) as boat:
+        monkeypatch.setitem(provider_check.check.__kwdefaults__, "within_s", 100.0)
+        asked = [asyncio.create_task(check(boat.app, "custom", base_url=url)) for _ in range(more_than_threads)]
+        for _ in asked:
+            await dripping.acquire()
+        await boat.submit("hello", "r1")
+        await boat.completed("r1")
+        for each in asked:
+            assert not each.done()
+            each.cancel()
+        monkeypatch.setitem(provider_check.check.__kwdefaults__, "within_s", 0.5)
+        found = await check(boat.app, "custom", base_url=url)
+        assert "did not answer in time" in (found.problem or "")
+        await asyncio.wait([each for each in drips if each is not None])
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"[", b'{"data": 3}', b"[" * 9999])

@@ -1,7 +1,7 @@
 """The set-up of providers: which there are, whether one works, and the keys and models that a person chooses.
 
 Owns what may be stored where: keys in the credentials file or the keyring, addresses and the default model in the
-user's own `longboat.json`, nothing in a project. Everything blocks and runs off the loop. Nothing returned has a key.
+user's own `longboat.json`, nothing in a project. What reads files runs off the loop. Nothing returned has a key.
 """
 
 import asyncio
@@ -57,7 +57,19 @@ class Providers:
         return await asyncio.to_thread(self._list)
 
     async def check(self, provider: str, request: CheckProvider) -> ProviderCheck:
-        return await asyncio.to_thread(self._check, provider, request)
+        asked = await asyncio.to_thread(self._prepare_check, provider, request)
+        if isinstance(asked, ProviderCheck):
+            return asked
+        from longboat.models.provider_check import check
+
+        registry, section, access = asked
+        found = await check(_label(provider), section, access)
+        if found.problem is not None:
+            return ProviderCheck(ok=False, problem=found.problem)
+        entries = tuple(_with_usual_window(provider, entry) for entry in found.models)
+        listed = msgspec.structs.replace(section, models=entries)
+        models = await asyncio.to_thread(registry.describe_models, provider, listed)
+        return ProviderCheck(ok=True, base_url=found.base_url, models=models)
 
     async def connect(self, provider: str, request: ConnectProvider) -> Provider:
         return await asyncio.to_thread(self._connect, provider, request)
@@ -112,7 +124,10 @@ class Providers:
 
     # Checking
 
-    def _check(self, provider: str, request: CheckProvider) -> ProviderCheck:
+    def _prepare_check(
+        self, provider: str, request: CheckProvider
+    ) -> ProviderCheck | tuple[Registry, ProviderSection, Access]:
+        """Whom to ask, or the answer if nobody has to be asked."""
         _check_entered(request)
         _, registry = self._read()
         before = self._section(registry, provider)
@@ -124,14 +139,7 @@ class Providers:
             access = replace(access, key=_checked_key(request.api_key))
         if problem := _missing(provider, section, access):
             return ProviderCheck(ok=False, problem=problem)
-        from longboat.models.provider_check import check
-
-        found = check(_label(provider), section, access)
-        if found.problem is not None:
-            return ProviderCheck(ok=False, problem=found.problem)
-        entries = tuple(_with_usual_window(provider, entry) for entry in found.models)
-        models = registry.describe_models(provider, msgspec.structs.replace(section, models=entries))
-        return ProviderCheck(ok=True, base_url=found.base_url, models=models)
+        return registry, section, access
 
     def _check_local(self, registry: Registry, section: ProviderSection) -> ProviderCheck:
         if not local.runtime_installed():
