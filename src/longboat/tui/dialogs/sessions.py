@@ -193,7 +193,12 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         narrow = self.app.size.width < 80
         options = [Option(self._row(session, at, narrow), id=session.id) for session in self._sessions.values()]
         if self._hits:
-            options.append(Option(Content.styled("What was said", "bold $text-primary"), disabled=True))
+            options.append(
+                Option(
+                    Content.styled("\nWhat was said" if options else "What was said", "bold $text-primary"),
+                    disabled=True,
+                )
+            )
             options += (Option(_hit_row(hit, at), id=name) for name, hit in self._hits.items())
         shown.set_options(options or [Option("No matching session.", disabled=True)])
         if options:
