@@ -43,7 +43,9 @@ export function openable(button, actions) {
     list.hidden = false;
     turnToRoom(list, whole);
     button.setAttribute('aria-expanded', 'true');
-    items.find((each) => !each.disabled)?.focus();
+    const first = items.find((each) => !each.disabled);
+    first?.setAttribute('tabindex', '0'); // the menu may scroll: something in it must be reachable
+    first?.focus();
   };
   button.addEventListener('click', () => (list.hidden && !isAwaited ? open() : close(true)));
   whole.addEventListener('keydown', (event) => {
