@@ -234,6 +234,7 @@ async def test_f3_a_prompt_is_edited_and_sent_again(chromium: Browser, site: Sit
         await anna.page.go_back()
         await anna.sees("echo: third thing")
         await act(anna, prompts.last, "Fork from here")
+        await expect(anna.page).not_to_have_url(re.compile(session.session_id))
         await expect(prompts).to_have_count(2)
         await anna.page.go_back()
         await anna.sees("echo: third thing")

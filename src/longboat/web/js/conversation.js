@@ -265,6 +265,8 @@ export class Conversation {
 
   runChanged(run) {
     if (run.session_id && run.session_id !== this.session_id) return;
+    // At once: by the next frame, the first step may have been counted.
+    if (run.state && run.state !== 'finished') this.working.countFrom(run);
     this.working.drawSoon();
     if (run.state === 'finished' || run.outcome) this.transcript?.refresh();
   }
