@@ -165,6 +165,7 @@ async def test_a_session_whose_last_turn_failed_is_marked_until_one_succeeds(chr
         mark = tab.page.get_by_role("navigation", name="Sessions").get_by_role("img", name="failed")
         await tab.say("[[fails]]")
         await expect(mark).to_have_count(1)
+        await expect(mark).to_be_visible()
         box = await mark.bounding_box()
         assert box is not None
         assert box["width"] >= 6, "it is there to be seen"

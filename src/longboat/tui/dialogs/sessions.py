@@ -193,7 +193,8 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         narrow = self.app.size.width < 80
         options = [Option(self._row(session, at, narrow), id=session.id) for session in self._sessions.values()]
         if self._hits:
-            options.append(Option(Content.styled("In messages", "bold $text-primary"), disabled=True))
+            heading = "\nIn messages" if options else "In messages"
+            options.append(Option(Content.styled(heading, "bold $text-primary"), disabled=True))
             options += (Option(_hit_row(hit, at), id=name) for name, hit in self._hits.items())
         shown.set_options(options or [Option("No matching sessions.", disabled=True)])
         if options:

@@ -11,6 +11,7 @@ import { modelOptions } from './models.js';
 import { keep, recall } from './storage.js';
 
 const MOST_HISTORY = 50;
+const NARROW = 360; // pixels
 
 export class Composer {
   /** `on` has: send(prompt), find(kind, word), knows(command), actions (command name → function of its argument). */
@@ -22,7 +23,6 @@ export class Composer {
       id: 'prompt',
       rows: '1',
       'aria-label': 'Prompt',
-      placeholder: innerWidth < 500 ? 'Type a prompt' : 'Type a prompt. @ file, / command, ! shell command',
       onkeydown: (event) => this.key(event),
       oninput: () => this.changed(),
       onpaste: (event) => this.files.paste(event) && event.preventDefault(),
@@ -47,6 +47,16 @@ export class Composer {
       icon('send'),
     );
     this.element = this.form();
+    new ResizeObserver(() => this.fit()).observe(this.text);
+  }
+
+  /** The width changed: lines break elsewhere, and the longer placeholder may not fit. */
+  fit() {
+    const { clientWidth } = this.text;
+    if (!clientWidth || clientWidth === this.width) return;
+    this.width = clientWidth;
+    this.text.placeholder = clientWidth < NARROW ? 'Ask anything' : 'Ask anything: @file, /command, !shell';
+    this.grow();
   }
 
   form() {

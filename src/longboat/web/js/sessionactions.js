@@ -42,8 +42,8 @@ export class SessionActions {
       { label: 'Search this session', run: () => finder.open() },
       { label: 'Expand all', run: () => this.expandAll(true) },
       { label: 'Collapse all', run: () => this.expandAll(false) },
-      ...sessions.actions(this.session),
       connect,
+      ...sessions.actions(this.session), // the last one deletes it
     ];
   }
 
