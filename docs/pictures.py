@@ -15,6 +15,7 @@ from picturing.page import PHONE, Tab, open_browser, open_tab, save
 from picturing.past import live_through
 from picturing.recording import Pane, recording
 from picturing.scene import Scene, open_scene
+from picturing.screens import begin, search, set_up, show_dangers
 from picturing.terminal import Window, open_window
 from playwright.async_api import Browser
 
@@ -38,11 +39,18 @@ img {{ position: absolute; border-radius: 10px; box-shadow: 0 12px 36px #1b27385
 
 async def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    async with open_scene(story.FILES, ALLOWED) as scene, open_browser() as browser:
+    async with open_scene(story.FILES) as scene, open_browser() as browser:
+        async with scene.serving():
+            await set_up(scene, browser, PICTURES)
+        scene.configure(ALLOWED)
         await live_through(scene, story.PAST)
         async with scene.serving(), scene.client("anna") as anna, scene.client("ben") as ben:
+            await begin(scene, browser, PICTURES)
             await work_together(scene, browser, anna, ben)
-            scene.git("checkout", "-q", ".")
+            await search(scene, browser, PICTURES)
+            await show_dangers(scene, browser, PICTURES)
+            scene.git("reset", "-q", "--hard")
+            scene.git("clean", "-fdq")
             await record(scene)
 
 
@@ -117,16 +125,15 @@ async def record(scene: Scene) -> None:
     """Anna asks at the command line, and Ben answers from another terminal."""
     scene.model.add(*story.recorded_steps())
     anna = Pane(who="anna", columns=102, rows=30, scene=scene)
-    ben = Pane(who="ben", columns=102, rows=19, scene=scene)
+    ben = Pane(who="ben", columns=102, rows=22, scene=scene)
     async with recording(anna, ben) as recorder:
         await anna.type(f'longboat run "{story.RECORDED}"')
-        await anna.shows("[o]nce")
+        await anna.shows("[d]eny")
         await asyncio.sleep(1.5)
         await ben.type("longboat permissions")
-        await ben.shows("asked")
+        await ben.shows("[d]eny")
         await asyncio.sleep(1.5)
-        ask = next(line for line in ben.text.splitlines() if " asked " in line).split()[0]
-        await ben.type(f"longboat permissions answer {ask} once")
+        await ben.type("y")
         await anna.shows("continue with")
         await asyncio.sleep(1)
     (PICTURES / "run.svg").write_text(film((anna, ben), recorder.frames()), encoding="utf-8")

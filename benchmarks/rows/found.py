@@ -18,7 +18,7 @@ SEARCHED = """async (words) => {
   field.value = words;
   field.dispatchEvent(new Event('input'));
   const isThere = () => !results.hidden && (results.querySelector('.hits li')
-    || results.textContent.includes('No message matches'));
+    || results.textContent.includes('No matching messages'));
   while (!isThere()) await new Promise((resolve) => requestAnimationFrame(resolve));
   await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
   return (performance.now() - before) / 1000;

@@ -41,6 +41,9 @@ class Tab:
     async def sees(self, text: str) -> None:
         await self.page.get_by_text(text).first.wait_for()
 
+    async def press(self, button: str) -> None:
+        await self.page.get_by_role("button", name=button, exact=True).first.click()
+
     async def gone(self, selector: str) -> None:
         await self.page.locator(selector).first.wait_for(state="detached")
 

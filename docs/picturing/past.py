@@ -7,6 +7,7 @@ import asyncio
 import sqlite3
 
 from longboat.client import Client
+from longboat.store.sqlite.search import INDEX_NAME
 from longboat.wire.models import RunState
 from longboat.wire.requests import Approve, Submit
 from picturing.scene import Scene
@@ -31,7 +32,7 @@ async def live_through(scene: Scene, past: tuple[Past, ...]) -> None:
 
 
 async def _play(scene: Scene, client: Client, workspace_id: str, session_id: str, past: Past) -> None:
-    name = session_id.replace("-", "")
+    name = _name(session_id)
     scene.model.add(*past.steps() * past.runs, name=name)
     model = "mine/devstral-small" if past.tokens < 10_000 else None
     for _ in range(past.runs):
@@ -56,4 +57,23 @@ def _move(scene: Scene, sessions: dict[str, int]) -> None:
                 store.execute(
                     f"UPDATE {table} SET day = date(day, ?) WHERE session_id = ?", (f"-{days} days", session_id)
                 )
+            _unmark(store, session_id)
+        store.execute("DELETE FROM inbox")  # it has them in the order in which they ended
     store.close()
+    for file in scene.database.parent.glob(f"{INDEX_NAME}*"):
+        file.unlink()  # made again from what was moved
+
+
+def _unmark(store: sqlite3.Connection, session_id: str) -> None:
+    """Remove the marks that chose the script of a prompt: people would see them."""
+    mark = f" [[{_name(session_id)}]]"
+    store.execute("UPDATE runs SET prompt = replace(prompt, ?, '') WHERE session_id = ?", (mark, session_id))
+    store.execute(
+        "UPDATE messages SET parts = CAST(replace(CAST(parts AS TEXT), ?, '') AS BLOB) WHERE session_id = ?",
+        (mark, session_id),
+    )
+
+
+def _name(session_id: str) -> str:
+    """The name of the session's script."""
+    return session_id.replace("-", "")

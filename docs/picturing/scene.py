@@ -37,6 +37,11 @@ class Scene:
         return ROOT / "harbor"
 
     @property
+    def other_project(self) -> Path:
+        """An empty one."""
+        return ROOT / "lighthouse"
+
+    @property
     def database(self) -> Path:
         return ROOT / "data" / "longboat.db"
 
@@ -49,6 +54,35 @@ class Scene:
 
     def git(self, *arguments: str) -> None:
         subprocess.run(["git", *arguments], cwd=self.project, env=self.environ, check=True, stdout=subprocess.DEVNULL)
+
+    @property
+    def config_file(self) -> Path:
+        return ROOT / "config" / "longboat" / "longboat.json"
+
+    def configure_nothing(self) -> None:
+        """As after the installation, without the local model and without looking for servers on this machine."""
+        library = ROOT / "library"
+        library.mkdir()
+        (library / "sitecustomize.py").write_text("import sys; sys.modules['xllamacpp'] = None")
+        self.environ["PYTHONPATH"] = str(library)
+        self._write_config({"models": {"detect": False}})
+
+    def configure(self, allow: list[str]) -> None:
+        """The scripted model, and rules that allow some calls."""
+        self.environ.pop("PYTHONPATH", None)
+        models = [{"id": name, "context_window": 128_000} for name in ("qwen3-coder", "devstral-small")]
+        provider = {"type": "openai-compatible", "base_url": self.model.base_url, "api_key": "none", "models": models}
+        self._write_config(
+            {
+                "providers": {"mine": provider},
+                "models": {"large": "mine/qwen3-coder", "small": "mine/devstral-small"},
+                "permissions": {"allow": allow},
+            }
+        )
+
+    def _write_config(self, config: Mapping[str, object]) -> None:
+        self.config_file.parent.mkdir(parents=True, exist_ok=True)
+        self.config_file.write_text(json.dumps({**config, "titles": False, "server": {"drain_s": 1}}))
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
@@ -76,13 +110,13 @@ class Scene:
 
 
 @asynccontextmanager
-async def open_scene(files: Mapping[str, str], allow: list[str]) -> AsyncIterator[Scene]:
-    """The directory with the repository in it, and the model. Afterwards it is gone again."""
+async def open_scene(files: Mapping[str, str]) -> AsyncIterator[Scene]:
+    """The directory with the repository in it, and the model. Nothing is configured. Afterwards it is gone again."""
     _clear_the_place()
     try:
         async with ScriptedEndpoint() as model:
             scene = Scene(model=model, environ=_environ())
-            _configure(scene, allow)
+            scene.configure_nothing()
             _found(scene, files)
             yield scene
     finally:
@@ -123,22 +157,8 @@ def _who(when: str) -> list[tuple[str, str]]:
     return [("NAME", "Anna"), ("EMAIL", "anna@harbor.example"), ("DATE", when)]
 
 
-def _configure(scene: Scene, allow: list[str]) -> None:
-    models = [{"id": name, "context_window": 128_000} for name in ("qwen3-coder", "devstral-small")]
-    provider = {"type": "openai-compatible", "base_url": scene.model.base_url, "api_key": "none", "models": models}
-    config = {
-        "providers": {"mine": provider},
-        "models": {"large": "mine/qwen3-coder", "small": "mine/devstral-small"},
-        "titles": False,
-        "permissions": {"allow": allow},
-        "server": {"drain_s": 1},
-    }
-    file = ROOT / "config" / "longboat" / "longboat.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(config))
-
-
 def _found(scene: Scene, files: Mapping[str, str]) -> None:
+    scene.other_project.mkdir()
     for name, text in files.items():
         file = scene.project / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -156,6 +156,87 @@ def steps() -> list[HttpStep]:
     ]
 
 
+WARNED = "Warn on the board half an hour before high water."
+_BOARD = [
+    {"old_text": "import datetime\n", "new_text": "import datetime, timedelta\n"},
+    {
+        "old_text": "import next_high_tide\n\n\n",
+        "new_text": "import next_high_tide\n\nWARNING = timedelta(minutes=30)\n\n\n",
+    },
+    {
+        "old_text": '    return f"Next high water: {next_high_tide(now):%a %H:%M}"\n',
+        "new_text": (
+            "    tide = next_high_tide(now)\n"
+            "    if tide - now <= WARNING:\n"
+            '        return f"High water at {tide:%H:%M}: the lock closes"\n'
+            '    return f"Next high water: {tide:%a %H:%M}"\n'
+        ),
+    },
+]
+_BERTHS = [
+    {
+        "old_text": "import datetime, timedelta\n\n",
+        "new_text": "import datetime\n\nfrom harbor.board import WARNING\n",
+    },
+    {"old_text": "half an hour before high water", "new_text": "until the board warns"},
+    {"old_text": "timedelta(minutes=30)", "new_text": "WARNING"},
+]
+_TEST = """import unittest
+from datetime import datetime
+
+from harbor.board import line
+
+
+class BoardTest(unittest.TestCase):
+    def test_it_warns(self) -> None:
+        self.assertEqual(line(datetime(2026, 5, 4, 5, 0)), "High water at 05:12: the lock closes")
+"""
+
+
+def warning_steps() -> list[HttpStep]:
+    """Three files change: what is reviewed."""
+    return [
+        [call("view", path="harbor/board.py"), call("view", path="harbor/berths.py"), Use(input_tokens=3_900)],
+        [
+            call("multiedit", path="harbor/board.py", edits=_BOARD),
+            call("multiedit", path="harbor/berths.py", edits=_BERTHS),
+            call("write", path="tests/test_board.py", content=_TEST),
+            Use(input_tokens=4_600),
+        ],
+        [call("bash", command=TESTS), Use(input_tokens=5_100)],
+        [
+            *words("The board warns half an hour before high water, and a test covers it."),
+            Use(input_tokens=5_400, output_tokens=60, cost=0.02),
+        ],
+    ]
+
+
+PUBLISH = "Publish it, and throw away the old build."
+DANGEROUS = 'git commit -qam "Warn before high water" && rm -rf build && git push --force origin main'
+
+
+def publishing_steps() -> list[HttpStep]:
+    """A command that nobody should allow without reading it."""
+    return [[Say("I commit it, remove the build and push."), call("bash", command=DANGEROUS), Use(input_tokens=5_800)]]
+
+
+LAMPS = "When should the lamp be lit?"
+
+
+def lamp_steps() -> list[HttpStep]:
+    """A question in the other project."""
+    choices = ("At sunset", "Half an hour before sunset", "When it is dark enough")
+    return [[call("question", text="From when on should the lamp be lit?", choices=choices), Use(input_tokens=2_100)]]
+
+
+LOGBOOK = "Read the logbook of 1987."
+
+
+def logbook_steps() -> list[HttpStep]:
+    """A run that fails."""
+    return [[Refuse(400, message="The request was too large.")]]
+
+
 RECORDED = "The test of the tides fails. Fix it."
 
 

@@ -71,8 +71,8 @@ def cleaned(svg: str) -> str:
 
 
 @asynccontextmanager
-async def open_window(scene: Scene, name: str, session_id: str) -> AsyncIterator[Window]:
-    """The app of somebody, at a session."""
+async def open_window(scene: Scene, name: str, session_id: str | None = None) -> AsyncIterator[Window]:
+    """The app of somebody, at a session or a new one."""
     async with scene.client(name) as client:
         app = LongboatApp(client, str(scene.project), session_id=session_id)
         async with app.run_test(size=SIZE, notifications=True) as pilot:

@@ -125,7 +125,9 @@ class PermissionNotFound(NotFound):
     code = "permission_not_found"
 
     def __init__(self, permission_id: str) -> None:
-        super().__init__(f"There is no permission {permission_id!r} here. GET …/permissions lists the pending ones.")
+        super().__init__(
+            f"There is no permission request {permission_id!r} here. GET …/permissions lists the pending ones."
+        )
 
 
 class QuestionNotFound(NotFound):
@@ -146,14 +148,14 @@ class ChangeNotFound(NotFound):
     code = "change_not_found"
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"No change of {path!r} by this session stands. GET …/changes lists the changed files.")
+        super().__init__(f"This session has no current changes to {path!r}. GET …/changes lists the changed files.")
 
 
 class ProviderNotFound(NotFound):
     code = "provider_not_found"
 
     def __init__(self, provider: str) -> None:
-        super().__init__(f"No provider is called {provider!r}. GET /v1/providers lists them.")
+        super().__init__(f"There is no provider {provider!r}. GET /v1/providers lists them.")
 
 
 class McpServerNotFound(NotFound):
@@ -171,7 +173,7 @@ class WorkspaceClosing(Conflict):
     code = "workspace_closing"
 
     def __init__(self) -> None:
-        super().__init__("This workspace is closing. Try again in a moment; it will then open again.")
+        super().__init__("This workspace is closing. Try again in a moment.")
 
 
 class SessionClosing(Conflict):
@@ -215,7 +217,7 @@ class AlreadyAnswered(Conflict):
     code = "already_answered"
 
     def __init__(self, who: str | None, what: str) -> None:
-        super().__init__(f"{who} answered first: {what}." if who else f"Already closed: {what}.")
+        super().__init__(f"{who} answered first: {what}." if who else f"No longer needs an answer: {what}.")
 
 
 class SessionBusy(Conflict):

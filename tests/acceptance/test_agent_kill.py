@@ -120,7 +120,7 @@ async def test_a2_a_permission_is_withdrawn_with_a_run_that_the_restart_interrup
         session = await restarted(site, session)
         assert await listed(session, "permissions") == []
         late = await session.http.post(f"{session.workspace}/permissions/{ask.id}", json={"answer": "once"})
-        assert (late.status_code, "withdrawn" in late.json()["message"]) == (409, True)
+        assert (late.status_code, "its run ended" in late.json()["message"]) == (409, True)
         log = await session.replay()
         told = [event.payload for event in log.events if event.type == "permission_notification"]
         assert [(each.id, each.state) for each in told] == [(ask.id, "withdrawn")]

@@ -280,7 +280,7 @@ def test_ctrl_c_at_the_prompt_cancels_the_run(home: Home, cwd: Path) -> None:
     terminal.until("\n> ")
     terminal.process.send_signal(2)
     assert terminal.finish() == 130
-    assert "Canceling …" in terminal.seen
+    assert "Canceling…" in terminal.seen
     canceled, way_on = [line for line in terminal.lines if line][-2:]
     assert canceled == "canceled"
     assert way_on.endswith('; continue with: longboat run -c "…"')
@@ -349,7 +349,7 @@ def test_at_a_terminal_permissions_and_questions_are_answered_one_by_one(home: H
     terminal = Terminal(home, "permissions", cwd=cwd)
     shown = terminal.until("\n> ")
     assert "? Run touch a && rm -rf b" in shown
-    assert "⚠ Dangerous. It deletes files for good." in shown
+    assert "⚠ Dangerous. It permanently deletes files." in shown
     terminal.type("")
     assert terminal.finish() == 0
     assert len(pending(home, cwd)) == 1, "an empty line decides nothing"
@@ -436,5 +436,5 @@ def test_an_answer_that_does_not_fit_is_refused_with_the_next_step(home: Home, c
     home.longboat("cancel", "--all", cwd=cwd)
     assert finished(process).code == 130
     gone = home.longboat("permissions", "answer", ask["id"], "once", cwd=cwd)
-    assert "it was withdrawn with its run" in gone.err
+    assert "its run ended" in gone.err
     assert home.longboat("permissions", cwd=cwd).out == "No pending permission requests.\n"

@@ -98,7 +98,7 @@ def test_the_list_says_what_is_connected_and_forget_forgets(home: Home, cwd: Pat
     box = next(each for each in listed["items"] if each["id"] == "box")
     assert (box["connected"], box["stored"], listed["model"]) == (True, True, "box/scripted")
     assert "Default model: box/scripted" in home.longboat("connect", "--list", cwd=cwd).out
-    assert "No key is stored for box any more." in home.longboat("connect", "--forget", "box", cwd=cwd).out
+    assert "Deleted the stored key for box." in home.longboat("connect", "--forget", "box", cwd=cwd).out
     assert KEY not in credentials(home).read_text()
 
 
@@ -119,7 +119,7 @@ def test_at_a_terminal_a_person_picks_types_and_chooses(home: Home, cwd: Path) -
     shown.type(number)
     shown.until("Base URL")
     shown.type(home.endpoint.url)
-    shown.until("Key for")
+    shown.until("API key for")
     shown.type(KEY)
     shown.until("Default model: custom/scripted")
     assert shown.finish() == 0

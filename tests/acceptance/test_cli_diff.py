@@ -59,7 +59,7 @@ def test_f1_the_diff_in_a_pipe_is_a_patch_that_git_takes(home: Home, cwd: Path, 
         assert (cwd / name).read_bytes() == contents(name)[0].encode(), name
     assert not (cwd / "new.txt").exists()
     nothing = home.longboat("diff", cwd=cwd)
-    assert (nothing.code, nothing.out, nothing.err) == (0, "", "No changes to show.\n")
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "No changes.\n")
 
 
 def test_f1_the_numbers_are_a_table_and_people_see_colors(home: Home, cwd: Path, changed: str) -> None:

@@ -136,7 +136,7 @@ def test_a4_a_session_with_undone_turns_says_so_and_how_to_bring_them_back(home:
     assert sorted(home.longboat("undo", cwd=cwd).lines[1:]) == ["  removed new.txt", "  restored old.txt"]
     (session,) = listed(home, cwd, "session", "list")
     shown = home.longboat("session", "show", session["id"], cwd=cwd).lines
-    assert shown[-1].startswith("[1 undone turn is not shown. Restore the last one with: longboat redo -s ")
+    assert shown[-1].startswith("[1 undone turn is not shown. Redo the last one with: longboat redo -s ")
     home.longboat("undo", cwd=cwd)
     shown = home.longboat("session", "show", session["id"], cwd=cwd).lines
     assert shown[-1].startswith("[2 undone turns are not shown. ")

@@ -81,7 +81,7 @@ def test_what_waits_elsewhere_is_listed_and_answered_from_any_directory(own_home
 def test_the_table_marks_what_is_new_once_and_json_leaves_it_so(own_home: Home) -> None:
     home = own_home
     here = home.workspace("here")
-    assert home.longboat("inbox", cwd=here).out.startswith("Nothing waits for you")
+    assert home.longboat("inbox", cwd=here).out.startswith("Nothing new")
     there, run_id = detached(home, "done", [Say("Done.")])
     item = wait_listed(home, here, "finished", there)
     assert (item["run_id"], item["seen"]) == (run_id, False)

@@ -125,7 +125,7 @@ def test_r4_what_ctrl_c_says_is_not_glued_to_the_answer(home: Home, cwd: Path) -
     assert process.wait(30) == 130
     lines = (seen.decode() + read_all(terminal)).splitlines()
     assert "half an ans" in lines
-    assert "Canceling … (press Ctrl-C again to exit now)" in lines
+    assert "Canceling… (press Ctrl-C again to exit now)" in lines
 
 
 # Words
@@ -139,7 +139,7 @@ def test_how_a_run_ended_is_told_in_plain_words(home: Home, cwd: Path) -> None:
     assert states == {"good": "done", "bad": "failed"}
     assert home.longboat("cancel", "good", cwd=cwd).out == "good had already ended: done\n"
     newest = json.loads(home.longboat("session", "list", "--limit", "1", "--format", "json", cwd=cwd).out)["id"]
-    assert "[failed] The API key was refused: " in home.longboat("session", "show", newest, cwd=cwd).out
+    assert "[failed] The API key was rejected: " in home.longboat("session", "show", newest, cwd=cwd).out
 
 
 # While the server stops

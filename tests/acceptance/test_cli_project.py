@@ -59,7 +59,7 @@ def test_a4_a_file_that_somebody_changed_keeps_everything_as_it_is(home: Home, c
 
 
 def test_a4_nothing_to_undo_or_redo_is_said(home: Home, cwd: Path) -> None:
-    assert "There is no session in this directory yet." in home.longboat("undo", cwd=cwd).err
+    assert "No sessions in this directory yet." in home.longboat("undo", cwd=cwd).err
     home.longboat("run", "hi", cwd=cwd)
     done = home.longboat("redo", cwd=cwd)
     assert (done.code, "no turn to redo" in done.err) == (1, True)

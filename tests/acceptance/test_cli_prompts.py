@@ -266,13 +266,13 @@ def test_r3_an_outage_is_told_and_a_prompt_that_is_given_up_is_said_to_be_kept(o
     own_home.kill_server()
     done = finished(process)
     lost, gave_up, kept = done.err.splitlines()
-    assert (done.code, lost) == (1, "Connection lost. Reconnecting …")
+    assert (done.code, lost) == (1, "Connection lost. Reconnecting…")
     assert gave_up.startswith("longboat: Gave up after 0.5 s")
     assert "longboat watch doomed" in kept
     own_home.serve()
     waited = finished(watching)
     assert waited.code == 1
-    assert waited.err.splitlines()[:2] == ["Connection lost. Reconnecting …", "Reconnected."]
+    assert waited.err.splitlines()[:2] == ["Connection lost. Reconnecting…", "Reconnected."]
     assert own_home.longboat("watch", "doomed", cwd=cwd).err == waited.err.partition("Reconnected.\n")[2]
 
 

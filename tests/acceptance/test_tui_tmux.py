@@ -37,7 +37,7 @@ def test_another_client_cancels_and_the_screen_shows_it(home: Home, cwd: Path, s
     with pane(home, cwd=cwd, size=size) as shown:
         shown.until(READY)
         shown.say(f"[[{gate}]]")
-        shown.until("half of it", "working", "esc interrupt")
+        shown.until("half of it", "working", "esc stop")
         assert len(shown.lines) == size[1]
         done = home.longboat("cancel", "--all", cwd=cwd)
         assert done.code == 0, done.err
@@ -94,7 +94,7 @@ def test_who_leaves_in_the_middle_is_told_that_the_run_goes_on(home: Home, cwd: 
         shown.until("Press ctrl+c again to quit")
         shown.press("C-c")
         screen = shown.until("ended 0")
-        assert "will continue without you" in screen
+        assert "will continue on the server" in screen
         back = next(line for line in screen.splitlines() if "Continue with:" in line)
         session = back.rpartition("-s ")[2].strip()
     home.endpoint.open_gate("long")
@@ -165,7 +165,7 @@ def test_a_signal_leaves_the_terminal_in_order_and_says_what_goes_on(
         shown.until("half of it")
         (app,) = [each for each in psutil.process_iter() if is_app(each, cwd)]
         app.send_signal(number)
-        shown.until("will continue without you")
+        shown.until("will continue on the server")
         assert (shown.told("alternate_on"), shown.told("mouse_any_flag"), shown.told("cursor_flag")) == ("0", "0", "1")
     home.endpoint.open_gate(gate)
 

@@ -253,7 +253,7 @@ async def test_the_rule_of_always_says_what_it_allows_and_where_it_is_written(ch
         await expect(rules).to_contain_text("will allow: write(src/a.py)")
         told = await rules.locator("code").last.inner_text()
         assert told.endswith(f"{directory.name}/longboat.json")
-        await anna.asks.get_by_label("Allow more").check()
+        await anna.asks.get_by_label("Use the wider rules").check()
         await expect(rules).to_contain_text("will allow: write(src/**)")
         await anna.button("Always allow").click()
         await anna.sees("Written.")

@@ -183,7 +183,7 @@ async def test_f3_markup_that_streams_in_asks_or_names_a_file_is_text(chromium: 
         await tab.say(everything)
         await expect(tab.queue).to_be_visible()
         await check_inert(tab)
-        await tab.button("Clear", within=tab.queue).click()
+        await tab.button("Clear queue", within=tab.queue).click()
         gate.open()
         await expect(tab.asks).to_be_visible()
         await expect(tab.asks.locator("mark.risky")).to_contain_text(clean(quote(LINES[-1])))

@@ -62,9 +62,7 @@ async def test_f3_the_link_of_longboat_web_asks_once_for_a_name_and_offers_one(c
         await expect(dialog).to_have_count(0)
 
 
-FIRST = (
-    "Choose a name Other people in a session see this name next to what you do. It is stored in this browser. Your name"
-)
+FIRST = "Choose a name Other people see this name next to what you do. It is stored in this browser. Your name"
 
 
 async def test_f3_a_link_to_a_session_asks_for_the_name_and_then_opens_it(chromium: Browser, site: Site) -> None:
@@ -89,11 +87,11 @@ async def test_f3_links_that_lead_nowhere_say_so_and_what_to_do(chromium: Browse
         main = tab.page.locator("#main")
         for wrong in ("%E0%A4%A", "nonesuch", "nonesuch/neither"):
             await tab.page.goto(f"{tab.origin}/#/{wrong}")
-            await expect(main).to_contain_text("does not know the workspace in this link")
+            await expect(main).to_contain_text("The workspace in this link is not on this server")
             await expect(main.get_by_role("link", name="known")).to_be_visible()
         await tab.page.goto(address(tab, session, "nonesuch"))
         await expect(main.get_by_role("heading", name="Session not found")).to_be_visible()
-        await expect(tab.title).to_have_text("No such session")
+        await expect(tab.title).to_have_text("Session not found")
         await expect(tab.prompt).to_be_hidden()
         await main.get_by_role("link", name="Start a new session").click()
         await expect(main.get_by_role("heading", name="What should Longboat do?")).to_be_visible()

@@ -99,7 +99,7 @@ async def test_b17_the_numbers_of_the_timeline_fit_beside_the_session(chromium: 
             if width == 320:
                 await tab.page.get_by_role("button", name="Details").click()
             numbers = tab.page.locator(".timeline details")
-            await numbers.get_by_text("Numbers").click()
+            await numbers.get_by_text("Show as table").click()
             await expect(numbers.get_by_role("columnheader", name="Outcome")).to_be_visible()
             await expect(numbers.get_by_role("cell")).to_have_text(
                 ["1.0 s", "2.0 s", "1.0 s", "6.0 s", "done", "1.0 s", "1.0 s", "–", "–", "canceled"]
@@ -165,6 +165,10 @@ async def test_a_session_whose_last_turn_failed_is_marked_until_one_succeeds(chr
         mark = tab.page.get_by_role("navigation", name="Sessions").get_by_role("img", name="failed")
         await tab.say("[[fails]]")
         await expect(mark).to_have_count(1)
+        await expect(mark).to_be_visible()
+        box = await mark.bounding_box()
+        assert box is not None
+        assert box["width"] >= 6, "it is there to be seen"
         await tab.page.reload()
         await expect(mark).to_have_count(1)
         await tab.say("[[fails]] again")

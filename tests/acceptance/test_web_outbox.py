@@ -65,7 +65,7 @@ async def test_f6_a_prompt_that_the_server_always_fails_at_does_not_hold_up_thos
         await anna.live()
         await expect(failed(anna)).to_contain_text("cursed")
         await anna.page.unroute("**/agent")
-        await anna.button("Send again", within=failed(anna)).click()
+        await anna.button("Resend", within=failed(anna)).click()
         await anna.sees("echo: cursed")
         await expect(outgoing(anna)).to_have_count(0)
         runs = await session.ledger()

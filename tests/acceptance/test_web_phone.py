@@ -51,7 +51,15 @@ async def test_f3_a_finger_can_hit_everything_and_the_options_take_one_row(chrom
         await expect(anna.button("Send")).to_be_in_viewport(ratio=1)
         await anna.button("Stop all").click()
         await anna.idle()
-        await expect(anna.page.locator("#notify")).to_be_in_viewport(ratio=1)
+        for button in ("#workspace", "#inbox", "#theme", "#toggle-aside"):
+            await expect(anna.page.locator(button)).to_be_in_viewport(ratio=1)
+        await expect(
+            anna.page.locator("#notify"), "it is in the inbox, and the workspace needs the room"
+        ).to_be_hidden()
+        assert await anna.page.locator("#workspace .path").evaluate("(name) => name.scrollWidth <= name.clientWidth")
+        await anna.page.locator("#workspace").click()
+        await expect(anna.page.locator(".topbar .menu:visible")).to_be_in_viewport(ratio=1)
+        await anna.page.keyboard.press("Escape")
         await anna.page.goto(anna.page.url.rpartition("/")[0])
         await expect(anna.page.get_by_role("heading", name="What should Longboat do?")).to_be_visible()
         await expect(anna.page.locator("main").get_by_role("link").first).to_be_visible()

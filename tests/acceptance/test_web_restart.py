@@ -125,7 +125,7 @@ async def test_f3_a_changed_token_logs_the_page_out_and_it_says_so(chromium: Bro
             await site.kill()
             await site.serve(environ={"LONGBOAT_TOKEN": "another-token-of-some-length"})
             await expect(anna.connection).to_have_attribute("data-state", "refused")
-            await expect(anna.connection).to_contain_text("Logged out")
+            await expect(anna.connection).to_contain_text("Log in again")
             await anna.prompt.fill("kept")
             await anna.prompt.press("Enter")
             await expect(anna.toasts).to_contain_text("token")

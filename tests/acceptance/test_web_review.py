@@ -88,7 +88,7 @@ async def test_f3_hunks_and_files_are_undone_and_everybody_sees_it(chromium: Bro
         await expect(section(ben, "a.py").locator("header")).to_contain_text("also edited by others")
         await ben.button("Undo all changes to a.py").click()
         await ben.button("Undo", within=ben.page.get_by_role("dialog")).click()
-        await expect(ben.page.locator(".review-bar")).to_contain_text("No changes to show.")
+        await expect(ben.page.locator(".review-bar")).to_contain_text("No changes.")
         assert (directory / "a.py").read_text() == TEXT + "by hand\n"
         await session.outcome(await session.submit("And now?", client_id="ben"))
     assert "a.py (1 of 2 hunks), b.py (all changes)" in str(site.model.requests[-1].body["messages"])

@@ -65,7 +65,7 @@ async def test_f3_what_was_said_is_found_and_opens_at_its_message(chromium: Brow
         await expect(hits.first).to_contain_text("said-elsewhere")
         await expect(hits.nth(1)).to_contain_text("Prompt: Where is the Träumerei?")
         await expect(hits.nth(1).locator("mark")).to_have_text(["Träumerei"])
-        await expect(tab.page.get_by_text("No session title matches.")).to_be_visible()
+        await expect(tab.page.get_by_text("No matching sessions.")).to_be_visible()
         await tab.picture("search")
         await hits.nth(1).click()
         await expect(tab.title).to_have_text("Long ago")
@@ -88,7 +88,7 @@ async def test_f3_a_search_without_a_hit_and_one_for_nothing(chromium: Browser, 
         search = tab.page.get_by_role("searchbox", name="Search sessions")
         for typed in ("nowhere-to-be-found", '"""', "* AND ("):
             await search.fill(typed)
-            await expect(results(tab)).to_contain_text("No message matches.")
+            await expect(results(tab)).to_contain_text("No matching messages.")
         await search.fill("")
         await expect(results(tab)).to_be_hidden()
         await expect(listed(tab)).to_have_text(["Boat"])
@@ -155,6 +155,23 @@ async def test_f3_the_title_gets_the_width_of_its_row(chromium: Browser, site: S
     async with open_tab(chromium, site, session, locale="en-US") as tab:
         title = listed(tab).filter(has_text="thirty")
         assert await title.evaluate("(node) => node.scrollWidth <= node.clientWidth"), "nothing of it is cut"
+
+
+async def test_f3_every_item_of_a_menu_can_be_seen_wherever_it_opens(chromium: Browser, site: Site) -> None:
+    session = await titled(site, "low", *(f"Session {number:02}" for number in range(20)))
+    async with open_tab(chromium, site, session, size=(1280, 620)) as tab:
+        row = tab.page.locator(".session-list li").filter(has_text="Session 04")
+        await row.hover()
+        await row.get_by_role("button", name="Actions for").click()
+        for name in ("Rename…", "Delete…"):
+            await expect(row.get_by_role("menuitem", name=name)).to_be_in_viewport(ratio=1)
+        await tab.page.keyboard.press("Escape")
+        await tab.page.set_viewport_size({"width": NARROW[0], "height": 500})
+        await tab.page.get_by_role("button", name="Session", exact=True).click()
+        menu = tab.page.locator(".session-bar").get_by_role("menu")
+        await expect(menu).to_be_in_viewport(ratio=1)
+        await menu.get_by_role("menuitem").last.scroll_into_view_if_needed()
+        await expect(menu.get_by_role("menuitem", name="Delete…")).to_be_in_viewport(ratio=1)
 
 
 async def test_f3_the_link_of_a_session_is_copied(chromium: Browser, site: Site) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.async_playwright import Axe
 from browser import MARKS, NARROW, Tab, open_tab
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 from processes import Site, open_site
 
 from longboat.testing import Say
@@ -68,7 +68,7 @@ async def test_from_nothing_to_the_first_answer(chromium: Browser, size: tuple[i
         await dialog.get_by_label("Base URL").fill(endpoint.url)
         await dialog.get_by_label("Key").fill("a-wrong-key")
         await dialog.get_by_label("Key").press("Enter")
-        await expect(dialog.get_by_role("alert")).to_contain_text("rejected the key (status 401)")
+        await expect(dialog.get_by_role("alert")).to_contain_text("rejected the API key (status 401)")
         await expect(dialog.get_by_label("Key")).to_be_focused()
         assert (await Axe().run(tab.page)).violations_count == 0
         await dialog.get_by_label("Key").fill(KEY)
@@ -125,12 +125,33 @@ async def test_the_set_up_is_in_the_menu_and_a_command_and_closes(chromium: Brow
         await expect(dialog).to_have_count(0)
         await tab.say("/connect")
         await dialog.get_by_role("button", name="Anthropic").click()
-        link = dialog.get_by_role("link", name="Create a key")
+        link = dialog.get_by_role("link", name="Create an API key")
         await expect(link).to_have_attribute("rel", "noopener noreferrer")
         await tab.button("Back", within=dialog).click()
         await expect(dialog.get_by_role("list", name="Providers")).to_be_visible()
         await tab.button("Cancel", within=dialog).click()
         await expect(dialog).to_have_count(0)
+
+
+async def test_a_hosted_provider_needs_only_its_key(chromium: Browser, site: Site) -> None:
+    """Its check is answered here: no test reaches the provider itself."""
+    session = await site.session(site.project("hosted"))
+    async with open_tab(chromium, site, session) as tab:
+        sent: list[object] = []
+
+        async def check(route: Route) -> None:
+            sent.append(route.request.post_data_json)
+            await route.fulfill(json={"ok": False, "problem": "It said no.", "base_url": None, "models": []})
+
+        await tab.page.route("**/v1/providers/anthropic/check", check)
+        dialog = tab.page.get_by_role("dialog")
+        await tab.say("/connect")
+        await dialog.get_by_role("button", name="Anthropic").click()
+        await expect(dialog.get_by_label("Base URL")).to_have_count(0)
+        await dialog.get_by_label("Key").fill("sk-typed")
+        await dialog.get_by_label("Key").press("Enter")
+        await expect(dialog.get_by_role("alert")).to_contain_text("It said no.")
+        assert sent == [{"api_key": "sk-typed"}]
 
 
 async def test_a_prompt_that_nobody_can_answer_fails_once(chromium: Browser) -> None:

@@ -163,7 +163,7 @@ async def test_a4_undo_takes_the_turn_and_its_file_back_and_redo_returns_them(ch
     async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
         await anna.page.get_by_role("checkbox", name="Approve all").click()
         await anna.button("Approve all", within=anna.page.get_by_role("dialog")).click()
-        await expect(anna.page.get_by_text("Approve all is on")).to_be_visible()
+        await expect(anna.page.get_by_text("“Approve all” is on")).to_be_visible()
         await anna.say("[[mend]]")
         for tab in (anna, ben):
             await tab.sees("Mended.")
@@ -248,7 +248,7 @@ async def test_f3_the_page_of_numbers_has_plots_and_the_same_in_words(chromium: 
             assert await plot.locator("rect").count() > 0
             table = anna.page.get_by_role("region", name=f"{name}, numbers", include_hidden=True).locator("table")
             assert await table.locator("tbody tr").count() > 0
-        await anna.page.locator("figure").filter(has_text="Tool calls").get_by_text("Numbers").click()
+        await anna.page.locator("figure").filter(has_text="Tool calls").get_by_text("Show as table").click()
         await expect(anna.page.get_by_role("rowheader", name="ls", exact=True)).to_be_visible()
         await anna.picture("page-stats")
         await anna.page.get_by_label("Workspace").select_option(label="numbers")

@@ -155,14 +155,14 @@ def test_a_choice_may_be_a_number_itself_and_without_choices_any_number_is_an_an
 
 def test_a_slip_is_told_what_can_be_said() -> None:
     told = describe_misreading(question("red", "blue"), "9")
-    assert told == "'9' is not a choice. The choices are 1 to 2; anything but a number is taken as your own answer."
+    assert told == "'9' is not a choice. The choices are 1 to 2; anything else is taken as your own answer."
     assert "The only choice is 1;" in describe_misreading(question("red"), "9")
 
 
 def test_the_command_that_answers_says_only_what_this_ask_takes() -> None:
     assert how_to_answer(permission()) == (
         "answer: longboat permissions answer p once   "
-        "(or session, always, deny --reason TEXT; --wide for the wide form)"
+        "(or session, always, deny --reason TEXT; --wide for the wider rules)"
     )
     only_once = permission(grant=(), wide=())
     assert how_to_answer(only_once) == "answer: longboat permissions answer p once   (or deny --reason TEXT)"
@@ -178,7 +178,7 @@ def test_a2_a_permission_shows_what_why_and_what_would_be_allowed() -> None:
         "? Run make",
         "    why: no rule allows it",
         "    session, always: will allow bash(make)",
-        "    wide form:       will allow bash(make *)",
+        "    wider rules:     will allow bash(make *)",
     ]
 
 
@@ -249,10 +249,19 @@ def test_a_word_for_a_grant_is_no_answer_where_none_is_offered() -> None:
     assert answer_in(permission(grant=()), "always") is PermissionAnswer.ALWAYS
 
 
-def test_a2_a_rule_of_several_lines_stands_on_one_and_forges_no_other() -> None:
-    forged = permission(grant=("bash(= $X\n    wide form:       will allow bash(ls))",), wide=())
+@pytest.mark.parametrize("letter", ["y", "s", "a", "A.", " y "])
+def test_no_single_letter_allows_a_dangerous_call(letter: str) -> None:
+    dangerous = permission(danger="It deletes files for good.")
+    assert answer_in(permission(), letter) is not None
+    assert answer_in(dangerous, letter) is None
+    assert answer_in(dangerous, "d") is PermissionAnswer.DENY
+    assert answer_in(dangerous, "yes") is PermissionAnswer.ONCE
 
-    assert lines(forged)[-1] == "    session, always: will allow bash(= $X wide form: will allow bash(ls))"
+
+def test_a2_a_rule_of_several_lines_stands_on_one_and_forges_no_other() -> None:
+    forged = permission(grant=("bash(= $X\n    wider rules:     will allow bash(ls))",), wide=())
+
+    assert lines(forged)[-1] == "    session, always: will allow bash(= $X wider rules: will allow bash(ls))"
 
 
 def test_a2_a_long_one_says_that_there_is_more_and_can_be_seen_whole() -> None:
@@ -266,7 +275,7 @@ def test_a2_a_long_one_says_that_there_is_more_and_can_be_seen_whole() -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("", "Please type an answer."),
+        ("", "Type an answer."),
         ("\x1b[2Jfoo bar", "'␛[2Jfoo bar' is not an answer: type one of the letters, then Enter. ? explains them."),
     ],
 )
@@ -277,7 +286,7 @@ def test_a2_a_line_that_is_no_answer_is_told_why(line: str, told: str) -> None:
 def test_a2_an_answer_that_is_not_offered_is_told_why() -> None:
     only_once = permission(grant=(), wide=())
     assert describe_misreading(only_once, "a").startswith("'a' is not available: this call can only be allowed once.")
-    assert "no wide form" in describe_misreading(permission(wide=()), "sw")
+    assert "no wider rules" in describe_misreading(permission(wide=()), "sw")
 
 
 def test_a2_help_says_what_each_answer_does_and_nothing_of_those_that_are_not_offered() -> None:

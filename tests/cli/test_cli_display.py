@@ -151,7 +151,7 @@ def test_notices_go_to_stderr_each_once(capsys: pytest.CaptureFixture[str]) -> N
         "queued: runs next",
         "Loading the local model.",
         "Trying again in 1 s.",
-        "The context window is nearly full: summarizing …",
+        "The context window is nearly full: summarizing…",
         "of the session",
     ]
 
@@ -172,9 +172,9 @@ def test_what_is_said_meanwhile_has_a_line_of_its_own(capsys: pytest.CaptureFixt
     display = LiveText(out)
     for event in (message(EMPTY), delta(0, "half an ans")):
         display.show(event)
-    display.say("Canceling …")
+    display.say("Canceling…")
     display.show(delta(11, "wer"))
-    assert (out.getvalue(), capsys.readouterr().err) == ("half an ans\nwer", "Canceling …\n")
+    assert (out.getvalue(), capsys.readouterr().err) == ("half an ans\nwer", "Canceling…\n")
 
 
 ROWS = [

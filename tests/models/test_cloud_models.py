@@ -103,4 +103,4 @@ async def test_a_cloud_without_its_variables_is_told_what_is_missing(tmp_path: P
     """A6: nothing is asked, and the sentence names the variable."""
     complete = await run(tmp_path, f"{cloud}/some-model")
     assert complete.outcome is Outcome.ERROR
-    assert f"Set {missing}" in complete.error
+    assert f"or set {missing}" in complete.error

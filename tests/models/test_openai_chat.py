@@ -342,7 +342,10 @@ async def test_a_refusal_without_a_key_says_that_none_is_set(endpoint: ScriptedE
     model = OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url)
     error = await error_of(model)
     await model.aclose()
-    assert error.message == "mine answered 401: who are you? No key is set. Set providers.mine.api_key."
+    assert (
+        error.message
+        == "mine answered 401: who are you? No API key is set. Run `longboat connect`, or set providers.mine.api_key."
+    )
 
 
 async def test_an_endless_error_body_is_not_read_to_its_end(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:

@@ -103,7 +103,7 @@ def test_what_was_fetched_is_what_is_known_from_then_on(tmp_path: Path, site: Si
     with own_prices():
         assert run(tmp_path, site) == [
             (True, "The price list is up to date."),
-            (True, "mine lists 3 models; 2 of them with their context window."),
+            (True, "mine lists 3 models; 2 with a context window."),
         ]
         assert refreshed_catalogue.listing(tmp_path)["mine"] == {
             "vllm": Listed(context_window=4096),

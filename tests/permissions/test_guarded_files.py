@@ -310,3 +310,11 @@ def test_a_text_that_cannot_be_read_is_searched_for_their_names(text: str, menti
 )
 def test_what_braces_may_become_is_looked_at(source: str, may_be: bool) -> None:
     assert source_may_be_guarded(source) == may_be
+
+
+@pytest.mark.parametrize("command", ["git apply a.patch", "git apply --directory=. a.patch", "git am a.patch"])
+def test_no_rule_is_offered_for_any_patch(command: str) -> None:
+    """The next one could change longboat.json."""
+    need = Need(tool="bash", action="run", argument=command)
+    offer = grant_for(need, rules=rules_for(), directory=DIRECTORY)
+    assert not any(rule.endswith("*)") for rule in (*offer.narrow, *offer.wide))

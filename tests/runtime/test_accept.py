@@ -20,7 +20,7 @@ from longboat.errors import (
 )
 from longboat.testing import Gate, Hang, Pause, Say, ScriptedModel
 from longboat.wire.models import Accepted, Attachment, Delivery, FilePart, Outcome, RunState, TextPart
-from longboat.wire.requests import CreateSession, EditRun
+from longboat.wire.requests import CreateSession, EditRun, UpdateSession
 
 
 def attached(
@@ -245,7 +245,7 @@ async def test_who_asks_a_closing_workspace_is_not_left_waiting(tmp_path: Path) 
         gate = Gate()
         running = asyncio.create_task(boat.actor._mailbox.do(gate.arrive))
         await gate.reached()
-        waiting = asyncio.create_task(boat.actor.rename("too late"))
+        waiting = asyncio.create_task(boat.actor.update(UpdateSession(title="too late")))
         await boat.posted(1)
         await boat.workspace.aclose()
         ends = await asyncio.gather(running, waiting, return_exceptions=True)

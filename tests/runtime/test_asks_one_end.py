@@ -140,7 +140,7 @@ async def test_d6_an_answer_right_behind_the_end_of_the_run_is_too_late_and_told
         answering = asyncio.create_task(answer(boat, ask))
         await queued_units(boat, 2)
         gate.open()
-        with pytest.raises(AlreadyAnswered, match="withdrawn with its run"):
+        with pytest.raises(AlreadyAnswered, match="its run ended"):
             await answering
         await asyncio.gather(before, return_exceptions=True)
         assert (await boat.completed("r1")).outcome is Outcome.CANCELED

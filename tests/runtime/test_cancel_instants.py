@@ -172,7 +172,9 @@ async def test_a_cancel_between_a_tool_and_the_next_step(tmp_path: Path) -> None
         assert (await boat.completed("r1")).outcome is Outcome.CANCELED
         _, answer, results = await boat.messages()
         assert finish_of(answer) == CANCELED
-        assert results.parts == (ToolResultPart(tool_call_id="c1", name="look", content="seen"),)
+        (result,) = results.parts
+        assert isinstance(result, ToolResultPart)
+        assert (result.tool_call_id, result.content, result.is_error) == ("c1", "seen", False)
         assert len(model.requests) == 1
         await boat.submit("next", "r2")
         assert (await boat.completed("r2")).text == "next"

@@ -103,7 +103,7 @@ def test_a_data_directory_whose_lock_is_no_file_is_refused(tmp_path: Path, odd: 
         pass
 
 
-@pytest.mark.parametrize("name", ["trusted.json", "trusted.lock", "trusted.new"])
+@pytest.mark.parametrize("name", ["trusted.json", "trusted.lock"])
 def test_trust_is_not_recorded_beside_what_is_no_file(tmp_path: Path, odd: Odd, name: str) -> None:
     odd(tmp_path / name)
     with pytest.raises(ConfigInvalid, match=r"trusted\.json: (expected a regular file|cannot be)"):
@@ -131,3 +131,16 @@ def test_only_a_regular_file_is_opened(tmp_path: Path, odd: Odd) -> None:
         file.write("text")
     assert (tmp_path / "new").read_text() == "text"
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_left_in_the_place_of_the_next_record_is_removed_unread(tmp_path: Path, odd: Odd) -> None:
+    left = tmp_path / "trusted.new"
+    odd(left)
+    if left.is_dir():
+        with pytest.raises(ConfigInvalid, match=r"trusted\.json: cannot be written: Is a directory"):
+            record(tmp_path / "trusted.json", tmp_path, "digest")
+        left.rmdir()
+    record(tmp_path / "trusted.json", tmp_path, "digest")
+    assert recorded(tmp_path / "trusted.json") == {str(tmp_path.resolve()): "digest"}
+    assert (tmp_path / "trusted.json").is_file()
+    assert not left.exists()

@@ -1,6 +1,7 @@
 """The set-up of providers (issue 12, 1): a key is tried, stored and used, by the server that is already running."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -19,7 +20,7 @@ from longboat.config.trust import record, trusted_file
 from longboat.errors import BadInput, ConfigInvalid, ProviderNotFound
 from longboat.models import provider_check
 from longboat.runtime.app import App
-from longboat.testing import CallTool, Say
+from longboat.testing import CallTool, Say, ScriptedModel
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.wire.models import Outcome
 from longboat.wire.providers import Provider, ProviderCheck
@@ -121,12 +122,12 @@ async def test_a_wrong_key_is_told_as_such_and_not_quoted(tmp_path: Path, endpoi
     async with launch(tmp_path, None, config="{}") as boat:
         found = await check(boat.app, "custom", api_key=wrong, base_url=endpoint.base_url)
         assert not found.ok
-        assert (found.problem or "").startswith("custom rejected the key (status 401). It says: Incorrect API key")
+        assert (found.problem or "").startswith("custom rejected the API key (status 401). Response: Incorrect API key")
         assert wrong not in (found.problem or "")
         found = await check(boat.app, "custom", base_url=endpoint.base_url)
-        assert (found.problem or "").startswith("custom needs a key.")
+        assert (found.problem or "").startswith("custom needs an API key.")
         found = await check(boat.app, "custom", api_key=wrong, base_url=endpoint.url)
-        assert "rejected the key" in (found.problem or ""), "the address was guessed right, the key is wrong"
+        assert "rejected the API key" in (found.problem or ""), "the address was guessed right, the key is wrong"
 
 
 async def test_a_server_that_is_down_is_told_as_such(tmp_path: Path) -> None:
@@ -144,6 +145,42 @@ async def test_a_server_that_never_answers_is_not_waited_for(tmp_path: Path, mon
         async with launch(tmp_path, None, config="{}") as boat:
             found = await check(boat.app, "custom", base_url=f"http://127.0.0.1:{port}/v1")
     assert found.problem == f"127.0.0.1:{port} did not answer in time. Check the network and the address."
+
+
+async def test_a_server_that_answers_by_drops_holds_up_neither_the_check_nor_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E5. Each drop used to begin the time limit anew, in a thread that the runs needed."""
+    dripping, drips = asyncio.Semaphore(0), set[asyncio.Task[None] | None]()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        drips.add(asyncio.current_task())
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        dripping.release()
+        with contextlib.suppress(OSError), contextlib.closing(writer):
+            while not writer.is_closing():
+                writer.write(b"x: y\r\n")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    more_than_threads = (os.cpu_count() or 1) + 5
+    async with asyncio.timeout(60), server, launch(tmp_path, ScriptedModel.echo()) as boat:
+        monkeypatch.setitem(provider_check.check.__kwdefaults__, "within_s", 100.0)
+        asked = [asyncio.create_task(check(boat.app, "custom", base_url=url)) for _ in range(more_than_threads)]
+        for _ in asked:
+            await dripping.acquire()
+        await boat.submit("hello", "r1")
+        await boat.completed("r1")
+        for each in asked:
+            assert not each.done()
+            each.cancel()
+        monkeypatch.setitem(provider_check.check.__kwdefaults__, "within_s", 0.5)
+        found = await check(boat.app, "custom", base_url=url)
+        assert "did not answer in time" in (found.problem or "")
+        await asyncio.wait([each for each in drips if each is not None])
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"[", b'{"data": 3}', b"[" * 9999])
@@ -181,7 +218,7 @@ async def test_a_redirection_does_not_get_the_key(tmp_path: Path, endpoint: Scri
 async def test_a_provider_without_a_key_is_not_asked(tmp_path: Path) -> None:
     async with launch(tmp_path, None, config="{}") as boat:
         found = await check(boat.app, "anthropic")
-        assert (found.problem or "").startswith("Anthropic needs a key. Create one at https://")
+        assert (found.problem or "").startswith("Anthropic needs an API key. Create one at https://")
         assert (await check(boat.app, "azure", api_key=KEY)).problem == (await check(boat.app, "custom")).problem
 
 
@@ -395,3 +432,11 @@ async def test_the_agent_does_not_get_stored_keys_even_where_all_is_allowed(
 def record_trust(file: Path) -> None:
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     record(trusted_file(user_config_file(os.environ, Path.home())), file.parent, digest)
+
+
+async def test_another_server_is_always_offered_under_a_free_name(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
+    async with launch(tmp_path, None, config="{}") as boat:
+        for name in ("custom", "custom-2", "custom-3"):
+            items = (await (await boat.app.providers()).list()).items
+            assert [each.id for each in items if each.name.startswith("Another")] == [name]
+            assert (await connect(boat.app, name, api_key=KEY, base_url=endpoint.base_url, model="coder")).connected

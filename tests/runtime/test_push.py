@@ -81,6 +81,18 @@ async def test_the_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
         assert {*both, await boat.app.push.info()} == {both[0]}
 
 
+@pytest.mark.parametrize("content", ["", "rubbish", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])
+async def test_a_damaged_key_is_made_again(tmp_path: Path, content: str) -> None:
+    """It used to be an internal error, for ever."""
+    async with launch(tmp_path, ScriptedModel([])) as boat:
+        file = boat.app.settings.data_dir / KEY_FILE
+        file.write_text(content)
+        assert (await boat.app.push.info()).public_key
+        assert file.read_text().startswith("-----BEGIN")
+        assert len(file.read_text()) > 100
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
 @pytest.mark.parametrize("status", [404, 410])
 async def test_a_browser_that_is_gone_is_forgotten(tmp_path: Path, status: int) -> None:
     async with subscribed(tmp_path, [QUESTION], [Say("ok")]) as (boat, service, browser):

@@ -119,6 +119,24 @@ async def test_a_note_outlives_an_undo_of_the_turn_that_it_was_told_to(tmp_path:
         assert "a.txt (1 of 2 hunks)" in told(scene)[1][0]
 
 
+async def test_what_was_undone_of_a_turn_that_stands_is_told_even_if_a_later_turn_is_undone(tmp_path: Path) -> None:
+    parts: list[list[Any]] = [
+        edit("a.txt", ("\n3", "\nthree")),
+        [Say("done")],
+        edit("a.txt", ("\n20", "\ntwenty")),
+        [Say("done")],
+        [Say("understood")],
+    ]
+    async with open_scenario(tmp_path, parts, files=FILES) as scene:
+        await scene.turn("one", "r1")
+        await scene.turn("two", "r2")
+        await revert(scene, "a.txt", (0,))
+        await scene.workspace.undo_turn(scene.boat.session_id)
+        assert scene.read("a.txt") == LINES, "what the first turn did stays undone"
+        await scene.turn("three", "r3")
+        assert "a.txt (1 of 2 hunks)" in str(scene.model.requests[-1].messages)
+
+
 async def test_undo_and_redo_of_the_turn_work_around_what_a_person_undid(tmp_path: Path) -> None:
     parts: list[list[Any]] = [[*TWO, call("write", path="new.txt", content="new\n")], [Say("done")]]
     async with open_scenario(tmp_path, parts, files=FILES) as scene:
@@ -231,6 +249,30 @@ async def test_a_crash_between_the_record_and_the_write_hides_nothing(tmp_path: 
             assert scene.read("a.txt") == LINES
             await again.workspace.redo_turn(again.session_id)
             assert scene.read("a.txt") == (WITH_TWENTY if is_made else WITH_TWO)
+
+
+async def test_a_redo_after_a_crash_finds_out_what_became_of_an_undo_by_a_person(tmp_path: Path) -> None:
+    """It took the person's own change for that of somebody else, and refused."""
+    parts: list[list[Any]] = [
+        edit("a.txt", ("\n3", "\nthree")),
+        [Say("done")],
+        edit("a.txt", ("\n20", "\ntwenty")),
+        [Say("done")],
+    ]
+    async with open_scenario(tmp_path, parts, files=FILES) as scene:
+        await scene.turn("one", "r1")
+        await scene.turn("two", "r2")
+        await scene.workspace.undo_turn(scene.boat.session_id)
+        (file,) = await changed(scene)
+        wanted = Revert(path="a.txt", digest=file.digest, client_id="vera")
+        with REPLACING:
+            undoing = asyncio.create_task(scene.workspace.revert(scene.boat.session_id, wanted))
+            await about_to_replace(scene.path)
+            left = await crashed(scene.boat)
+        await undoing
+        async with launch(left, ScriptedModel([]), session_id=scene.boat.session_id) as again:
+            await again.workspace.redo_turn(again.session_id)
+            assert scene.read("a.txt") == WITH_TWENTY
 
 
 async def test_after_a_restart_all_of_it_is_still_known(tmp_path: Path) -> None:

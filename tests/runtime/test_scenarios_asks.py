@@ -15,7 +15,7 @@ from scenario import call, open_scenario
 from longboat.config.jsonc import parse
 from longboat.config.load import review
 from longboat.config.trust import Standing
-from longboat.errors import AlreadyAnswered
+from longboat.errors import AlreadyAnswered, BadInput
 from longboat.testing import CallTool, Say
 from longboat.testing.scripted import last_prompt
 from longboat.wire.asks import PermissionAnswer
@@ -100,9 +100,7 @@ async def test_what_is_always_granted_is_written_to_the_project_and_holds_in_eve
 
 
 @pytest.mark.parametrize("answer", [SESSION, ALWAYS])
-@pytest.mark.parametrize(
-    "outside", ["cat ../outside", "eval 'cat ../outside'", "cat <<E > ../$X\na b\nE", "cd sub && cat ../*/x"]
-)
+@pytest.mark.parametrize("outside", ["cat ../outside", "eval 'cat ../outside'", "cd sub && cat ../*/x"])
 async def test_the_whole_of_bash_does_not_reach_outside_until_somebody_grants_just_that(
     tmp_path: Path, answer: PermissionAnswer, outside: str
 ) -> None:
@@ -124,6 +122,20 @@ async def test_the_whole_of_bash_does_not_reach_outside_until_somebody_grants_ju
         assert len(scene.watcher.of("permission_request")) == 1
         allowed = parse(scene.read("longboat.json"))["permissions"]["allow"]
         assert set(allowed) == {"bash", *(ask.grant if answer is ALWAYS else ())}
+
+
+async def test_a_write_to_who_knows_where_can_only_be_allowed_once(tmp_path: Path) -> None:
+    """A2: the file may be one that holds the rules, so no rule is offered for it."""
+    steps: list[list[Any]] = [[call("bash", command="cat <<E > ../$X\na b\nE")], [Say("seen")]]
+    async with open_scenario(tmp_path, steps, config={"permissions": {"allow": ["bash"]}}) as scene:
+        await scene.start("write outside", ask=True)
+        ask = await scene.asked()
+        assert (ask.grant, ask.wide, ask.rules_file) == ((), (), "")
+        for answer in (SESSION, ALWAYS):
+            with pytest.raises(BadInput, match="only be allowed once"):
+                await scene.answer(ask, answer)
+        await scene.answer(ask, DENY)
+        assert (await scene.boat.completed("r1")).text == "seen"
 
 
 async def test_who_attaches_later_sees_the_ask_answers_it_and_the_first_sees_who_did(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 from boat import Boat, launch
 from crash import restarted
 
-from longboat.errors import WorkspaceNotFound
+from longboat.errors import StoreUnavailable, WorkspaceNotFound
 from longboat.store.datadir import STORE_NAME
 from longboat.store.sqlite import search as search_module
+from longboat.store.sqlite import search_index
 from longboat.store.sqlite.search import INDEX_NAME
 from longboat.store.sqlite.search_index import SearchIndex
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel
@@ -270,6 +271,33 @@ async def test_an_index_that_is_lost_or_damaged_is_made_again(tmp_path: Path, da
             file.write_bytes(content)
     async with launch(tmp_path, ANSWERS, session_id=boat.session_id) as boat:
         assert sorted(await found(boat, "keel")) == sorted(before)
+
+
+@pytest.mark.parametrize("failure", [sqlite3.OperationalError("database or disk is full"), OSError(28, "full")])
+async def test_an_index_that_could_not_be_made_again_is_made_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """It used to call the store damaged, and to advise a restore, until the next start."""
+
+    def fail(*_: object) -> None:
+        raise failure
+
+    async with launch(tmp_path, ANSWERS) as boat:
+        await say(boat, "keel", "r1")
+        before = await found(boat, "keel")
+        for _ in range(2):
+            with monkeypatch.context() as full:
+                full.setattr(search_index, "_create", fail)
+                full.setattr(SearchIndex, "_advance", lambda _: fail_as_changed())
+                with pytest.raises(StoreUnavailable):
+                    await found(boat, "keel")
+                with pytest.raises(StoreUnavailable):
+                    await found(boat, "keel")
+            assert await found(boat, "keel") == before
+
+
+def fail_as_changed() -> None:
+    raise search_index._LogChanged
 
 
 async def test_a_restored_backup_has_its_own_words_only(tmp_path: Path) -> None:

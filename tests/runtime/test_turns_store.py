@@ -15,6 +15,7 @@ from longboat.store.protocol import Unit
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Use
 from longboat.wire.asks import AskState
 from longboat.wire.models import Delivery, Outcome, RunState, Usage
+from longboat.wire.requests import UpdateSession
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ async def test_a_rename_during_a_step_keeps_the_usage(tmp_path: Path) -> None:
             return asyncio.ensure_future(later())
 
         boat.workspace.store.submit = slow  # type: ignore[method-assign]
-        rename = asyncio.create_task(boat.actor.rename("by a person"))
+        rename = asyncio.create_task(boat.actor.update(UpdateSession(title="by a person")))
         await held.reached()
         gate.open()
         await boat.posted(1)  # the turn has ended; its report waits behind the rename

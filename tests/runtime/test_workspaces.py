@@ -242,7 +242,7 @@ async def test_a_rename_that_meets_a_delete_is_told_that_the_session_is_gone(tmp
         actor = boat.actor
         await boat.workspace.delete_session(boat.session_id)
         with pytest.raises(SessionNotFound):
-            await actor.rename("late")
+            await actor.update(UpdateSession(title="late"))
 
 
 async def test_a_session_deleted_while_somebody_looks_it_up_is_not_found(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ PARTS = (
         kind=CommandPartKind.COMMAND,
         text="rm -rf ü",
         why="needs approval",
-        danger="It deletes files for good.",
+        danger="It permanently deletes files.",
         start=8,
         end=16,
     ),
@@ -40,7 +40,7 @@ DANGEROUS = a_permission(
     detail=f"{COMMAND}\n\n(in a sandbox)",
     argument=COMMAND,
     parts=PARTS,
-    danger="It deletes files for good.",
+    danger="It permanently deletes files.",
     rules_file="~/p/longboat.json",
 )
 
@@ -250,7 +250,7 @@ async def test_a_dangerous_call_shows_its_command_once_and_why(size: tuple[int, 
             await pilot.pause()
             pages.append(picture(app))
         words = re.sub(r"[^\w.⚠ ]", " ", "".join(pages))
-        assert "⚠ Dangerous. It deletes files for good." in " ".join(words.split())
+        assert "⚠ Dangerous. It permanently deletes files." in " ".join(words.split())
         assert any(page.count("rm -rf ü && ls") == 1 for page in pages)
         assert all(page.count("make &&") <= 1 for page in pages)
 

@@ -53,7 +53,7 @@ async def test_a6_where_nothing_is_configured_an_empty_session_says_so(
             return
         await deck.until(lambda: "cannot code" in deck.screen)
         assert "No provider is configured" in deck.screen
-        assert "longboat connect" in deck.screen
+        assert "/connect" in deck.screen
         await deck.say("/model anthropic/claude-sonnet-5-5")
         await deck.until(lambda: "cannot code" not in deck.screen)
         deck.app.model = None
@@ -189,7 +189,7 @@ async def test_an_interrupted_run_is_told_once(tmp_path: Path) -> None:
         session_id = deck.app.desk.session_id
     async with port.serving(), aboard(port, session_id=session_id) as deck:
         await deck.until(lambda: deck.notes)
-        assert deck.notes == ["✗ The server stopped during this turn. Send another prompt to continue."]
+        assert deck.notes == ["✗ Interrupted: the server stopped. Send another prompt to continue."]
 
 
 async def test_an_interrupted_run_is_told_once_to_who_looks_elsewhere(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ async def test_leaving_while_a_run_is_active_says_that_it_goes_on(tmp_path: Path
             session_id = deck.app.desk.session_id
             run = deck.app.desk.unfinished[0]
         assert told.splitlines() == [
-            "“long work” will continue without you.",
+            "“long work” will continue on the server.",
             f"Continue with: longboat -s {session_id}",
         ]
         gate.open()

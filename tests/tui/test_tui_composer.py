@@ -122,7 +122,7 @@ async def test_enter_runs_a_highlighted_command_and_completes_one_that_takes_mor
         await deck.until(lambda: deck.app.effort == "high")
         await deck.type("/")
         await offered(deck, "/attach")
-        await deck.pilot.press("down", "down", "enter")
+        await deck.pilot.press("down", "down", "down", "enter")
         await deck.until(lambda: "No answer to copy yet" in deck.screen)
 
 
@@ -297,7 +297,7 @@ async def test_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.Mon
         await deck.say("/yolo")
         await deck.until(lambda: isinstance(app.screen, ConfirmDialog))
         await deck.pilot.press("y")
-        await deck.until(lambda: "model high · auto-approve" in deck.screen)
+        await deck.until(lambda: "model high · approve all" in deck.screen)
         await deck.say("/theme light")
         await deck.until(lambda: app.theme == "longboat-light")
         await deck.say("/export out.md")

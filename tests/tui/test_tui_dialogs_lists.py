@@ -177,7 +177,7 @@ async def test_no_session_found_cannot_be_opened() -> None:
         await app.settled(pilot)
         await pilot.press("enter", "ctrl+r", "ctrl+f", "delete", "down", "enter")
         await pilot.pause()
-        assert "No matching session." in picture(app)
+        assert "No matching sessions." in picture(app)
         assert app.results == []
 
 
@@ -238,7 +238,7 @@ async def test_a_model_that_is_not_ready_says_why_and_is_not_taken() -> None:
         assert app.results == []
         await pilot.press("x", "enter")
         await pilot.pause()
-        assert "No matching model." in picture(app)
+        assert "No matching models." in picture(app)
         assert app.results == []
 
 
@@ -427,9 +427,9 @@ async def test_the_help_is_searched_scrolled_and_closed(key: str) -> None:
         await app.open(pilot, HelpScreen((*DIALOG_HELP, section)))
         assert "Allow once" in picture(app)
         assert "/ship" not in picture(app)
-        await pilot.press(*["pagedown"] * 6)
+        await pilot.press(*["pagedown"] * 20)
         assert "/ship" in picture(app)
-        await pilot.press(*["pageup"] * 6, "down", "up")
+        await pilot.press(*["pageup"] * 20, "down", "up")
         assert "Allow once" in picture(app)
         await pilot.press(*"SENDS")
         assert "/ship" in picture(app)

@@ -26,7 +26,7 @@ async def test_the_queue_shows_what_waits_in_order_and_is_gone_when_nothing_does
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
         assert shown(app) == [
-            "Waiting 3  tab select, e edit, t steer/queue, del delete",
+            "Queue 3  tab select, e edit, t steer/queue, del delete",
             "steer Prompt number 1  ada",
             "queue Prompt number 2  ada",
             "queue Prompt number 3  ada",
@@ -193,7 +193,7 @@ def test_huge_differences_are_bounded_and_say_so() -> None:
 @pytest.mark.parametrize(
     ("diff", "said"),
     [
-        ("", "No changes to show."),
+        ("", "No lines to show."),
         ("diff --git a/x b/x\nBinary files a/x and b/x differ\n", "Binary files a/x and b/x differ"),
         ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "new mode 100755"),
         ("@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n", "No newline at end of file"),

@@ -82,7 +82,9 @@ async def few_sessions(text: str) -> list[Session]:
 
 ENTRIES = (
     Entry(id="new", title="New", told="Start a new session", keys="ctrl+n  ctrl+x n"),
-    Entry(id="retry", title="Retry", told="Resend a rejected prompt, or the last one if its run failed", keys="ctrl+r"),
+    Entry(
+        id="retry", title="Retry", told="Resend a rejected prompt, or retry the last run if it failed", keys="ctrl+r"
+    ),
     Entry(id="review", title="/review", told="Review the changes as a colleague would, with a long description of it"),
 )
 HITS = (

@@ -59,7 +59,7 @@ async def test_an_empty_inbox_says_so_and_its_keys_do_nothing() -> None:
     app = Stage()
     async with app.run_test() as pilot:
         await app.open(pilot, InboxDialog([]))
-        assert "Nothing waits for you." in picture(app)
+        assert "Nothing new." in picture(app)
         await pilot.press("enter", "o", "m", "escape")
         await pilot.pause()
         assert app.results == [None]

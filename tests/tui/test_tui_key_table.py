@@ -149,7 +149,7 @@ async def test_the_leader_key_shows_what_can_follow_and_takes_one_key(tmp_path: 
         shown = deck.screen.replace("\N{NO-BREAK SPACE}", " ")
         assert all(f"{each.key} {each.label}" in shown for each in keys.leader_keys().values()), deck.screen
         await deck.pilot.press("z")
-        await deck.until(lambda: "Nothing is on ctrl+x z." in [note.message for note in deck.app._notifications])
+        await deck.until(lambda: "ctrl+x z does nothing." in [note.message for note in deck.app._notifications])
         await deck.pilot.press("z", "y")
         assert deck.app.composer.input.text == "draftzy"
         await deck.pilot.press("ctrl+x", "escape")

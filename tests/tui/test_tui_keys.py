@@ -51,7 +51,7 @@ WHERE: dict[str, tuple[type[DOMNode], ...]] = {
     "Messages": (MessageBar,),
     "Inbox": (InboxDialog,),
     "Models": (ModelPicker,),
-    "Set-up": (KeyDialog, ProviderPicker, SetupList, SetupModelPicker),
+    "Setup": (KeyDialog, ProviderPicker, SetupList, SetupModelPicker),
     "Export": (ExportDialog, OneOf),
     "Text fields": (TextDialog,),
     "Confirmations": (ConfirmDialog,),

@@ -154,7 +154,7 @@ def test_the_theme_follows_the_terminal(said: str, theme: str) -> None:
         (FinishPart(reason=FinishReason.ERROR, title="Too many requests"), "✗ Too many requests."),
         (
             FinishPart(reason=FinishReason.MAX_TOKENS),
-            "✗ The answer was cut off at the model's output limit. Ask it to continue.",
+            "✗ Cut off: the answer reached the model's length limit. Ask it to continue.",
         ),
     ],
 )

@@ -38,7 +38,7 @@ async def test_changes_are_gone_through_file_by_file(key: str) -> None:
         await pilot.press("j")
         await pilot.pause()
         assert "2/2 logo.png created" in picture(app)
-        assert "No changes to show" in picture(app)
+        assert "No lines to show" in picture(app)
         await pilot.press("tab")
         await pilot.pause()
         assert "1/2 src/boat.py" in picture(app)
@@ -57,7 +57,7 @@ async def test_no_changes_are_said_once() -> None:
     async with app.run_test() as pilot:
         await app.open(pilot, DiffDialog(ChangesPage(items=(), complete=True), undo_nothing))
         await pilot.press("j", "n", "u", "U", "c")
-        assert picture(app).count("No changes to show.") == 1
+        assert picture(app).count("No changes.") == 1
         assert "undo" not in picture(app)
         await pilot.press("escape")
         await pilot.pause()

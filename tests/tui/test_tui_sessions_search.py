@@ -52,11 +52,11 @@ async def test_what_was_said_is_found_below_the_titles_and_opens_at_its_message(
     async with app.run_test(size=(100, 30)) as pilot:
         said = [hit("mend the keel now", (9, 13)), hit("a title", title="keel", message_id=None)]
         await app.open(pilot, dialog(Sessions(2), *said))
-        assert "What was said" not in picture(app), "nothing is searched for yet"
+        assert "In messages" not in picture(app), "nothing is searched for yet"
         await pilot.press(*"number 1")
         await app.settled(pilot)
         shown = picture(app)
-        assert "What was said" in shown
+        assert "In messages" in shown
         assert "The keel  prompt: mend the keel now" in shown
         assert "a title" not in shown, "a title that matches is among the sessions"
         await pilot.press("down", "enter")
@@ -131,7 +131,7 @@ async def test_hostile_words_in_hits_titles_and_previews_stay_words() -> None:
             await app.open(pilot, dialog(Sessions(1), found, preview=preview))
             await pilot.press("S")
             await app.settled(pilot)
-            assert "What was said" in picture(app)
+            assert "In messages" in picture(app)
             assert [terminal_attacks.acting(list(line)) for line in drawn(app)] == [[]] * 30
 
 

@@ -67,7 +67,7 @@ async def test_from_nothing_to_the_first_answer(tmp_path: Path, endpoint: Script
         await enter(deck, "url", endpoint.url)
         await enter(deck, "key", "a-wrong-key")
         await deck.pilot.press("enter")
-        await deck.until(lambda: "rejected the key (status 401)" in deck.screen)
+        await deck.until(lambda: "rejected the API key (status 401)" in deck.screen)
         await enter(deck, "key", KEY)
         hear(deck.screen, "the screen")
         await deck.pilot.press("enter")

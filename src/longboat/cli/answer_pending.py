@@ -23,7 +23,7 @@ from longboat.wire.typed_answers import texts_in
 if TYPE_CHECKING:
     from longboat.cli.connection import Connection
 
-_MORE = "  [Enter] decide later  [q] quit"
+_MORE = "  [Enter] decide later  [q]uit"
 
 
 def answer_pending(connection: "Connection", pending: Iterable[InboxItem], *, everywhere: bool = False) -> None:

@@ -84,7 +84,7 @@ def _permission(ask: Permission, *, whole: bool, parts: bool) -> Iterator[str]:
     if ask.grant:
         yield f"    session, always: will allow {one_line(', '.join(ask.told_rules()))}"
     if ask.wide:
-        yield f"    wide form:       will allow {one_line(', '.join(ask.wide))}"
+        yield f"    wider rules:     will allow {one_line(', '.join(ask.wide))}"
     if ask.rules_file:
         yield f"    always adds the rules to {one_line(ask.rules_file)}"
 
@@ -124,7 +124,7 @@ def choices_of(ask: Ask) -> str:
         return f"  {own}{', or several numbers: 1,3' if ask.multiple and ask.choices else ''}"
     words = ["[y]es, once"]
     words += ["[s]ession", "[a]lways"] if ask.grant else []
-    words += ["[sw], [aw] wide form"] if ask.wide else []
+    words += ["[sw], [aw] wider rules"] if ask.wide else []
     words += ["[d]eny (reason optional)"]
     words += ["[?] show all" if is_cut(ask) else "[?] help"]
     return "  " + "  ".join(words)
@@ -138,7 +138,7 @@ def how_to_answer(ask: Ask) -> str:
         command = f"longboat questions answer {ask.id} {said}"
     else:
         else_ = "session, always, deny --reason TEXT" if ask.grant or ask.wide else "deny --reason TEXT"
-        else_ += "; --wide for the wide form" if ask.wide else ""
+        else_ += "; --wide for the wider rules" if ask.wide else ""
         command = f"longboat permissions answer {ask.id} once"
     return f"answer: {command}{f'   (or {else_})' if else_ else ''}"
 
@@ -154,10 +154,10 @@ def help_of(ask: Ask) -> Iterator[str]:
     if ask.grant:
         yield "  s, session: allow it for the rest of this session"
         file = one_line(ask.rules_file) or "its longboat.json"
-        yield f"  a, always: allow it in this project from now on (adds a rule to {file})"
+        yield f"  a, always: always allow it in this project (adds the rules to {file})"
     if ask.wide:
-        yield "  sw, aw: session or always, with the wide form"
-    yield '  d, deny: refuse the call; "d use the test database" also tells the agent why'
+        yield "  sw, aw: session or always, with the wider rules"
+    yield '  d, deny: deny the call; "d use the test database" also tells the agent what to do instead'
     yield "  Ctrl-C: cancel the run"
 
 
@@ -165,14 +165,14 @@ def describe_misreading(ask: Ask, line: str) -> str:
     """Why a line is not a valid answer, and what is."""
     given = one_line(line, 40)
     if not given:
-        return "Please type an answer."
+        return "Type an answer."
     if isinstance(ask, Question):
         return no_choice(ask, given)
     key = given.split()[0].lower()
     if key in _GRANTING and not (ask.grant or ask.wide):
         return f"{given!r} is not available: this call can only be allowed once. Type y to allow it, d to deny it."
     if key in ("sw", "aw") and not ask.wide:
-        return f"{given!r} is not available: this call has no wide form."
+        return f"{given!r} is not available: this call has no wider rules."
     return f"{given!r} is not an answer: type one of the letters, then Enter. ? explains them."
 
 
@@ -214,7 +214,7 @@ def no_choice(question: Question, line: str) -> str:
     """The message for a number that is not a choice."""
     count = len(question.choices)
     numbers = "The only choice is 1" if count == 1 else f"The choices are 1 to {count}"
-    return f"{line.strip()!r} is not a choice. {numbers}; anything but a number is taken as your own answer."
+    return f"{line.strip()!r} is not a choice. {numbers}; anything else is taken as your own answer."
 
 
 def describe_answer(answered: Permission) -> str:
@@ -227,8 +227,8 @@ def describe_answer(answered: Permission) -> str:
 def describe_end(told: Notification) -> str:
     """How a request was settled elsewhere."""
     if told.state is AskState.WITHDRAWN:
-        return "Request withdrawn."
-    who = safe(person(told.answered_by or "Somebody"))
+        return "No longer needs an answer, because the run ended."
+    who = safe(person(told.answered_by or "Someone"))
     if isinstance(told, QuestionNotification):
         return f"{who} answered: {safe(', '.join(told.answer))}"
     return f"{who} answered: {told.answer}{f' ({safe(told.reason)})' if told.reason else ''}"

@@ -148,7 +148,7 @@ def _settled_start(cwd: str) -> Connection:
         return connection
     if running is not None and running.protocol != PROTOCOL:
         _retire(connection, running)
-    click.echo("Starting a Longboat server in the background …", err=True)
+    click.echo("Starting a Longboat server in the background…", err=True)
     began = time.monotonic()
     connection = _wait_healthy(_spawn())
     click.echo(f"Ready in {time.monotonic() - began:.1f} s. Stop it with `longboat stop`.", err=True)
@@ -168,7 +168,7 @@ def _renewed(connection: Connection, cwd: str) -> bool:
     if found is not None and found.background:
         with suppress(ServerBusy):
             connection.send(calls.shutdown(if_idle=True))
-            click.echo(f"Replacing the server, which was started without {names} …", err=True)
+            click.echo(f"Replacing the server, which was started without {names}…", err=True)
             return wait_until_gone(connection, STOP_S)
     click.echo(f"The running server was started without {names}. To use it: `longboat stop`, then try again.", err=True)
     return False
@@ -176,7 +176,7 @@ def _renewed(connection: Connection, cwd: str) -> bool:
 
 def _retire(connection: Connection, running: Version) -> None:
     """Stop an idle server with another protocol version, so that ours can replace it."""
-    click.echo(f"Replacing the running server, version {running.version} …", err=True)
+    click.echo(f"Replacing the running server, version {running.version}…", err=True)
     try:
         connection.send(calls.shutdown(if_idle=True))
     except ServerBusy:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     "session_id",
     metavar="ID",
     shell_complete=shell_completion.sessions,
-    help="Cancel all runs of this session.",
+    help="Cancel all runs in this session.",
 )
 @click.option("--all", "everything", is_flag=True, help="Cancel all unfinished runs in this directory.")
 @cwd_option
@@ -34,7 +34,7 @@ def cancel(run_id: str | None, session_id: str | None, everything: bool, cwd: st
     longboat cancel --all
     """
     if [run_id is not None, session_id is not None, everything].count(True) != 1:
-        raise click.UsageError("Give one of RUN, --session ID or --all.")
+        raise click.UsageError("Use one of RUN, --session ID or --all.")
     from longboat.cli.background import ensure_server
     from longboat.cli.ids import run_meant, session_meant
     from longboat.client import calls

@@ -23,7 +23,7 @@ MAX_KEY = 64 * 1024
 SOURCES = {
     "environment": "key from the environment",
     "stored": "stored key",
-    "configuration": "longboat.json",
+    "configuration": "set in longboat.json",
     "running": "running on this machine",
     "local": "installed",
     None: "",
@@ -32,11 +32,11 @@ SOURCES = {
 
 @click.command(short_help="Connect a provider and choose the default model.")
 @click.argument("provider", required=False)
-@click.option("--key", metavar="-", help="Read the key from standard input: --key -")
+@click.option("--key", metavar="-", help="Read the API key from standard input.")
 @click.option("--base-url", metavar="URL", help="The address of your own server, such as http://localhost:8000/v1.")
-@click.option("-m", "--model", metavar="MODEL", help="The default model: its name at the provider.")
+@click.option("-m", "--model", metavar="MODEL", help="The default model, by its name at the provider.")
 @click.option("--list", "listing", is_flag=True, help="List the providers and whether they are connected.")
-@click.option("--forget", metavar="PROVIDER", help="Delete the stored key of a provider.")
+@click.option("--forget", metavar="PROVIDER", help="Delete a provider's stored key.")
 @format_option
 def connect(
     *,
@@ -48,7 +48,7 @@ def connect(
     forget: str | None,
     style: str,
 ) -> None:
-    """Connect a provider of models: enter a key, have it tested, and choose the default model.
+    """Connect a model provider: enter an API key, test it, and choose the default model.
 
     The running server uses it at once. The key is stored for all directories, in ~/.config/longboat/credentials.json
     (readable only by you) or in the system's keyring. PROVIDER is a name from --list; any other name is an
@@ -121,13 +121,13 @@ class _Setup:
     def _ask_key(self) -> str | None:
         if not _is_interactive():
             raise Failure(
-                f"{self._provider.name} needs a key.",
+                f"{self._provider.name} needs an API key.",
                 f"Pass it on standard input: longboat connect {self._provider.id} --key -",
             )
         if self._provider.key_page:
-            click.echo(f"Create a key at {self._provider.key_page}", err=True)
+            click.echo(f"Create an API key at {self._provider.key_page}", err=True)
         optional = self._provider.key == "optional" or self._is_moved
-        label = f"Key for {self._provider.name}{' (press enter if it needs none)' if optional else ''}"
+        label = f"API key for {self._provider.name}{' (press Enter if none is needed)' if optional else ''}"
         given = click.prompt(label, hide_input=True, err=True, default="" if optional else None, show_default=False)
         return str(given).strip() or None
 
@@ -136,7 +136,7 @@ class _Setup:
         from longboat.client import calls
 
         for left in range(TRIES - 1, -1, -1):
-            click.echo(f"Testing {safe(self._provider.name)} …", err=True)
+            click.echo(f"Testing {safe(self._provider.name)}…", err=True)
             found = self._connection.send(calls.check_provider(self._provider.id, api_key=key, base_url=self._base_url))
             if found.ok:
                 return key, found
@@ -144,7 +144,7 @@ class _Setup:
                 break
             click.secho(safe(found.problem or ""), fg="red", err=True)
             key = self._ask_key()
-        raise Failure(safe(found.problem or "It does not work."), "Nothing was stored.")
+        raise Failure(safe(found.problem or "The test failed."), "Nothing was stored. Correct this and try again.")
 
 
 def _is_interactive() -> bool:
@@ -173,7 +173,7 @@ def _pick_provider(page: ProviderPage) -> Provider:
 def _pick_model(found: ProviderCheck) -> ModelInfo:
     """The person's choice. Without a terminal, the one that we recommend."""
     if not found.models:
-        raise Failure("The server lists no models.", "Name one: --model MODEL")
+        raise Failure("The provider lists no models.", "Name one with --model MODEL.")
     if not _is_interactive() or len(found.models) == 1:
         return found.models[0]
     for number, each in enumerate(found.models[:SHOWN], 1):
@@ -219,7 +219,7 @@ def _forget(connection: "Connection", name: str) -> None:
 
     left = connection.send(calls.forget_provider(name))
     still = f" It is still connected ({SOURCES[left.source]})." if left.connected else ""
-    click.echo(f"No key is stored for {safe(left.name)} any more.{still}")
+    click.echo(f"Deleted the stored key for {safe(left.name)}.{still}")
 
 
 def _facts(model: ModelInfo) -> str:

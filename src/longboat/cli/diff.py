@@ -24,16 +24,16 @@ _STYLES: dict[str, dict[str, object]] = {
 """How a line is printed at a terminal, by how it begins; the first that fits."""
 
 
-@click.command(short_help="Show the file changes of a session or a run.")
+@click.command(short_help="Show the changes in a session or a run.")
 @click.argument("session_id", metavar="[SESSION]", required=False, shell_complete=shell_completion.sessions)
 @click.option(
     "--run", "run_id", metavar="ID", shell_complete=shell_completion.runs, help="Only the changes of this run."
 )
-@click.option("--stat", is_flag=True, help="Only the names of the files and their numbers of changed lines.")
+@click.option("--stat", is_flag=True, help="Only the file names and the number of changed lines.")
 @cwd_option
 def diff(session_id: str | None, run_id: str | None, stat: bool, cwd: str) -> None:
-    """Show what stands now of the file changes that the agent's file tools made: one diff per file, however often it
-    was changed. Edits by other people and changes by shell commands are not part of it.
+    """Show the current file changes made by the agent's file tools: one diff per file, however often it was changed.
+    Changes by other people and by shell commands are not included.
 
     SESSION defaults to the last one used in this directory.
 
@@ -45,7 +45,7 @@ def diff(session_id: str | None, run_id: str | None, stat: bool, cwd: str) -> No
     from longboat.cli.background import ensure_server
 
     if session_id is not None and run_id is not None:
-        raise click.UsageError("Give either SESSION or --run ID.")
+        raise click.UsageError("Use SESSION or --run ID, not both.")
     connection = ensure_server(cwd)
     page = _changes(connection, connection.join(cwd).id, session_id, run_id, stat)
     if stat:
@@ -68,7 +68,7 @@ def _changes(
     if session_id is not None:
         session_id = session_meant(connection, workspace_id, session_id).id
     elif (session_id := last_session(connection, workspace_id)) is None:
-        raise Failure("There is no session in this directory yet.", 'Start one with: longboat run "…"')
+        raise Failure("No sessions in this directory yet.", 'Start one with: longboat run "…"')
     return connection.send(calls.changes(workspace_id, session_id=session_id, stat=stat))
 
 
@@ -77,7 +77,7 @@ def _print_stat(page: "ChangesPage") -> None:
     from longboat.wire.plain import plain_line
 
     if not page.items:
-        click.echo("No changes to show.")
+        click.echo("No changes.")
         return
     rows = [
         (plain_line(file.path), f"+{file.additions}", f"-{file.deletions}", plain_line(_who(file)))
@@ -106,13 +106,13 @@ def _print_diffs(page: "ChangesPage") -> None:
             else:
                 click.echo(line.encode("utf-8", "surrogateescape"))
         if not file.complete:
-            notice(f"The diff of {safe(file.path)} is too long and was cut, so it cannot be applied.")
+            notice(f"The diff of {safe(file.path)} is too long to show in full, so it cannot be applied.")
         elif not file.diff:
             notice(f"{safe(file.path)}: {file.change.value}, but there are no lines to show.")
     if not page.items:
-        notice("No changes to show.")
+        notice("No changes.")
     elif not page.complete:
-        notice("There are more files than shown.")
+        notice("More files were changed than are shown.")
 
 
 def _lines(file: "ChangedFile") -> Iterator[str]:

@@ -210,7 +210,7 @@ def _notice_of(event: Event) -> str:
         case AgentEvent(type=AgentEventType.RETRYING | AgentEventType.LOADING | AgentEventType.NOTICE) as told:
             return safe(told.message or told.type.value)
         case AgentEvent(type=AgentEventType.SUMMARIZING) as told:
-            return safe(told.message or "The context window is nearly full: summarizing …")
+            return safe(told.message or "The context window is nearly full: summarizing…")
         case AgentEvent(type=AgentEventType.ERROR, run_id="") as told:
             return safe(told.message)
         case _:

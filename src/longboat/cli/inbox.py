@@ -26,13 +26,13 @@ STATES = {
 HEAD = ("ID", "STATE", "WHEN", "WORKSPACE", "WHAT")
 
 
-@click.command(short_help="List what waits for you in all workspaces.")
+@click.command(short_help="List pending requests and finished runs in all workspaces.")
 @click.option("--watch", is_flag=True, help="Keep running and print new items as they arrive.")
 @click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Maximum number of items.")
 @format_option
 def inbox(watch: bool, limit: int, style: str) -> None:
-    """List the permission requests and questions that wait for an answer, and the runs that finished or failed in the
-    last seven days, in all workspaces of this server, newest first.
+    """List pending permission requests and questions, and runs that finished or failed in the last seven days, in all
+    workspaces on this server, newest first.
 
     "•" marks what you have not seen yet. The text format marks what it lists as seen; json does not.
 
@@ -60,7 +60,7 @@ def inbox(watch: bool, limit: int, style: str) -> None:
             json_line(item)
         return
     if not shown:
-        click.echo("Nothing waits for you, and no run ended in the last seven days.")
+        click.echo("Nothing new: no pending requests, and no runs ended in the last seven days.")
         return
     table(HEAD, [row_of(item) for item in shown])
     if len(found) > limit:

@@ -10,7 +10,7 @@ from longboat.cli.options import cwd_option
 FILE_NAME = "AGENTS.md"
 
 
-@click.command(short_help="Write a first AGENTS.md for this project.")
+@click.command(short_help="Draft an AGENTS.md for this project.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @cwd_option
 def init(force: bool, cwd: str) -> None:

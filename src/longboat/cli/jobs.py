@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 WAIT_S = 30.0
 
 
-@click.group(invoke_without_command=True, short_help="List, show and stop background commands.")
+@click.group(invoke_without_command=True, short_help="List, show and kill background jobs.")
 @format_option
 @cwd_option
 @click.pass_context
 def jobs(ctx: click.Context, style: str, cwd: str) -> None:
-    """List the commands that the agent runs in the background in this directory; show or stop one.
+    """List the commands that the agent runs in the background in this directory; show or kill one.
 
     They are stopped when the workspace closes: after the last client has left and the last run has ended.
 
@@ -72,7 +72,7 @@ def show_job(job_id: str, follow: bool, cwd: str) -> None:
 @click.argument("job_id", metavar="ID")
 @cwd_option
 def kill_job(job_id: str, cwd: str) -> None:
-    """Stop a job and all processes it started.
+    """Kill a job and all processes it started.
 
     \b
     longboat jobs kill job-3f9a1c

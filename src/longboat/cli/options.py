@@ -29,9 +29,7 @@ def elsewhere(cwd: str) -> str:
 
 
 def everywhere_option(command: Command) -> Command:
-    return click.option("--all", "everywhere", is_flag=True, help="List those of all workspaces of this server.")(
-        command
-    )
+    return click.option("--all", "everywhere", is_flag=True, help="Include all workspaces on this server.")(command)
 
 
 def format_option(command: Command) -> Command:
@@ -67,7 +65,7 @@ def wishes_options(command: Command) -> Command:
         click.option("-c", "--continue", "last", is_flag=True, help="Open the last session used in this directory."),
         click.option("-m", "--model", metavar="PROVIDER/MODEL", help="Use this model for your prompts."),
         click.option("--effort", type=click.Choice(["low", "medium", "high"]), help="Reasoning effort."),
-        click.option("--yolo", is_flag=True, help="Allow everything no rule denies, without asking."),
+        click.option("--yolo", is_flag=True, help="Approve all: allow everything that no rule denies, without asking."),
     )
     for option in reversed(options):
         command = option(command)

@@ -46,8 +46,8 @@ def list_permissions(everywhere: bool, style: str, cwd: str) -> None:
 @permissions.command("answer")
 @click.argument("permission_id", metavar="ID", shell_complete=shell_completion.permissions)
 @click.argument("answer", type=click.Choice([each.value for each in PermissionAnswer]))
-@click.option("--wide", is_flag=True, help="With session or always: allow the wide form.")
-@click.option("--reason", default="", metavar="TEXT", help="With deny: tell the agent why.")
+@click.option("--wide", is_flag=True, help="With session or always: use the wider rules.")
+@click.option("--reason", default="", metavar="TEXT", help="With deny: tell the agent what to do instead.")
 @cwd_option
 def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, cwd: str) -> None:
     """Allow a call once, for its session or always; or deny it. Works from any directory.
@@ -78,7 +78,7 @@ def answer_permission(permission_id: str, answer: str, wide: bool, reason: str, 
     workspace_id = workspace_with(waiting, meant) or connection.join(cwd).id
     if wide and meant in pending and not pending[meant].wide:
         instead = "Answer without --wide." if pending[meant].grant else "Answer with once or deny."
-        raise Failure("This call has no wide form.", instead)
+        raise Failure("This call has no wider rules.", instead)
     request = AnswerPermission(answer=given, wide=wide, reason=reason, client_id=own_name())
     ask = connection.send(calls.answer_permission(workspace_id, meant, request))
     click.echo(f"{ask.id} {ask.answer}")

@@ -126,7 +126,7 @@ def _begins(source: int) -> bool:
     """Whether data or the end of the pipe arrives within PATIENCE_S."""
     if _comes(source, TOLD_AFTER_S):
         return True
-    click.echo("Waiting for standard input … (redirect from /dev/null if there is none)", err=True)
+    click.echo("Waiting for standard input… (redirect from /dev/null if there is none)", err=True)
     if _comes(source, PATIENCE_S - TOLD_AFTER_S):
         return True
     click.echo('No standard input: continuing without it. (To wait for it, end the prompt with "-".)', err=True)
@@ -138,7 +138,7 @@ def _to_its_end(source: int) -> str:
     read, told = bytearray(), False
     while True:
         if not told and not _comes(source, PATIENCE_S):
-            click.echo("Reading standard input until it ends …", err=True)
+            click.echo("Reading standard input until it ends…", err=True)
             told = True
         if not (piece := os.read(source, 65536)):
             return read.decode(errors="replace")

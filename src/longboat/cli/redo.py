@@ -6,11 +6,11 @@ from longboat.cli.options import cwd_option
 from longboat.cli.undo import session_option, turn_about
 
 
-@click.command(short_help="Restore the turn that was undone last.")
+@click.command(short_help="Redo the last undone turn.")
 @session_option
 @cwd_option
 def redo(session_id: str | None, cwd: str) -> None:
-    """Restore the turn that `longboat undo` undid last, unless the session has had a new prompt since.
+    """Redo the turn that `longboat undo` undid last, unless the session has had a new prompt since.
 
     \b
     longboat redo

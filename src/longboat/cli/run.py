@@ -55,7 +55,7 @@ def _own_id(_: click.Context, __: click.Parameter, given: str | None) -> str | N
     "--schema",
     type=click.File("rb"),
     metavar="FILE",
-    help="Print only a JSON answer that matches this JSON Schema; exit code 1 if it does not match.",
+    help="Print only a JSON answer that matches this JSON Schema; exit code 1 if there is none.",
 )
 @click.option(
     "--delivery",
@@ -63,7 +63,7 @@ def _own_id(_: click.Context, __: click.Parameter, given: str | None) -> str | N
     help="If the session is busy: steer the running turn, or queue behind it.  [default: queue]",
 )
 @events_option
-@click.option("--yolo", is_flag=True, help="Allow everything no rule denies, without asking.")
+@click.option("--yolo", is_flag=True, help="Approve all: allow everything that no rule denies, without asking.")
 @click.option("--wait-for-answers", is_flag=True, help="Without a terminal, wait for an answer from another client.")
 @click.option("--detach", is_flag=True, help="Print the run's id and exit without waiting.")
 @click.option(

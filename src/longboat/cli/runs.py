@@ -35,7 +35,7 @@ OUTCOMES = {
     "session_id",
     metavar="ID",
     shell_complete=shell_completion.sessions,
-    help="Only runs of this session.",
+    help="Only runs in this session.",
 )
 @click.option("--all", "everything", is_flag=True, help="Include runs of sub-agents, marked with ↳.")
 @click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Maximum number of runs.")
@@ -47,7 +47,7 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
 
     "queued #2" means that two prompts are ahead; "steers" means that the prompt joins the running turn at its next
     step. A finished run is done, canceled, failed, or interrupted (the server stopped before the run ended). TOOK does
-    not include the time in which the run waited for you.
+    not include time spent waiting for you.
 
     \b
     longboat runs

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 MOST = 500
 
 
-@click.command(short_help="Search what was said in all sessions.")
+@click.command(short_help="Search the messages of all sessions.")
 @click.argument("words", nargs=-1, required=True)
-@click.option("--here", is_flag=True, help="Only sessions of this directory.")
-@click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Maximum number of hits.")
+@click.option("--here", is_flag=True, help="Only sessions in this directory.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Maximum number of matches.")
 @format_option
 @cwd_option
 def search(words: tuple[str, ...], here: bool, limit: int, style: str, cwd: str) -> None:
     """Search prompts, answers and titles of all sessions, in all directories.
 
-    A hit has all of the words; the last one may be unfinished. Case and accents do not matter. Quote a phrase twice,
-    for the shell and for the search. Archived sessions are searched, what tools answered is not.
+    A match contains all the words; the last one may be incomplete. Case and accents do not matter. Quote a phrase
+    twice, for the shell and for the search. Archived sessions are searched too, tool output is not.
 
     \b
     longboat search broken build
@@ -43,9 +43,9 @@ def search(words: tuple[str, ...], here: bool, limit: int, style: str, cwd: str)
     if not page.items and style != "json":
         click.echo("Nothing found.")
     if page.next is not None and style != "json":
-        notice("There are more: use --limit, or more words.")
+        notice("There are more matches: use --limit, or more words.")
     if not page.complete:
-        notice("The search index is still being built: older messages may be missing. Try again in a moment.")
+        notice("The search index is still being built. Older messages may be missing; try again in a moment.")
 
 
 def _print(hit: "SearchHit", cwd: str) -> None:

@@ -59,7 +59,7 @@ def session() -> None:
 @format_option
 @cwd_option
 def list_sessions(*, limit: int, search: str, everything: bool, archived: bool, style: str, cwd: str) -> None:
-    """List sessions: pinned ones first, then the most recently used. Archived sessions are left out.
+    """List sessions: pinned ones first, then the most recently used. Archived sessions are hidden.
 
     \b
     longboat session list
@@ -68,7 +68,7 @@ def list_sessions(*, limit: int, search: str, everything: bool, archived: bool, 
     longboat session list --limit 500
     longboat session list --format json | jq -r .id
 
-    `longboat search` searches what was said.
+    `longboat search` searches the messages.
     """
     connection, workspace_id = _workspace(cwd)
     known = _sessions(connection, workspace_id, search=search, everything=everything, archived=archived)
@@ -185,7 +185,7 @@ def _mark(session_id: str, cwd: str, done: str, *, pinned: bool | None = None, a
 @click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
 @cwd_option
 def pin_session(session_id: str, cwd: str) -> None:
-    """List a session before all others.
+    """Pin a session: it comes first in lists.
 
     \b
     longboat session pin 0198c2f4-91…
@@ -197,7 +197,7 @@ def pin_session(session_id: str, cwd: str) -> None:
 @click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
 @cwd_option
 def unpin_session(session_id: str, cwd: str) -> None:
-    """List a session in its usual place again.
+    """Unpin a session.
 
     \b
     longboat session unpin 0198c2f4-91…
@@ -209,7 +209,7 @@ def unpin_session(session_id: str, cwd: str) -> None:
 @click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
 @cwd_option
 def archive_session(session_id: str, cwd: str) -> None:
-    """Leave a session out of lists. Nothing is deleted: search still finds it, and a new prompt brings it back.
+    """Hide a session from lists. Nothing is deleted: search still finds it, and a new prompt restores it.
 
     \b
     longboat session archive 0198c2f4-91…
@@ -221,7 +221,7 @@ def archive_session(session_id: str, cwd: str) -> None:
 @click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
 @cwd_option
 def unarchive_session(session_id: str, cwd: str) -> None:
-    """List an archived session again.
+    """Show an archived session in lists again.
 
     \b
     longboat session unarchive 0198c2f4-91…
@@ -311,7 +311,7 @@ class LeftOut(msgspec.Struct):
 
 @session.command("export")
 @click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
-@click.option("--markdown", is_flag=True, help="Markdown for people. It cannot be imported.")
+@click.option("--markdown", is_flag=True, help="Print Markdown, for reading. It cannot be imported.")
 @cwd_option
 def export_session(session_id: str, markdown: bool, cwd: str) -> None:
     """Print a session as JSON or Markdown.
@@ -350,7 +350,7 @@ def import_session(document: BinaryIO, cwd: str) -> None:
     content = document.read()
     connection, workspace_id = _workspace(cwd)
     if len(content) > LONG and sys.stderr.isatty():
-        notice(f"Importing {len(content) >> 20} MB …")
+        notice(f"Importing {len(content) >> 20} MB…")
     made = connection.send(calls.import_session(workspace_id, content))
     click.echo(f"{made.id} {one_line(made.title)}")
 
@@ -398,7 +398,7 @@ def _print_undone(connection: "Connection", workspace_id: str, session_id: str) 
 
     if turns := connection.send(calls.session_status(workspace_id, session_id)).undone:
         what = "1 undone turn is" if turns == 1 else f"{turns} undone turns are"
-        click.echo(f"\n[{what} not shown. Restore the last one with: longboat redo -s {session_id}]")
+        click.echo(f"\n[{what} not shown. Redo the last one with: longboat redo -s {session_id}]")
 
 
 def _print_message(message: Message, senders: Mapping[str, str]) -> None:

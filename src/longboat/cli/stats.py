@@ -26,7 +26,7 @@ SESSIONS = 10
 @cwd_option
 def stats(days: int, everywhere: bool, style: str, cwd: str) -> None:
     """Show usage statistics of this directory: tokens and cost by day, model and session; outcomes of runs; tool calls;
-    and how long tools and runs worked and waited for you. Days are in UTC.
+    and how long tools and runs took and waited for you. Days are in UTC.
 
     \b
     longboat stats --days 7

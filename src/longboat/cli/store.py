@@ -134,7 +134,7 @@ def check_store(ctx: click.Context, path: Path | None, style: str, data_dir: str
     from longboat.store.sqlite.check import check_deeply, database_of
 
     if path is not None and data_dir is not None:
-        raise click.UsageError("Give PATH or --data-dir, not both.")
+        raise click.UsageError("Use PATH or --data-dir, not both.")
     report = check_deeply(database_of(path or _chosen(data_dir)))
     if style == "json":
         json_line(report)

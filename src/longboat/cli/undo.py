@@ -29,14 +29,14 @@ session_option = click.option(
 @session_option
 @cwd_option
 def undo(session_id: str | None, cwd: str) -> None:
-    """Undo the last turn: revert the files it changed with the agent's file tools and remove its messages.
+    """Undo the last turn: restore the files it changed with the agent's file tools and remove its messages.
 
     Prints the prompt of the turn, and for each file whether it was restored, recreated or removed. If one of those
     files has been changed since, nothing is undone and the file is named. Effects of shell commands are not undone.
 
     \b
     longboat undo
-    longboat redo        restore the turn
+    longboat redo        redo the turn
     """
     from longboat.client import calls
 
@@ -58,7 +58,7 @@ def turn_about(call: "Callable[[str, str], Call[Undone]]", session_id: str | Non
     if session_id is not None:
         session_id = session_meant(connection, workspace_id, session_id).id
     elif (session_id := last_session(connection, workspace_id)) is None:
-        raise Failure("There is no session in this directory yet.", 'Start one with: longboat run "…"')
+        raise Failure("No sessions in this directory yet.", 'Start one with: longboat run "…"')
     undone = connection.send(call(workspace_id, session_id))
     try:
         prompt = connection.send(calls.get_run(workspace_id, undone.run_id)).prompt

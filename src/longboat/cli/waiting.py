@@ -131,13 +131,13 @@ def _unanswered(ask: Ask) -> Failure:
     """The failure of a run that asked something where nobody can answer."""
     message = f"The run was canceled: it needs an answer and there is no terminal here.\n  ? {title_of(ask)}"
     if isinstance(ask, Question):
-        return Failure(message, "Use --wait-for-answers to wait until somebody answers with: longboat questions")
+        return Failure(message, "Use --wait-for-answers to wait until someone answers with: longboat questions")
     message += f"\n    why: {one_line(ask.why)}" if ask.why else ""
     allowing = ", ".join(ask.grant or ask.wide)
     rules = f", or add to permissions.allow in longboat.json: {allowing}" if allowing else ""
     return Failure(
         message,
-        "Use --wait-for-answers to wait until somebody answers with: longboat permissions\n"
+        "Use --wait-for-answers to wait until someone answers with: longboat permissions\n"
         f"  Use --yolo to allow everything{safe(rules)}",
     )
 
@@ -149,7 +149,7 @@ def _told_by(stage: Stage) -> Callable[[LongboatError | None], None]:
         elif lost.code == STOPPED:
             stage.say(f"{lost.message} (Waiting for it to come back.)")
         else:
-            stage.say("Connection lost. Reconnecting …")
+            stage.say("Connection lost. Reconnecting…")
             revive()
 
     return tell
@@ -200,7 +200,7 @@ class _Interrupt:
     def __call__(self) -> None:
         if self.asked:
             os._exit(CANCELED)  # every display flushes what it writes
-        self._stage.say("Canceling … (press Ctrl-C again to exit now)")
+        self._stage.say("Canceling… (press Ctrl-C again to exit now)")
         self.asked = True
         self._tasks.spawn(self._cancel(), name="cancel the run")
         self.deadline.reschedule(asyncio.get_running_loop().time() + STOP_S)

@@ -6,14 +6,14 @@ from longboat.cli import shell_completion
 from longboat.cli.options import cwd_option, events_option
 
 
-@click.command(short_help="Stream the answer of a run started elsewhere.")
+@click.command(short_help="Follow a run started elsewhere.")
 @click.argument("run_id", metavar="RUN", shell_complete=shell_completion.runs)
 @events_option
 @click.option("--give-up-after", type=click.FloatRange(0), default=60, metavar="SECONDS", hidden=True)
 @cwd_option
 @click.pass_context
 def watch(ctx: click.Context, run_id: str, style: str, give_up_after: float, cwd: str) -> None:
-    """Stream the answer of a run, started by you or somebody else, until it ends.
+    """Follow a run, started by you or someone else, until it ends.
 
     Ctrl-C only stops watching; use `longboat cancel` to cancel the run. Exit codes as for `longboat run`.
 

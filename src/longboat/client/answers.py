@@ -46,7 +46,7 @@ def error_from(status: int, content: bytes) -> errors.LongboatError:
         body = ErrorBody(code="", message="")
     if not body.code or not body.message:
         if status in _GATEWAY:
-            return errors.ServerUnreachable(f"No Longboat server answered, but a proxy: {_status_line(status)}.")
+            return errors.ServerUnreachable(f"A proxy answered instead of the Longboat server: {_status_line(status)}.")
         body = ErrorBody(code=f"http_{status}", message=f"The server answered {_status_line(status)}.")
     cls = _BY_CODE.get(body.code) or FAMILIES.get(status, errors.LongboatError)
     # Subclasses compose their message from parts; here it is already composed, so only the base is initialised.
@@ -58,8 +58,8 @@ def error_from(status: int, content: bytes) -> errors.LongboatError:
 def untrusted(address: object) -> errors.ServerUnreachable:
     """Of a server whose certificate no authority vouches for that is known here."""
     return errors.ServerUnreachable(
-        f"The certificate of the server at {address} is not trusted here. If it is of an authority of your own, name "
-        "that one's certificate: SSL_CERT_FILE=/path/to/ca.pem.",
+        f"The certificate of the server at {address} is not trusted. If your own authority issued it, set "
+        "SSL_CERT_FILE=/path/to/ca.pem.",
         code="certificate_not_trusted",
     )
 

@@ -61,8 +61,7 @@ class Call(Generic[T]):
             return msgspec.json.decode(content, type=self.answer)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             raise LongboatError(
-                f"The server answered {self.method} {self.path} with something else than was asked for: "
-                "is it a Longboat server, of this version?",
+                f"Cannot read the answer to {self.method} {self.path}. Is it a Longboat server of this version?",
                 code="bad_answer",
             ) from None
 

@@ -26,7 +26,7 @@ class InboxTail:
         try:
             events = [decode_inbox(frame.data) for frame in self._decoder.decode(chunk)]
         except (msgspec.MsgspecError, UnicodeDecodeError) as wrong:
-            message = f"The stream of the inbox holds an event that cannot be read: {wrong}"
+            message = f"The inbox stream contains an event that cannot be read: {wrong}"
             raise LongboatError(message, code="bad_event") from None
         return [event for event in events if event is not None]
 

@@ -59,4 +59,6 @@ def _decode(data: bytes, cursor: str | None) -> Event | None:
     try:
         return decode_event(data, cursor)
     except (msgspec.MsgspecError, UnicodeDecodeError) as wrong:
-        raise LongboatError(f"The event stream holds an event that cannot be read: {wrong}", code="bad_event") from None
+        raise LongboatError(
+            f"The event stream contains an event that cannot be read: {wrong}", code="bad_event"
+        ) from None

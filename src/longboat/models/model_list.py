@@ -1,9 +1,8 @@
-"""How each provider is asked for the list of its models, and what the list says. Blocking.
+"""How each provider is asked for the list of its models, and what the list says.
 
 Owns addresses, headers and the many words for the same facts. Must not know what the list is for.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,16 +79,27 @@ def headers_of(section: ProviderSection, access: Access) -> dict[str, str]:
     return headers | {"Authorization": f"Bearer {access.key}"}
 
 
-def fetch(client: httpx2.Client, request: ListRequest, *, until: float | None = None) -> bytes:
-    """The body. Raises TimeoutError if it takes longer than `until`, a time of the monotonic clock."""
+def fetch(client: httpx2.Client, request: ListRequest) -> bytes:
+    """The body. Blocking."""
     body = bytearray()
     with client.stream("GET", request.url, headers=dict(request.headers)) as response:
         for piece in response.iter_bytes():
             body += piece
             if len(body) > MAX_BODY:
                 raise ValueError(f"It is larger than {MAX_BODY >> 20} MB.")
-            if until is not None and time.monotonic() > until:
-                raise TimeoutError
+        if not response.is_success:
+            raise Refused(response.status_code, bytes(body))
+    return bytes(body)
+
+
+async def fetch_bounded(client: httpx2.AsyncClient, request: ListRequest) -> bytes:
+    """The same on the loop, for a caller that limits the time of all of it: headers may trickle for hours."""
+    body = bytearray()
+    async with client.stream("GET", request.url, headers=dict(request.headers)) as response:
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > MAX_BODY:
+                raise ValueError(f"It is larger than {MAX_BODY >> 20} MB.")
         if not response.is_success:
             raise Refused(response.status_code, bytes(body))
     return bytes(body)

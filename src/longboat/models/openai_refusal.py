@@ -127,14 +127,18 @@ def _final(status: int, complaint: Complaint, to: Addressee, said: str) -> Model
     """The errors for which a retry is pointless."""
     if status in (401, 403):
         setting = f"providers.{to.provider}.api_key"
-        cause = f"Check {setting} in longboat.json." if to.has_key else f"No key is set. Set {setting}."
-        return ModelError(with_advice(said, cause), title="The API key was refused", code="auth")
+        cause = (
+            f"Check {setting} in longboat.json."
+            if to.has_key
+            else f"No API key is set. Run `longboat connect`, or set {setting}."
+        )
+        return ModelError(with_advice(said, cause), title="The API key was rejected", code="auth")
     if status == 404:
         advice = f"Check the model id {to.model!r} and the base_url {to.url}."
         return ModelError(with_advice(said, advice), title="No such model", code="model_not_found")
     if status in (400, 413, 422) and _overflows(complaint):
         return ModelError(said, title="The context window is full", code="context_overflow")
-    return ModelError(said, title="The request was refused", code="bad_request")
+    return ModelError(said, title="The request was rejected", code="bad_request")
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:

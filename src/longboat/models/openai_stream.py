@@ -136,7 +136,7 @@ class StreamReader:
     def broken(self, what: str) -> ModelError:
         """The stream is of no use any more; another try may bring a whole one."""
         return ModelError(
-            f"{self._to.provider} {what}.", title="The model's stream broke", code="stream_broken", retryable=True
+            f"{self._to.provider} {what}.", title="The model's answer broke off", code="stream_broken", retryable=True
         )
 
     def _lines(self, piece: bytes) -> list[bytes]:

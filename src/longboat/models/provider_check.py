@@ -1,12 +1,13 @@
-"""Whether a provider works with a key and an address: one cheap request for its list of models. Blocking.
+"""Whether a provider works with a key and an address: one cheap request for its list of models.
 
 Owns what a refusal means for a person who sets the provider up. Stores nothing. The key goes to the given address
-alone, and redirects are not followed.
+alone, and redirects are not followed. It holds no thread while it waits: somebody who answers slowly, in whatever way,
+holds up nobody else (E5).
 """
 
+import asyncio
 import json
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ import httpx2
 from longboat.config.settings import ModelEntry, ProviderSection
 from longboat.models.adapters import Access, defaults_of
 from longboat.models.error_quotes import quote_error, secrets_of
-from longboat.models.model_list import ListRequest, Refused, fetch, headers_of, list_request, read_models
+from longboat.models.model_list import ListRequest, Refused, fetch_bounded, headers_of, list_request, read_models
 from longboat.models.openai_refusal import read_body
 from longboat.models.providers import KNOWN
 from longboat.models.refreshed_catalogue import Listed
@@ -44,27 +45,31 @@ class Checked:
     """Somebody answers, but there is no list at this address."""
 
 
-def check(title: str, section: ProviderSection, access: Access, *, within_s: float = CHECK_S) -> Checked:
+async def check(title: str, section: ProviderSection, access: Access, *, within_s: float = CHECK_S) -> Checked:
     """`title`: how a person calls the provider."""
-    until = time.monotonic() + within_s
-    found = _try(title, section, access, until)
+    until = asyncio.get_running_loop().time() + within_s
+    found = await _try(title, section, access, until)
     base = (access.base_url or "").rstrip("/")
     if not found.is_elsewhere or section.type != "openai-compatible" or base.endswith("/v1"):
         return found
-    further = _try(title, section, replace(access, base_url=f"{base}/v1"), until)  # people leave it out
+    further = await _try(title, section, replace(access, base_url=f"{base}/v1"), until)  # people leave it out
     return found if further.is_elsewhere else further
 
 
-def _try(title: str, section: ProviderSection, access: Access, until: float) -> Checked:
+async def _try(title: str, section: ProviderSection, access: Access, until: float) -> Checked:
     request = list_request(section, access)
     host = urlsplit(request.url).netloc.rpartition("@")[2]
-    left = max(0.1, until - time.monotonic())
+    verify = await asyncio.to_thread(httpx2.create_ssl_context)
     try:
-        with httpx2.Client(timeout=left, follow_redirects=False) as client:
+        async with (
+            asyncio.timeout_at(until),
+            httpx2.AsyncClient(timeout=None, follow_redirects=False, verify=verify) as client,
+        ):
             if section.type == "openrouter":  # its list is public: it says nothing about the key
                 base = (access.base_url or KNOWN["openrouter"].chat_url or "").rstrip("/")
-                fetch(client, ListRequest(url=f"{base}/key", headers=headers_of(section, access)), until=until)
-            models = read_models(json.loads(fetch(client, request, until=until)))
+                await fetch_bounded(client, ListRequest(url=f"{base}/key", headers=headers_of(section, access)))
+            body = await fetch_bounded(client, request)
+        models = await asyncio.to_thread(lambda: read_models(json.loads(body)))
     except Refused as refused:
         said = quote_error(
             read_body(refused.body).message, secrets_of(access.key, access.headers, access.base_url), limit=MAX_SAID
@@ -82,13 +87,17 @@ def _try(title: str, section: ProviderSection, access: Access, until: float) -> 
 
 
 def _refusal(title: str, status: int, said: str, *, has_key: bool) -> str:
-    told = f" It says: {' '.join(said.split())}" if said else ""
+    told = f" Response: {' '.join(said.split())}" if said else ""
     if status in (401, 403):
-        return f"{title} rejected the key (status {status}).{told}" if has_key else f"{title} needs a key.{told}"
+        return (
+            f"{title} rejected the API key (status {status}).{told}" if has_key else f"{title} needs an API key.{told}"
+        )
     if status == 404:
         return f"There is no list of models at this address (status 404). Base URLs usually end in /v1.{told}"
     if status in (402, 429):
-        return f"The key works, but the account has no quota left or too many requests (status {status}).{told}"
+        return (
+            f"The key works, but the account has no quota left or has sent too many requests (status {status}).{told}"
+        )
     return f"{title} answered with status {status}.{told}"
 
 

@@ -42,7 +42,7 @@ def _model_error(error: Exception, endpoint: Endpoint, *, opened: bool) -> Model
     )
 
 
-_REFUSED = ("bad_request", "The request was refused", "", False)
+_REFUSED = ("bad_request", "The request was rejected", "", False)
 _TROUBLE = ("server_error", "Provider error", "", True)
 _SETTINGS = ("bad_request", "The provider's settings are wrong", "Check its base_url, key and headers.", False)
 
@@ -50,7 +50,7 @@ _CLASSES: tuple[tuple[type[Exception] | tuple[type[Exception], ...], tuple[str, 
     # The first that fits counts: the special ones come before their bases.
     (
         theirs.ModelAuthenticationError,
-        ("auth", "The API key was refused", "Check the provider's key in the environment or longboat.json.", False),
+        ("auth", "The API key was rejected", "Check the provider's key in the environment or longboat.json.", False),
     ),
     (theirs.ModelNotFoundError, ("model_not_found", "No such model", "Check the model's name.", False)),
     (theirs.ModelContextWindowExceededError, ("context_overflow", "The context window is full", "", False)),

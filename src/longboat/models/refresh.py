@@ -75,7 +75,7 @@ def _list_models(
         said = quote_error(_reason(error), secrets_of(access.key, access.headers, access.base_url), limit=MAX_REASON)
         return Report(ok=False, text=f"{name} did not list its models: {said}"), {}
     told = sum(model.context_window is not None for model in models.values())
-    return Report(ok=True, text=f"{name} lists {len(models)} models; {told} of them with their context window."), models
+    return Report(ok=True, text=f"{name} lists {len(models)} models; {told} with a context window."), models
 
 
 def _reason(error: Exception) -> str:

@@ -24,6 +24,8 @@ FIRST_PAGE = 50
 KEEP_DAYS = 7
 KEEP_RUNS = 2_000
 """How long, and at most how many, ended runs stay in the inbox."""
+REST = 4
+"""So many times as long as a read of the inbox took, no stream reads it again."""
 SERVER = ""
 """The workspace of a unit that belongs to none. It has no events."""
 
@@ -36,6 +38,8 @@ class Inbox:
         self._on_listeners = on_listeners
         self._version = 0
         self._watchers = 0
+        self._reading = asyncio.Lock()
+        self._rest_until = 0.0
         self.streams = 0
         self._waiting: list[asyncio.Future[None]] = []
         self.closed = False
@@ -74,8 +78,9 @@ class Inbox:
         beat_at = clock() + self._heartbeat_s
         while not self.closed:
             if await self.wait_changed(version, beat_at - clock()):
-                version = self._version  # before the read: a commit during it is read with the next one
-                known, (marks, event) = marks, await self._store.reads.inbox_since(name, marks, limit=FIRST_PAGE)
+                async with self._read_turn():
+                    version = self._version  # before the read: a commit during it is read with the next one
+                    known, (marks, event) = marks, await self._store.reads.inbox_since(name, marks, limit=FIRST_PAGE)
                 frame = encode_inbox(event) if marks != known else b""
             else:
                 frame = HEARTBEAT
@@ -83,6 +88,17 @@ class Inbox:
                 yield frame[start : start + CHUNK_BYTES]
             if frame:
                 beat_at = clock() + self._heartbeat_s
+
+    @asynccontextmanager
+    async def _read_turn(self) -> AsyncIterator[None]:
+        """Streams read one after the other, with rests: however many there are, and however long the inbox is, they
+        take a small part of the machine from the runs (E5). What changes meanwhile is read at once."""
+        clock = asyncio.get_running_loop().time
+        async with self._reading:
+            await asyncio.sleep(self._rest_until - clock())
+            began = clock()
+            yield
+            self._rest_until = clock() + REST * (clock() - began)
 
     @contextmanager
     def watch(self) -> Iterator[None]:

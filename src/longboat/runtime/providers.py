@@ -1,7 +1,7 @@
 """The set-up of providers: which there are, whether one works, and the keys and models that a person chooses.
 
 Owns what may be stored where: keys in the credentials file or the keyring, addresses and the default model in the
-user's own `longboat.json`, nothing in a project. Everything blocks and runs off the loop. Nothing returned has a key.
+user's own `longboat.json`, nothing in a project. What reads files runs off the loop. Nothing returned has a key.
 """
 
 import asyncio
@@ -57,7 +57,19 @@ class Providers:
         return await asyncio.to_thread(self._list)
 
     async def check(self, provider: str, request: CheckProvider) -> ProviderCheck:
-        return await asyncio.to_thread(self._check, provider, request)
+        asked = await asyncio.to_thread(self._prepare_check, provider, request)
+        if isinstance(asked, ProviderCheck):
+            return asked
+        from longboat.models.provider_check import check
+
+        registry, section, access = asked
+        found = await check(_label(provider), section, access)
+        if found.problem is not None:
+            return ProviderCheck(ok=False, problem=found.problem)
+        entries = tuple(_with_usual_window(provider, entry) for entry in found.models)
+        listed = msgspec.structs.replace(section, models=entries)
+        models = await asyncio.to_thread(registry.describe_models, provider, listed)
+        return ProviderCheck(ok=True, base_url=found.base_url, models=models)
 
     async def connect(self, provider: str, request: ConnectProvider) -> Provider:
         return await asyncio.to_thread(self._connect, provider, request)
@@ -69,21 +81,16 @@ class Providers:
 
     def _list(self) -> ProviderPage:
         config, registry = self._read()
-        names = (*config.providers, *KNOWN, *CLOUDS, *(each.name for each in running_servers.USUAL), LOCAL_TYPE, CUSTOM)
+        names = (*config.providers, *KNOWN, *CLOUDS, *(each.name for each in running_servers.USUAL), LOCAL_TYPE)
         items = [self._describe(config, registry, name) for name in dict.fromkeys(names)]
+        items.append(_another(config))
         items.sort(key=lambda each: not each.connected)
         return ProviderPage(items=tuple(items), model=registry.describe().large)
 
     def _describe(self, config: Config, registry: Registry, name: str) -> Provider:
         if name not in config.providers:
             if name == CUSTOM:
-                return Provider(
-                    id=CUSTOM,
-                    name="Another server (OpenAI-compatible)",
-                    connected=False,
-                    key="optional",
-                    url="required",
-                )
+                return _another(config)
             if name in {each.name for each in running_servers.USUAL}:
                 return self._describe_running(name, looked_for=config.models.detect)
         info = registry.info(name)
@@ -117,7 +124,10 @@ class Providers:
 
     # Checking
 
-    def _check(self, provider: str, request: CheckProvider) -> ProviderCheck:
+    def _prepare_check(
+        self, provider: str, request: CheckProvider
+    ) -> ProviderCheck | tuple[Registry, ProviderSection, Access]:
+        """Whom to ask, or the answer if nobody has to be asked."""
         _check_entered(request)
         _, registry = self._read()
         before = self._section(registry, provider)
@@ -129,14 +139,7 @@ class Providers:
             access = replace(access, key=_checked_key(request.api_key))
         if problem := _missing(provider, section, access):
             return ProviderCheck(ok=False, problem=problem)
-        from longboat.models.provider_check import check
-
-        found = check(_label(provider), section, access)
-        if found.problem is not None:
-            return ProviderCheck(ok=False, problem=found.problem)
-        entries = tuple(_with_usual_window(provider, entry) for entry in found.models)
-        models = registry.describe_models(provider, msgspec.structs.replace(section, models=entries))
-        return ProviderCheck(ok=True, base_url=found.base_url, models=models)
+        return registry, section, access
 
     def _check_local(self, registry: Registry, section: ProviderSection) -> ProviderCheck:
         if not local.runtime_installed():
@@ -251,7 +254,7 @@ def _missing(provider: str, section: ProviderSection, access: Access) -> str | N
         return _NO_ADDRESS
     if access.key is None and access.base_url is None:
         page = LISTINGS[provider].key_page if provider in LISTINGS else None
-        return f"{_label(provider)} needs a key.{f' Create one at {page}.' if page else ''}"
+        return f"{_label(provider)} needs an API key.{f' Create one at {page}.' if page else ''}"
     return None
 
 
@@ -288,7 +291,9 @@ def _checked_url(given: str) -> str:
     if not plain or not _KEY.fullmatch(url) or parts.query or parts.fragment:
         raise BadInput("The base URL must look like https://example.com/v1.", code="bad_base_url")
     if parts.username is not None or parts.password is not None:
-        raise BadInput("Leave the user and password out of the base URL: enter the key as such.", code="bad_base_url")
+        raise BadInput(
+            "The base URL must not contain a user or password. Enter the API key in its own field.", code="bad_base_url"
+        )
     return url
 
 
@@ -323,3 +328,10 @@ def _with_usual_window(provider: str, entry: ModelEntry) -> ModelEntry:
 
 def _label(provider: str) -> str:
     return LISTINGS[provider].label if provider in LISTINGS else provider
+
+
+def _another(config: Config) -> Provider:
+    """A server that is not configured yet, under a name that is free."""
+    names = (CUSTOM, *(f"{CUSTOM}-{number}" for number in range(2, len(config.providers) + 3)))
+    free = next(name for name in names if name not in config.providers)
+    return Provider(id=free, name="Another server (OpenAI-compatible)", connected=False, key="optional", url="required")

@@ -5,6 +5,7 @@ Owns the server's key file. The libraries are loaded when the first browser subs
 """
 
 import base64
+import logging
 import os
 import time
 from collections.abc import Mapping
@@ -23,6 +24,8 @@ from longboat.wire.plain import plain_line
 
 if TYPE_CHECKING:
     from py_vapid import Vapid02
+
+logger = logging.getLogger(__name__)
 
 KEY_FILE = "push-key.pem"
 TTL_S = 86_400
@@ -71,14 +74,17 @@ class ServerKey:
 
     @classmethod
     def load(cls, data_dir: Path) -> "ServerKey":
-        """The key of this data directory; made the first time. For a thread: it takes a moment."""
+        """The key of this data directory; made the first time, and instead of one that is damaged: browsers subscribe
+        anew with it. For a thread: it takes a moment."""
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
         from py_vapid import Vapid02
 
         path = data_dir / KEY_FILE
         try:
             vapid = Vapid02.from_pem(regular.read(path, 10_000))
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError) as error:
+            if isinstance(error, ValueError):
+                logger.warning("%s is damaged: a new key is made, and browsers have to subscribe again", path)
             vapid = Vapid02()
             vapid.generate_keys()
             _write_private(path, vapid.private_pem())

@@ -51,8 +51,8 @@ from longboat.wire.requests import Approve, Effort
 from longboat.wire.workshop import CommandInfo
 
 HINT = "enter send · ctrl+j new line · ctrl+p commands · ctrl+x keys"
-HINT_BUSY = "enter steer · ctrl+q queue · esc interrupt"
-HINT_ASKED = "enter answer · alt+enter steer · ctrl+q queue · esc interrupt"
+HINT_BUSY = "enter steer · ctrl+q queue · esc stop"
+HINT_ASKED = "enter answer · alt+enter steer · ctrl+q queue · esc stop"
 
 
 class LongboatApp(App[None]):

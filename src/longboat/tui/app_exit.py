@@ -66,6 +66,6 @@ def farewell_text(
         back = come_back.format(session_id=session_id)
         if runs:
             more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-            lines.append(f"“{plain_line(runs[0].prompt)[:60]}”{more} will continue without you.")
+            lines.append(f"“{plain_line(runs[0].prompt)[:60]}”{more} will continue on the server.")
         lines.append(f"Continue with: {back}")
     return "\n".join(lines)

@@ -202,4 +202,4 @@ def _told(ask: Ask, told: PermissionNotification | QuestionNotification) -> str:
         return told_permission(ask.title, told.answered_by, told.answer)
     if isinstance(ask, Question) and isinstance(told, QuestionNotification):
         return told_question(ask.text, told.answered_by, told.answer)
-    return "Somebody answered."
+    return "Someone else answered."

@@ -52,7 +52,7 @@ def picture(path: Path) -> Attachment | None:
 def from_name(name: str) -> Attachment:
     """The file with this name, bare or quoted; raises Unsuitable."""
     if not name:
-        raise Unsuitable(f"Give a file name. {SUITABLE}")
+        raise Unsuitable(f"Enter a file name. {SUITABLE}")
     bare = Path(_at_home(name))
     return from_file(bare if exists(bare) else path_in(name) or bare)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
+_APPROVE_ALL = "“Approve all” is on: your prompts run commands and change files without asking."
 SEARCHED = 100
 """Messages read at a time for a search."""
 
@@ -101,7 +102,7 @@ class CommandActions:
             self._work(self._client.rename_session(self._workspace_id, session_id, title))
             return
         session = self._app.desk.session
-        dialog = TextDialog("Session title:", text=session.title if session is not None else "")
+        dialog = TextDialog("Title:", text=session.title if session is not None else "")
         self._app.push_screen(dialog, lambda written: self._renamed(session_id, written))
 
     def _renamed(self, session_id: str, written: Written | None) -> None:
@@ -240,8 +241,9 @@ class CommandActions:
             self._set_approval(Approve.ASK)
             return
         sentence = (
-            "Approve everything without asking? The agent then runs commands and changes files on its own, for the "
-            "prompts that you send from this terminal until you turn it off. Rules that deny something still apply."
+            "Turn on “Approve all”? Prompts that you send from this terminal run commands and change files without "
+            "asking, until you turn this off or quit. Deny rules still apply. Other people's prompts still need "
+            "approval."
         )
         dialog = ConfirmDialog(sentence, yes="Turn on", no="Keep asking")
         self._app.push_screen(dialog, self._yolo_confirmed)
@@ -254,7 +256,7 @@ class CommandActions:
     def _set_approval(self, approve: Approve) -> None:
         self._app.approve = approve
         on = approve is Approve.ALL
-        words = "Automatic approval is on for your prompts." if on else "Automatic approval is off."
+        words = _APPROVE_ALL if on else "“Approve all” is off."
         self._app.notify(words, severity="warning" if on else "information")
         self._app.show_state()
 

@@ -54,7 +54,7 @@ class InboxActions:
                 if any(item.kind.waits and item.workspace_id != here for item in new):
                     self._app.call_attention("Another workspace needs your answer.")
         except LongboatError as error:
-            self._app.log.warning(f"the inbox cannot be followed: {error.message}")
+            self._app.log.warning(f"Cannot load the inbox: {error.message}")
 
     def refresh(self) -> None:
         """Update what is shown: the inbox changed, or another session is current."""
@@ -118,7 +118,7 @@ class InboxActions:
             self._app.open_session(item.session_id)
             return
         command = f"longboat -s {item.session_id} --cwd {shlex.quote(item.workspace_path)}"
-        self._app.notify(f"It is in another directory. Open it with: {command}", timeout=15, markup=False)
+        self._app.notify(f"This session is in another directory. Open it with: {command}", timeout=15, markup=False)
 
     def _see(self, items: list[InboxItem]) -> None:
         unseen = [item.id for item in items if not item.seen and item.id not in self._marked]
@@ -131,4 +131,4 @@ class InboxActions:
             await self._app.connection.client.mark_seen(*ids, up_to=up_to)
         except LongboatError as error:
             self._marked -= set(ids)
-            self._app.log.warning(f"cannot be marked as seen: {error.message}")
+            self._app.log.warning(f"Cannot mark as seen: {error.message}")

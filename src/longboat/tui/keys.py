@@ -67,7 +67,7 @@ KEYS = (
     ),
     Key(
         names="alt+enter",
-        told="Queue; while a request waits, send as a prompt instead of an answer",
+        told="Queue; while a request is pending, send as a prompt instead of an answer",
         group=Group.PROMPT,
         action="as_prompt",
         owner=Owner.PROMPT,
@@ -80,10 +80,10 @@ KEYS = (
         action="newline",
         owner=Owner.PROMPT,
     ),
-    Key(names="up,down", told="Previous and next prompts", group=Group.PROMPT, owner=Owner.WIDGET),
+    Key(names="up,down", told="Recall earlier prompts", group=Group.PROMPT, owner=Owner.WIDGET),
     Key(
         names="tab",
-        told="Complete; otherwise move to the recent sessions, the queue and the jobs",
+        told="Complete; otherwise move to the recent sessions, the queue or the jobs",
         group=Group.PROMPT,
         action="complete",
         owner=Owner.PROMPT,
@@ -99,7 +99,7 @@ KEYS = (
     Key(names="ctrl+d", told="Quit, if the prompt is empty", group=Group.PROMPT, action="leave", owner=Owner.PROMPT),
     Key(
         names="escape",
-        told="Interrupt; press again to cancel all runs of this session",
+        told="Stop the run; press again to cancel all runs in this session",
         group=Group.CONVERSATION,
         action="interrupt",
     ),
@@ -113,7 +113,7 @@ KEYS = (
     ),
     Key(
         names="ctrl+up,ctrl+down",
-        told="Select a message to copy it, fork, undo or edit from there (or click it)",
+        told="Select a message to copy, fork, undo or edit (or click it)",
         group=Group.CONVERSATION,
         action="select_message",
         leader="v",
@@ -128,14 +128,14 @@ KEYS = (
     Key(names="pageup,pagedown", told="Scroll", group=Group.CONVERSATION, owner=Owner.WIDGET),
     Key(
         names="ctrl+end",
-        told="Jump to the end",
+        told="Jump to the latest message",
         group=Group.CONVERSATION,
         action="newest",
         priority=True,
     ),
     Key(
         names="ctrl+p",
-        told="Find a command in the palette",
+        told="Open the command palette",
         group=Group.APP,
         action="palette",
         leader="p",
@@ -144,13 +144,13 @@ KEYS = (
     ),
     Key(
         names=LEADER,
-        told="Leader key: the keys that can follow are listed; again to cut the selected text",
+        told="Leader key: lists the keys that can follow; press twice to cut the selected text",
         group=Group.APP,
         action="leader",
         priority=True,
     ),
 )
-TYPED = ("@ / !", "Insert a file, run a command, run a shell command")
+TYPED = ("@ / !", "Mention a file, run a command, run a shell command")
 """What the first character of a word or of the prompt does."""
 _SHOWN = {
     "escape": "esc",

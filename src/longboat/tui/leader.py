@@ -69,4 +69,4 @@ class LeaderLine(Static, can_focus=True):
         if name in self._keys:
             self.app.call_later(self.app.run_action, self._keys[name].action)
         elif name != "escape":
-            self.notify(f"Nothing is on {LEADER} {name}.", markup=False)
+            self.notify(f"{LEADER} {name} does nothing.", markup=False)

@@ -98,10 +98,10 @@ class Thought(Static):
     def _draw(self) -> None:
         rows = self._text.strip().splitlines()
         if self._open:
-            self.update(Content("▾ Thought\n") + content(self._text.strip()))
+            self.update(Content("▾ Reasoning\n") + content(self._text.strip()))
         else:
             last = one_line(rows[-1], 60) if rows else ""
-            self.update(Content(f"▸ Thought ({len(rows)} line{'s' if len(rows) != 1 else ''}) {last}"))
+            self.update(Content(f"▸ Reasoning ({len(rows)} line{'s' if len(rows) != 1 else ''}) {last}"))
 
 
 class Note(Static):
@@ -122,9 +122,9 @@ class Note(Static):
 ENDS = {
     FinishReason.CANCELED: ("■ Canceled", "warning"),
     FinishReason.ERROR: ("✗ Failed", "error"),
-    FinishReason.INTERRUPTED: ("✗ The server stopped during this turn. Send another prompt to continue", "error"),
-    FinishReason.MAX_TOKENS: ("✗ The answer was cut off at the model's output limit. Ask it to continue", "warning"),
-    FinishReason.CONTENT_FILTER: ("✗ The provider's content filter stopped the answer", "warning"),
+    FinishReason.INTERRUPTED: ("✗ Interrupted: the server stopped. Send another prompt to continue", "error"),
+    FinishReason.MAX_TOKENS: ("✗ Cut off: the answer reached the model's length limit. Ask it to continue", "warning"),
+    FinishReason.CONTENT_FILTER: ("✗ Stopped by the provider's content filter", "warning"),
 }
 
 

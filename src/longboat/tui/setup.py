@@ -63,7 +63,7 @@ class Setup:
             context_window=model.context_window,
         )
         self._app.model = None  # the new default, not one that was chosen before
-        self._app.notify(f"Connected {provider.name}. Default model: {model.name}", markup=False)
+        self._app.notify(f"Connected {provider.name}. Default model: {model.name}.", markup=False)
 
     async def _ask(self, dialog: Dialog[Result]) -> Result | None:
         """What the dialog ended with; None if the person closed it."""
@@ -79,5 +79,5 @@ class Setup:
         """A server that lists no models is asked for one by name."""
         if tested.found.models:
             return await self._ask(SetupModelPicker(tested.found.models))
-        written = await self._ask(TextDialog("The server lists no models. Name of the model:"))
+        written = await self._ask(TextDialog("The test passed, but the provider lists no models. Model name:"))
         return None if written is None else ModelInfo(name=f"{provider.id}/{written.text}", ready=True)

@@ -130,7 +130,7 @@ class StatusBar(Widget):
         seconds = int(monotonic() - state.since)
         return Content.assemble(
             (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"),
-            ("  esc interrupt", "dim"),
+            ("  esc stop", "dim"),
             _needed_abroad(state.abroad),
         )
 
@@ -150,7 +150,7 @@ class StatusBar(Widget):
             name = state.model.rpartition("/")[2]
             parts.append(line(f"{name} {state.effort}".strip(), width=30))
         if state.all_approved:
-            parts.append(Content.styled("auto-approve", "bold $text-error"))
+            parts.append(Content.styled("approve all", "bold $text-error"))
         return parts
 
 

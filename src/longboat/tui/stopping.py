@@ -44,13 +44,13 @@ class Stopping:
         runs, session_id = app.desk.unfinished, app.desk.session_id
         if session_id is not None and runs and self._means_all(session_id):
             self._asked = None
-            app.notify("Canceling all runs of this session.")
+            app.notify("Canceling all runs in this session.")
             self._try(app.connection.client.cancel_session(app.connection.workspace_id, session_id))
         elif runs:
             run = app.desk.active or runs[0]
             self._asked = Asked(session_id=run.session_id, run_id=run.run_id, at=self.clock())
             if len(runs) > 1:
-                app.notify(f"Stopping. Press esc again to cancel the {len(runs) - 1} queued too.")
+                app.notify("Stopping. Press esc again to cancel the waiting prompts too.")
             self.cancel(run.run_id)
         else:
             app.composer.input.focus()

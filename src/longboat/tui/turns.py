@@ -44,7 +44,7 @@ class UndoneLine(Static):
             line(f"↶ {what}", width=160),
             *(line(f"  {file.path} {_FATES[file.fate]}", width=160) for file in files),
         ]
-        rows.append(Content.styled(f"  /redo or {LEADER} r restores {'it' if turns == 1 else 'the last one'}.", "dim"))
+        rows.append(Content.styled(f"  /redo or {LEADER} r redoes {'it' if turns == 1 else 'the last one'}.", "dim"))
         self.update(Content("\n").join(rows))
 
 
@@ -68,7 +68,7 @@ class Turns:
         self._work(self._redo(session_id))
 
     def _ask_undo(self, message: Message) -> None:
-        sentence = f"Undo everything from {name_of(message)} on? Files changed by these turns are restored."
+        sentence = f"Undo all turns from {name_of(message)} on? Files that they changed are restored."
         dialog = ConfirmDialog(sentence, yes="Undo", no="Keep")
         self._app.push_screen(dialog, lambda answer: self._confirmed(message, answer))
 
@@ -111,7 +111,8 @@ class Turns:
         if self._restored and composer.input.text == self._restored:
             composer.put("")  # it is in the transcript again
         self._restored = ""
-        self._app.notify(f"Restored. {', '.join(undone.files) or 'No files were changed.'}", markup=False)
+        files = f" Restored: {', '.join(undone.files)}" if undone.files else " No files were changed."
+        self._app.notify(f"1 turn redone.{files}", markup=False)
 
     def _prompt_of(self, undone: Undone, messages: Sequence[Message]) -> Message | None:
         """The first prompt of an undone turn, as far as it was read."""
@@ -145,12 +146,12 @@ class Turns:
     def _copy(self, text: str) -> None:
         if text.strip():
             self._app.copy_to_clipboard(text)
-        self._app.notify("Copied." if text.strip() else "There is no text to copy.")
+        self._app.notify("Copied." if text.strip() else "No text to copy.")
 
     async def _fork(self, message: Message) -> None:
         session = await self._client.fork_session(self._workspace_id, message.session_id, message.id)
         self._app.open_session(session.id)
-        self._app.notify("This is a copy of the session up to that message.")
+        self._app.notify("Forked after this message. The original session is unchanged.")
 
     async def _edit(self, message: Message) -> None:
         """Continue in a copy of what was before a prompt, with the prompt in the composer. Nothing is lost."""
@@ -161,7 +162,7 @@ class Turns:
         else:
             self._app.open_session(None)
         self._put_back(text_of(message), attachments_of(message))
-        self._app.notify("Edit the prompt and send it. This is a copy: the session and the files are unchanged.")
+        self._app.notify("Forked before this prompt. The original session is unchanged.")
 
     # -- retry
 

@@ -16,8 +16,7 @@ from textual.widgets.option_list import Option
 from longboat import __version__
 from longboat.tui.content import content, format_count, line, one_line
 from longboat.tui.dialogs.figures import ago, now
-from longboat.tui.dialogs.frame import keys_content
-from longboat.tui.keys import LEADER
+from longboat.tui.dialogs.frame import KeysLine
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
 from longboat.wire.listings import Suggestion
@@ -25,9 +24,8 @@ from longboat.wire.models import Session
 
 RECENT = 5
 """The most sessions listed."""
+# The palette and the leader key are on the border of the prompt.
 KEYS = (
-    ("ctrl+p", "commands"),
-    (LEADER, "more keys"),
     ("ctrl+s", "sessions"),
     ("ctrl+l", "model"),
     ("tab", "choose above"),
@@ -84,7 +82,7 @@ class Welcome(Vertical):
     def compose(self) -> ComposeResult:
         yield Static("", id="about", markup=False)
         yield Listing(id="begin", markup=False)
-        yield Static(keys_content(*KEYS), id="welcome-keys", markup=False)
+        yield KeysLine(*KEYS, id="welcome-keys")
 
     def on_mount(self) -> None:
         self._draw()
@@ -115,13 +113,16 @@ class Welcome(Vertical):
             listing.highlighted = listing.get_option_index(chosen)
 
     def _options(self, *, tight: bool) -> list[Option]:
-        room = max(2, min(RECENT, self._room - 12))
+        room = max(2, min(RECENT, self._room - 13))
         sessions = [_session(each, self.clock()) for each in self._state.sessions[:room]]
         prompts = [
             Option(Content.assemble(("› ", "$text-accent"), line(each.title, width=80)), id=f"{_PROMPT}{place}")
             for place, each in enumerate(self._state.suggestions)
         ]
-        return [*_headed("Recent sessions", sessions, tight=tight), *_headed("Try", prompts, tight=tight)]
+        return [
+            *_headed("Recent sessions", sessions, tight=tight),
+            *_headed("\nTry" if sessions else "Try", prompts, tight=tight),
+        ]
 
     def on_descendant_focus(self) -> None:
         listing = self.query_one("#begin", OptionList)
@@ -161,7 +162,7 @@ def _headed(heading: str, options: Sequence[Option], *, tight: bool) -> list[Opt
 
 
 def _session(session: Session, at: datetime) -> Option:
-    title = one_line(session.title, 80) or "Untitled"
+    title = one_line(session.title, 80) or "(untitled)"
     state = " · working" if session.busy else ""
     row = Content.assemble(
         ("● " if session.busy else "  ", "$text-success"), title, (f"  {ago(session.updated_at, at)}{state}", FAINT)

@@ -87,7 +87,8 @@ class CommandPart(Shape, frozen=True, kw_only=True):
     def told(self) -> str:
         """For people, on one line, with a mark if it needs approval. Contains untrusted text."""
         note = self.why or (f"allowed by {self.rule}" if self.rule else "needs no approval")
-        note = f"{self.danger} {note}" if self.danger else note
+        if self.danger:  # a reason of a few words would say the same again
+            note = f"{self.danger} {self.why}" if self.why.endswith(".") else self.danger
         sign = "⚠" if self.danger else "?" if self.why else "✓"
         return " ".join(f"{sign} {self.text}{': ' if self.text else ''}{note}".split())
 

@@ -17,6 +17,8 @@ def answer_in(permission: Permission, text: str) -> PermissionAnswer | None:
     """The answer that a short word stands for, if this call accepts it. Any other text is the reason of a denial."""
     said = text.strip().lower().rstrip(".!")
     found = next((answer for answer, words in _WORDS.items() if said in words), None)
+    if permission.danger and len(said) == 1 and found is not PermissionAnswer.DENY:
+        return None  # a slip must not allow it
     if found in (PermissionAnswer.SESSION, PermissionAnswer.ALWAYS) and not (permission.grant or permission.wide):
         return None
     return found

@@ -8,28 +8,29 @@ at twice, and leaves out everyday commands. Must not know rules or where the wor
 import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from itertools import pairwise
 
 from longboat.permissions.shell.scope import SHELLS, file_name, from_subcommand, is_recursive
-from longboat.permissions.shell.script import RUNNERS, Command, Word
+from longboat.permissions.shell.script import RUNNERS, Command, Word, parse
 from longboat.permissions.shell.syntax import names
 
 
 class Danger(StrEnum):
     """The worst first: of several, the first is the one that is told."""
 
-    UNSEEN = "It runs text that nobody can see in advance."
-    ADMINISTRATOR = "It runs as another user, such as the administrator."
+    UNSEEN = "It runs code that nobody can see in advance."
+    ADMINISTRATOR = "It runs as another user, such as root."
     SYSTEM = "It can damage the whole machine."
     GUARDED = "It could change files that control what is allowed to run."
     OUTSIDE = "It could change files outside the workspace."
     REWRITES_REMOTE = "It overwrites or deletes work in a remote repository."
-    DELETES = "It deletes files for good."
-    DISCARDS = "It discards work that git cannot bring back."
-    DESTROYS = "It deletes things that other programs use, such as containers or databases."
+    DELETES = "It permanently deletes files."
+    DISCARDS = "It discards work that git cannot restore."
+    DESTROYS = "It deletes resources that other programs use, such as containers or databases."
     UPLOADS = "It sends data to another computer."
     PUBLISHES = "It publishes to a remote server."
-    OWNERS = "It changes who may use whole directories."
-    PROCESSES = "It ends processes or services."
+    OWNERS = "It changes the owner or permissions of whole directories."
+    PROCESSES = "It stops processes or services."
     UNKNOWN = "Longboat cannot tell what this command does."
 
 
@@ -40,8 +41,10 @@ def worst(dangers: Iterable[str]) -> str:
 
 
 _ADMINISTRATORS = names("doas pkexec runuser su sudo")
-_SYSTEM = names("fdisk halt init mkswap parted poweroff reboot sfdisk shutdown wipefs")
-_DELETING = names("del rimraf rm rmdir shred trash unlink")
+_SYSTEM = names(
+    "blkdiscard cryptsetup fdisk halt init mke2fs mkswap parted poweroff reboot sfdisk shutdown telinit wipefs"
+)
+_DELETING = names("del rimraf rm rmdir shred srm trash trash-put unlink wipe")
 _SENDING = names("ftp lftp nc ncat netcat rclone scp sftp socat ssh telnet")
 _ENDING = names("kill killall pkill xkill")
 _PROGRAMS = names("bun deno lua node perl php python python2 python3 ruby tclsh")
@@ -68,21 +71,27 @@ _PUBLISHING: dict[str, tuple[str, ...]] = {
     "poetry": ("publish",),
     "pulumi": ("up",),
     "terraform": ("apply",),
+    "tofu": ("apply",),
     "twine": ("upload",),
     "uv": ("publish",),
     "vercel": ("deploy",),
     "yarn": ("publish", "npm publish"),
 }
+_CONTAINERS = (
+    *("rm", "rmi", "container rm", "image rm", "network rm", "volume rm"),
+    *("builder prune", "container prune", "image prune", "network prune", "system prune", "volume prune"),
+)
 _DESTROYING: dict[str, tuple[str, ...]] = {
-    "docker": ("rm", "rmi", "system prune", "volume prune", "volume rm", "image prune", "container prune"),
+    "docker": _CONTAINERS,
     "gh": ("repo delete", "release delete", "secret delete", "api"),
     "helm": ("uninstall", "delete"),
     "kubectl": ("delete", "drain"),
-    "podman": ("rm", "rmi", "system prune", "volume prune", "volume rm"),
+    "podman": _CONTAINERS,
     "pulumi": ("destroy",),
     "terraform": ("destroy",),
+    "tofu": ("destroy",),
 }
-_SERVICES = {"systemctl": ("stop", "disable", "kill", "mask", "restart"), "service": ()}
+_SERVICES = {"systemctl": ("stop", "disable", "kill", "mask", "restart", "reboot", "poweroff", "halt"), "service": ()}
 """By the words behind the name. Options between them are skipped."""
 
 _SENT_BY_CURL = re.compile(
@@ -95,16 +104,32 @@ _FORCED = re.compile(r"-[a-zA-Z]*f[a-zA-Z]*|--force(?:-with-lease|-if-includes)?
 _RUN_NEXT = {
     **dict.fromkeys(("bunx", "npx", "uvx"), ""),
     **dict.fromkeys(("hatch", "pdm", "pipx", "pixi", "poetry", "rye", "uv"), "run"),
-    **dict.fromkeys(("bundle", "pnpm", "yarn"), "exec"),
+    **dict.fromkeys(("bundle", "npm", "pnpm", "yarn"), "exec"),
+    "bun": "x",
 }
 """Programs that run the command behind this word."""
+_RUNS_TEXT = re.compile(r"-[A-Za-z]*c|--command")
 _MAX_RUN = 8
 """So far into the words of a runner the command that it runs is looked for."""
 
 
 def danger_of(command: Command) -> str:
     """Why it is dangerous, in one sentence; empty if it is not."""
-    return worst(danger for each in (command, *_commands_run(command)) for danger in _dangers(each))
+    inner = [each for text in _texts_run(command) for each in parse(text).commands]
+    known = [run for each in (command, *inner) for run in (each, *_commands_run(each))]
+    return worst(danger for each in known for danger in _dangers(each))
+
+
+def _texts_run(command: Command) -> Iterable[str]:
+    """What it hands to a shell, as far as it is written there: of shells and options that the parser does not read."""
+    name, words = file_name(command), command.words[1:]
+    if name == "eval" and all(word.literal for word in words):
+        yield " ".join(word.text for word in words)
+    elif name == "trap" and words and words[0].literal:
+        yield words[0].text
+    elif name in SHELLS:
+        behind = pairwise(words)
+        yield from (word.text for option, word in behind if _RUNS_TEXT.fullmatch(option.text) and word.literal)
 
 
 def _dangers(command: Command) -> Iterable[str]:
@@ -200,6 +225,10 @@ def _rsync(texts: Sequence[str]) -> str:
     return Danger.UPLOADS if texts and _REMOTE.fullmatch(texts[-1]) else ""
 
 
+def _tar(texts: Sequence[str]) -> str:
+    return Danger.DELETES if "--remove-files" in texts else ""
+
+
 def _find(texts: Sequence[str]) -> str:
     return Danger.DELETES if "-delete" in texts else ""
 
@@ -222,8 +251,9 @@ def _database(texts: Sequence[str]) -> str:
 
 def _aws(texts: Sequence[str]) -> str:
     said = [text for text in texts if not text.startswith("-")]
-    if said[:1] != ["s3"]:
-        return ""
+    if "s3" not in said[:3]:
+        return ""  # options before it may have values
+    said = said[said.index("s3") :]
     return Danger.DESTROYS if said[1:2] in (["rm"], ["rb"]) else Danger.UPLOADS if said[1:2] != ["ls"] else ""
 
 
@@ -274,7 +304,7 @@ def _always(rest: Sequence[str]) -> str:
 
 
 _GIT_TESTS: dict[str, Callable[[Sequence[str]], str]] = {
-    "branch": _has("-D"),
+    "branch": _has("-D", "-f", "--force"),
     "checkout": _checkout,
     "clean": _clean,
     "filter-branch": _always,
@@ -303,6 +333,7 @@ _TESTS: dict[str, Callable[[Sequence[str]], str]] = {
     "find": _find,
     "git": _git,
     "rsync": _rsync,
+    "tar": _tar,
     "truncate": _truncate,
     "wget": _wget,
 }

@@ -30,6 +30,9 @@ _WIDE_BY_SECOND_WORD = names(
 )
 """For these it is offered only after a subcommand or a file."""
 
+_NEVER_WIDE_PAIRS = (["git", "config"], ["git", "apply"], ["git", "am"])
+"""Any setting of git would be one for the programs that git runs; any patch, one for the files with the rules."""
+
 _BY_TOPIC = frozenset({"apt", "brew", "gh", "git", "make", "systemctl"})
 """Their second word is a subcommand or an object, not a program that they run."""
 _RUN_NEXT = frozenset({"dlx", "exec", "run", "shell", "tool", "x"})
@@ -67,8 +70,8 @@ def wide_rule(tool: str, command: Command) -> str:
         words.append(word.text)
         if word.text not in _RUN_NEXT:
             break
-    if (len(words) == 1 and name in _WIDE_BY_SECOND_WORD) or words == ["git", "config"]:
-        return ""  # A rule for any setting of git would be one for the programs that git runs.
+    if (len(words) == 1 and name in _WIDE_BY_SECOND_WORD) or words in _NEVER_WIDE_PAIRS:
+        return ""
     return "" if words[-1] in _RUN_NEXT else f"{tool}({' '.join(words)} *)"
 
 

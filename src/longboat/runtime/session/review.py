@@ -24,7 +24,7 @@ from longboat.tools.files.paths import printable
 from longboat.tools.files.restore import Foreign, Restore, content_of, put_back, tidy
 from longboat.tools.files.text import NotText, Text, bounded, decode, merge
 from longboat.wire.events import Change
-from longboat.wire.ids import new_id
+from longboat.wire.ids import new_id, person
 from longboat.wire.requests import Revert
 from longboat.wire.review import ChangedFile, ChangesPage, Reverted
 
@@ -112,8 +112,8 @@ class Review:
             additions=sum(hunk.additions for hunk in hunks),
             deletions=sum(hunk.deletions for hunk in hunks),
             runs=runs,
-            by=tuple(dict.fromkeys(clients[run_id] for run_id in runs if run_id in clients)),
-            undone_by=tuple(dict.fromkeys(change.author for change in file.reverts if change.author)),
+            by=tuple(dict.fromkeys(person(clients[run_id]) for run_id in runs if run_id in clients)),
+            undone_by=tuple(dict.fromkeys(person(change.author) for change in file.reverts if change.author)),
             others=file.others,
             hunks=len(hunks),
             diff=bounded(diff, limit) if limit else "",
@@ -189,7 +189,7 @@ class Review:
 
 
 def _conflict(shown: str) -> RevertConflict:
-    return RevertConflict(f"{shown} has changed since, so nothing was undone. Look at its changes again.")
+    return RevertConflict(f"{shown} has changed since, so nothing was undone. Review its changes again.")
 
 
 def _standing(changes: Sequence[FileChangeRecord]) -> list[Standing]:

@@ -56,6 +56,7 @@ class UndoHistory:
 
     async def redo(self, session_id: str) -> tuple[Undone, int]:
         """Redo what was undone last. Returns the same."""
+        await self.settle(session_id)
         found = await self._store.reads.undone_turn(session_id)
         if found is None:
             raise NothingToUndo("There is no turn to redo in this session.")

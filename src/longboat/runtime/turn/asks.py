@@ -287,7 +287,7 @@ def _notification(ask: Permission | Question) -> PermissionNotification | Questi
 def _describe_end(ask: Permission | Question | None) -> str:
     """How an ask ended, as text."""
     if ask is None or ask.state is AskState.WITHDRAWN:
-        return "it was withdrawn with its run"
+        return "its run ended"
     if isinstance(ask, Permission):
         return f"the answer was {ask.answer}"
     return f"the answer was {', '.join(ask.answer)}"

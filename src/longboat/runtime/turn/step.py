@@ -75,7 +75,7 @@ class Step:
                     await self._outbox.room()
         raise ModelError(
             "The stream ended before the answer was complete.",
-            title="The model's answer was cut off",
+            title="The model's answer broke off",
             code="stream_broken",
             retryable=True,
         )

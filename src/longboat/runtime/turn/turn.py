@@ -348,7 +348,7 @@ class Turn:
         if not self._history or self._history[-1].run_id != self.run_id:  # else a restart came right after it
             if not self._can_shrink():
                 raise ModelError(
-                    "There is nothing here, or nothing since the last summary.",
+                    "There are no new messages to summarize.",
                     title="Nothing to summarize",
                     code="nothing_to_summarize",
                 )

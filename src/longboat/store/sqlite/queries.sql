@@ -398,8 +398,11 @@ WHERE session_id = :session_id AND author IS NOT NULL AND pending IS NULL AND ch
 SELECT session_id, path, author, remark, CASE WHEN told_run IN (
     SELECT run_id FROM messages WHERE session_id = :session_id AND undone = 0) THEN told_run END AS told_run
 FROM file_changes
-WHERE session_id = :session_id AND author IS NOT NULL AND pending IS NULL AND run_id IN (
-    SELECT run_id FROM messages WHERE session_id = :session_id AND undone = 0)
+WHERE session_id = :session_id AND author IS NOT NULL AND pending IS NULL AND EXISTS (
+    SELECT 1 FROM file_changes AS ours
+    WHERE ours.session_id = :session_id AND ours.path = file_changes.path AND ours.change_id < file_changes.change_id
+        AND ours.author IS NULL AND ours.run_id IN (
+            SELECT run_id FROM messages WHERE session_id = :session_id AND undone = 0))
 ORDER BY change_id;
 
 -- name: reverts_tell

@@ -17,7 +17,7 @@ from longboat.errors import StoreDamaged, StoreUnavailable
 from longboat.store.protocol import Row
 from longboat.store.rows import legible_text
 from longboat.store.search_text import END, MATCH, Term, parse_search, snippet_from
-from longboat.store.sqlite.search_index import SearchIndex, is_index_damage
+from longboat.store.sqlite.search_index import IndexNotMade, SearchIndex, is_index_damage
 from longboat.wire.models import Role
 from longboat.wire.search import SearchHit, SearchPage
 
@@ -124,6 +124,9 @@ class Search:
                 self._made_again = True
                 self._index.make_again()
                 return work(self._index)
+        except (IndexNotMade, OSError) as error:  # the next search tries again
+            self._index = None
+            raise StoreUnavailable(f"Search is not available: {error}.") from error
         except sqlite3.Error as error:
             if is_index_damage(error):
                 raise StoreDamaged(str(error)) from error

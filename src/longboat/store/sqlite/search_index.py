@@ -53,6 +53,10 @@ class _LogChanged(Exception):
     """The log is not the one that was followed: a backup was restored, or a power cut took its end."""
 
 
+class IndexNotMade(Exception):
+    """The index was thrown away, and there is no new one: a full disk, say. This object is of no more use."""
+
+
 class SearchIndex:
     def __init__(self, file: Path, store: Path) -> None:
         self._file = file
@@ -80,9 +84,12 @@ class SearchIndex:
     def make_again(self) -> None:
         """Throw it away and begin anew."""
         self.connection.close()
-        for end in ("", "-wal", "-shm"):
-            Path(f"{self._file}{end}").unlink(missing_ok=True)
-        self.connection = self._open()
+        try:
+            for end in ("", "-wal", "-shm"):
+                Path(f"{self._file}{end}").unlink(missing_ok=True)
+            self.connection = self._open()
+        except (sqlite3.Error, OSError) as error:
+            raise IndexNotMade(str(error)) from error
 
     # The file
 

@@ -38,7 +38,7 @@ def told_question(text: str, answered_by: str | None, answer: tuple[str, ...] | 
 
 
 def _who(answered_by: str | None) -> str:
-    return plain_line(person(answered_by)) if answered_by else "Somebody"
+    return plain_line(person(answered_by)) if answered_by else "Someone"
 
 
 def _short(text: str) -> str:

@@ -127,7 +127,7 @@ class DiffDialog(Dialog[Comments]):
     def _headline(self) -> Content:
         file = self._file
         if file is None:
-            return Content("No changes to show.")
+            return Content("No changes.")
         more = "" if self._page.complete else "+"
         count = len(self._comments)
         return Content.assemble(
@@ -173,7 +173,7 @@ class DiffDialog(Dialog[Comments]):
 
     def _confirm(self, file: ChangedFile, hunks: Sequence[int] | None, question: str) -> None:
         if not file.digest:
-            self.complain("This change cannot be undone: the path no longer leads to the file that was changed.")
+            self.complain("This change cannot be undone: it was made elsewhere, or the file was moved or replaced.")
             return
         dialog = ConfirmDialog(question, yes="Undo")
         self.app.push_screen(dialog, lambda answer: self._confirmed(answer, partial(self._undo, file, hunks)))

@@ -107,7 +107,7 @@ class FindDialog(Dialog[FoundMessage]):
         if not text.strip():
             return reading
         many = "+" if len(self._hits) == MOST else ""
-        count = f"{len(self._hits)}{many} match{'es' * (len(self._hits) != 1)}" if self._hits else "No match"
+        count = f"{len(self._hits)}{many} match{'es' * (len(self._hits) != 1)}" if self._hits else "No matches."
         return " · ".join(filter(None, (count, reading)))
 
     def action_move(self, how: str) -> None:

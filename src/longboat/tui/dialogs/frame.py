@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -205,9 +206,33 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         self.fit()
 
 
-def keys_line(*keys: tuple[str, str]) -> Static:
-    """A line of keys and what they do, in our own text."""
-    return Static(keys_content(*keys), markup=False, classes="keys")
+class KeysLine(Static):
+    """Keys and what they do, in our own text. A key stays on one line with what it does: Textual would part them, and
+    wraps at no-break spaces too."""
+
+    def __init__(self, *keys: tuple[str, str], id: str | None = None) -> None:
+        super().__init__(id=id, markup=False, classes="keys")
+        self._pairs = [keys_content(key) for key in keys]
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._lines(width))
+
+    def render(self) -> Content:
+        return Content("\n").join(self._lines(self.content_size.width))
+
+    def _lines(self, width: int) -> list[Content]:
+        lines = [self._pairs[0]]
+        for pair in self._pairs[1:]:
+            joined = Content.assemble(lines[-1], "  ", pair)
+            if joined.cell_length <= width:
+                lines[-1] = joined
+            else:
+                lines.append(pair)
+        return lines
+
+
+def keys_line(*keys: tuple[str, str]) -> KeysLine:
+    return KeysLine(*keys)
 
 
 def keys_content(*keys: tuple[str, str]) -> Content:

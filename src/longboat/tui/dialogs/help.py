@@ -34,13 +34,13 @@ DIALOG_HELP = (
     HelpSection(
         title="Permissions",
         rows=(
-            ("o", "Allow once"),
+            ("y", "Allow once"),
             ("s", "Allow for this session"),
-            ("a", "Always allow: adds the rules to longboat.json"),
-            ("w", "Turn the wider rules on or off"),
-            ("d", "Deny, with a reason for the agent"),
+            ("a", "Always allow (adds the rules to longboat.json)"),
+            ("w", "Use the wider rules, or not"),
+            ("d", "Deny, and say what to do instead"),
             ("PgUp PgDn", "Scroll"),
-            ("esc", "Decide later, or leave it to somebody else"),
+            ("esc", "Decide later, or leave it to someone else"),
         ),
     ),
     HelpSection(
@@ -60,7 +60,7 @@ DIALOG_HELP = (
             ("ctrl+r", "Rename"),
             ("ctrl+f", "Fork"),
             ("ctrl+t", "Pin or unpin"),
-            ("ctrl+o", "Archive or restore"),
+            ("ctrl+o", "Archive or unarchive"),
             ("del", "Delete, after a confirmation"),
         ),
     ),
@@ -82,13 +82,13 @@ DIALOG_HELP = (
     ),
     HelpSection(
         title="Inbox",
-        rows=(("enter", "Answer; of a run, open its session"), ("o", "Open the session"), ("m", "Mark all as seen")),
+        rows=(("enter", "Answer, or open the session of a run"), ("o", "Open the session"), ("m", "Mark all as seen")),
     ),
     HelpSection(
         title="Models",
         rows=(("enter", "Select"), ("ctrl+t", "Next effort"), ("ctrl+n", "Connect a provider")),
     ),
-    HelpSection(title="Set-up", rows=(("enter", "Select; test the key"), ("esc", "Cancel; back to the list"))),
+    HelpSection(title="Setup", rows=(("enter", "Select, or test the key"), ("esc", "Cancel, or go back to the list"))),
     HelpSection(title="Export", rows=(("enter", "Save"), ("ctrl+t", "Markdown or JSON"))),
     HelpSection(
         title="Text fields",
@@ -109,7 +109,7 @@ DIALOG_HELP = (
             ("s", "Side by side or unified, with at least 100 columns"),
             ("u", "Undo the hunk, after a confirmation"),
             ("U", "Undo all changes to the file, after a confirmation"),
-            ("c", "Comment on the line: comments go into your prompt"),
+            ("c", "Comment on the line (comments go into your prompt)"),
             ("q", "Close"),
         ),
     ),

@@ -74,7 +74,7 @@ class InboxDialog(Dialog[AnswerItem | OpenItem | SeeAll]):
     def body(self) -> list[Widget]:
         return [
             Listing(id="inbox", markup=False),
-            keys_line(("enter", "answer or open"), ("o", "open session"), ("m", "mark all seen"), ("esc", "close")),
+            keys_line(("enter", "answer or open"), ("o", "open session"), ("m", "mark all as seen"), ("esc", "close")),
         ]
 
     def on_mount(self) -> None:
@@ -100,7 +100,7 @@ class InboxDialog(Dialog[AnswerItem | OpenItem | SeeAll]):
     def _draw(self, chosen: str | None = None) -> None:
         listing, at = self._list, self._now()
         options = [Option(_row(item, at), id=item.id) for item in self._items.values()]
-        listing.set_options(options or [Option("Nothing waits for you.", disabled=True)])
+        listing.set_options(options or [Option("Nothing new.", disabled=True)])
         if options:
             listing.highlighted = listing.get_option_index(chosen) if chosen in self._items and chosen else 0
 
@@ -122,7 +122,7 @@ class InboxDialog(Dialog[AnswerItem | OpenItem | SeeAll]):
 def _row(item: InboxItem, at: datetime) -> Content:
     kind, style = _KINDS[item.kind]
     ask = item.permission.title if item.permission else item.question.text if item.question else ""
-    title = plain_line(item.session_title) or plain_line(item.text) or "(no title)"
+    title = plain_line(item.session_title) or plain_line(item.text) or "(untitled)"
     directory = plain_line(item.workspace_path).rstrip("/").rpartition("/")[2]
     return Content.assemble(
         ("  " if item.seen else "● ", "$text-accent"),

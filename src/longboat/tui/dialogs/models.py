@@ -103,7 +103,7 @@ class ModelPicker(Dialog[ModelChoice | ConnectWanted]):
         rows = [Option(self._row(model, width)) for model in self._by_place]
         if folded:
             rows.append(Option(Content.styled(f"▸ {_count(len(others))} not ready", FAINT), id=UNFOLD))
-        self._list.set_options(rows or [Option("No matching model.", disabled=True)])
+        self._list.set_options(rows or [Option("No matching models.", disabled=True)])
         if self._by_place:
             names = [model.name if model else None for model in self._by_place]
             self._list.highlighted = names.index(chosen) if chosen in names else 0
@@ -160,7 +160,7 @@ class ModelPicker(Dialog[ModelChoice | ConnectWanted]):
             return
         model = self._by_place[at]
         if model is not None and not model.ready:
-            self.complain(plain(model.problem or "This model is not ready."))
+            self.complain(plain(model.problem or "This model is not ready. Press ctrl+n to connect a provider."))
             return
         takes_effort = model is None or model.effort
         self.end(

@@ -91,7 +91,7 @@ class Palette(Dialog[Picked]):
         self._fitting = matching(self._entries, typed)
         width = self._list.scrollable_content_region.width
         rows = [Option(_row(entry, width)) for entry in self._fitting]
-        self._list.set_options(rows or [Option("No match.", disabled=True)])
+        self._list.set_options(rows or [Option("Nothing found.", disabled=True)])
         if rows:
             ids = [entry.id for entry in self._fitting]
             self._list.highlighted = ids.index(self._current) if self._current in ids else 0

@@ -38,7 +38,7 @@ class PermissionDecision:
 class PermissionDialog(Dialog[PermissionDecision | Gone]):
     """Ends with a decision, with `Gone`, or with None: decide later."""
 
-    HEADING = "Permission"
+    HEADING = "Approval needed"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y,o", "answer('once')", "Once"),
         Binding("s", "answer('session')", "This session"),
@@ -179,7 +179,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         if self.permission.grant:
             options += [
                 _option("session", "s", "Allow for this session"),
-                _option("always", "a", f"Always allow (adds the rules to {self._file})"),
+                _option("always", "a", f"Always allow (in {self._file})"),
             ]
         if self.permission.wide:
             options.append(_option("wide", "w", f"[{'x' if self._wide else ' '}] Use the wider rules"))

@@ -193,9 +193,10 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         narrow = self.app.size.width < 80
         options = [Option(self._row(session, at, narrow), id=session.id) for session in self._sessions.values()]
         if self._hits:
-            options.append(Option(Content.styled("What was said", "bold $text-primary"), disabled=True))
+            heading = "\nIn messages" if options else "In messages"
+            options.append(Option(Content.styled(heading, "bold $text-primary"), disabled=True))
             options += (Option(_hit_row(hit, at), id=name) for name, hit in self._hits.items())
-        shown.set_options(options or [Option("No matching session.", disabled=True)])
+        shown.set_options(options or [Option("No matching sessions.", disabled=True)])
         if options:
             known = chosen is not None and chosen in self._sessions
             shown.highlighted = shown.get_option_index(chosen) if known and chosen else int(not self._sessions)
@@ -206,10 +207,10 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
             self._mark(session),
             (f"{ago(session.updated_at, at):>7}  ", FAINT),
             ("" if narrow else f"{_cost(session.usage):>8}  ", FAINT),
-            (plain_line(session.title) or "(no title)", "bold" if here else ""),
+            (plain_line(session.title) or "(untitled)", "bold" if here else ""),
             (" (current)" if here else "", FAINT),
             (" needs an answer" if session.id in self._asking else "", "$text-warning"),
-            (" busy" if session.busy and session.id not in self._asking else "", "$text-success"),
+            (" working" if session.busy and session.id not in self._asking else "", "$text-success"),
             ("" if session.busy else FAILED.get(session.last_outcome, ""), "$text-error"),
         )
 
@@ -336,7 +337,7 @@ def _hit_row(hit: SearchHit, at: datetime) -> Content:
     who = "prompt" if hit.role is Role.USER else "answer"
     return Content.assemble(
         (f"  {ago(hit.at, at):>7}  ", FAINT),
-        (f"{plain_line(hit.session_title) or '(no title)'}  ", "bold"),
+        (f"{plain_line(hit.session_title) or '(untitled)'}  ", "bold"),
         (f"{who}: ", FAINT),
         *pieces,
         plain(text[place:]),

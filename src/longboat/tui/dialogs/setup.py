@@ -27,8 +27,8 @@ Item = TypeVar("Item")
 SOURCES = {
     "environment": "key from the environment",
     "stored": "stored key",
-    "configuration": "from longboat.json",
-    "running": "running",
+    "configuration": "set in longboat.json",
+    "running": "running on this machine",
     "local": "installed",
     None: "",
 }
@@ -110,7 +110,7 @@ class ProviderPicker(SetupList[Provider]):
     """Connected providers come first."""
 
     HEADING = "Connect a provider"
-    ABOUT = "Which models should Longboat use?"
+    ABOUT = "Choose a provider."
 
     def name_of(self, item: Provider) -> str:
         return f"{item.name} {item.id}"
@@ -125,7 +125,7 @@ class SetupModelPicker(SetupList[ModelInfo]):
     """Recommended models come first."""
 
     HEADING = "Choose the default model"
-    ABOUT = "It works. Which model should answer by default?"
+    ABOUT = "The test passed. Choose the model for new prompts."
 
     def name_of(self, item: ModelInfo) -> str:
         return item.name
@@ -154,7 +154,7 @@ Check = Callable[[str | None, str | None], Awaitable[ProviderCheck]]
 class KeyDialog(Dialog[WorkingKey]):
     """Asks for the key and, where it is needed, the address. Ends only when the provider has accepted them."""
 
-    HEADING = "Key"
+    HEADING = "API key"
     yielding = "#about"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "test", "Test", show=False)]
     DEFAULT_CSS = """
@@ -178,7 +178,7 @@ class KeyDialog(Dialog[WorkingKey]):
             fields.append(Field(plain_line(self._provider.base_url or ""), placeholder="http://…/v1", id="url"))
         if self._provider.key != "none":
             fields.append(Static(self._key_label(), markup=False))
-            fields.append(Field(password=True, placeholder="Paste the key here", id="key"))
+            fields.append(Field(password=True, placeholder="Paste the key", id="key"))
         return [
             Static(plain(self._about()), id="about", markup=False),
             *fields,
@@ -198,15 +198,15 @@ class KeyDialog(Dialog[WorkingKey]):
         return self._provider.url != "none"
 
     def _about(self) -> str:
-        page = f"\nCreate a key at {self._provider.key_page}" if self._provider.key_page else ""
+        page = f"\nCreate an API key at {self._provider.key_page}" if self._provider.key_page else ""
         return f"{self._provider.name}{page}"
 
     def _key_label(self) -> str:
         if self._provider.connected:
-            return f"Key (leave empty to use the {SOURCES[self._provider.source]})"
+            return "API key (leave empty to keep the current setting)"
         if self._provider.key == "optional":
-            return "Key (leave empty if it needs none)"
-        return "Key"
+            return "API key (leave empty if none is needed)"
+        return "API key"
 
     def _entered(self, name: str) -> str | None:
         found = self.query(f"#{name}").results(Input)
@@ -217,14 +217,14 @@ class KeyDialog(Dialog[WorkingKey]):
         if not self._testing:
             self._testing = True
             self.complain("")
-            self.query_one("#progress", Static).update("Testing …")
+            self.query_one("#progress", Static).update("Testing…")
             self._test(self._entered("key"), self._entered("url"))
 
     @work(name="test")
     async def _test(self, api_key: str | None, base_url: str | None) -> None:
         try:
             found = await self._check(api_key, base_url)
-            problem = "" if found.ok else found.problem or "It does not work."
+            problem = "" if found.ok else found.problem or "The test failed. Check the key and the base URL."
         except LongboatError as error:
             problem = error.message
         finally:

@@ -113,7 +113,7 @@ class DiffView(ScrollView, can_focus=True):
         self._language = language_of(plain_line(path))
         rows = read_rows(diff)
         if not rows.rows:
-            rows = Rows(rows=(Row(kind=Kind.NOTE, text="No changes to show."),), additions=0, deletions=0)
+            rows = Rows(rows=(Row(kind=Kind.NOTE, text="No lines to show."),), additions=0, deletions=0)
         self._rows = rows
         self._sides = tuple(rows.sides())
         self._texts = _texts_of(rows)

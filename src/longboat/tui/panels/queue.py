@@ -94,7 +94,7 @@ class QueuePanel(Vertical):
             )
         hidden = f", first {SHOWN} shown" if len(waiting) > SHOWN else ""
         self.query_one(".heading", Static).update(
-            Content(f"Waiting {len(waiting)}{hidden}  tab select, e edit, t steer/queue, del delete")
+            Content(f"Queue {len(waiting)}{hidden}  tab select, e edit, t steer/queue, del delete")
         )
 
     @property

@@ -217,6 +217,7 @@ export class Answering {
 function wordOf(ask, text) {
   const said = text.toLowerCase().replace(/[.!]$/, '');
   const word = Object.keys(WORDS).find((each) => WORDS[each].includes(said));
+  if (ask.danger && said.length === 1 && word !== 'deny') return undefined; // a slip must not allow it
   return ['session', 'always'].includes(word) && !hasGrant(ask) ? undefined : word;
 }
 
@@ -235,7 +236,7 @@ function textsOf(ask, text) {
 
 function keysOf(ask) {
   if (ask.danger) return 'To allow this once, type yes and press Enter. Press d to deny, or type what to do instead.';
-  const more = hasGrant(ask) ? ', s for this session, a always' : '';
+  const more = hasGrant(ask) ? ', s to allow for this session, a to always allow' : '';
   return `Press y to allow once${more}, d to deny; or type what to do instead.`;
 }
 

@@ -28,7 +28,7 @@ let switcher = null;
 let name = '';
 
 const NOT_HERE =
-  'This server does not know the workspace in this link. It may belong to another server, or the link may be incomplete. Choose a workspace below, or open its directory.';
+  'The workspace in this link is not on this server. The link may belong to another server, or may be incomplete. Choose a workspace below, or open a directory.';
 
 /** #/workspace/session/message?name=…, #/workspace/session/changes or #/inbox/item */
 function address() {
@@ -161,7 +161,7 @@ async function rename() {
 
 function showName() {
   byId('me').textContent = name;
-  byId('me').title = 'Change the name that others see';
+  byId('me').title = 'Change your name';
 }
 
 async function start() {

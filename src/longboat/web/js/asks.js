@@ -115,7 +115,7 @@ const isSame = (one, other) => Boolean(one) && person(one) === person(other);
 
 export function answerText(answer, mine) {
   const what = oneLine(plain((answer.kind === 'permissions' ? answer.title : answer.text) ?? 'Request'), 200);
-  if (answer.state === 'withdrawn') return `Withdrawn because the run ended: ${what}`;
+  if (answer.state === 'withdrawn') return `No longer needs an answer, because the run ended: ${what}`;
   const who = mine ? 'you' : plain(person(answer.answered_by ?? 'someone'));
   if (answer.kind === 'permissions') return `${what}: ${ANSWERS[answer.answer]} by ${who}.`;
   return `Answered by ${who}: “${plain(answer.answer.join(', '))}” (${what})`;

@@ -21,10 +21,10 @@ export function table(head, rows, caption) {
   return h(
     'details',
     { class: 'numbers' },
-    h('summary', {}, 'Numbers'),
+    h('summary', {}, 'Show as table'),
     h(
       'div',
-      { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': `${caption}, numbers` },
+      { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': `${caption}, table` },
       h(
         'table',
         {},

@@ -11,6 +11,7 @@ import { modelOptions } from './models.js';
 import { keep, recall } from './storage.js';
 
 const MOST_HISTORY = 50;
+const NARROW = 360; // pixels
 
 export class Composer {
   /** `on` has: send(prompt), find(kind, word), knows(command), actions (command name → function of its argument). */
@@ -22,7 +23,6 @@ export class Composer {
       id: 'prompt',
       rows: '1',
       'aria-label': 'Prompt',
-      placeholder: innerWidth < 500 ? 'Ask anything' : 'Ask anything: @file, /command, !shell',
       onkeydown: (event) => this.key(event),
       oninput: () => this.changed(),
       onpaste: (event) => this.files.paste(event) && event.preventDefault(),
@@ -39,7 +39,7 @@ export class Composer {
     this.warning = h(
       'p',
       { class: 'warning', hidden: true, role: 'status' },
-      'Approve all is on: your prompts run commands and change files without asking.',
+      '“Approve all” is on: your prompts run commands and change files without asking.',
     );
     this.send = h(
       'button',
@@ -47,6 +47,16 @@ export class Composer {
       icon('send'),
     );
     this.element = this.form();
+    new ResizeObserver(() => this.fit()).observe(this.text);
+  }
+
+  /** The width changed: lines break elsewhere, and the longer placeholder may not fit. */
+  fit() {
+    const { clientWidth } = this.text;
+    if (!clientWidth || clientWidth === this.width) return;
+    this.width = clientWidth;
+    this.text.placeholder = clientWidth < NARROW ? 'Ask anything' : 'Ask anything: @file, /command, !shell';
+    this.grow();
   }
 
   form() {
@@ -182,8 +192,8 @@ export class Composer {
   async approveAll() {
     if (this.approve.checked) {
       this.approve.checked = await confirmed(
-        'Approve everything?',
-        'Prompts that you send from this page will run commands and change files without asking, until you turn this off or leave the session. Other people’s prompts still ask for approval.',
+        'Turn on “Approve all”?',
+        'Prompts that you send from this page run commands and change files without asking, until you turn this off or leave the session. Deny rules still apply. Other people’s prompts still need approval.',
         'Approve all',
         { danger: true },
       );
@@ -280,7 +290,7 @@ export class Composer {
       return this.on.actions[name](wish ?? '');
     }
     if (name && !(await this.on.knows(name)))
-      return toast(`Unknown command /${plain(name)}. To send it as a prompt, start with a space.`, 'error');
+      return toast(`Unknown command /${plain(name)}. To send it as a prompt, put a space before it.`, 'error');
     if (this.text.value.trim() !== text) return; // the text changed in the meantime
     if (!asPrompt && this.answering?.take(text)) return;
     const command = text.startsWith('!') ? text.slice(1).trim() : '';

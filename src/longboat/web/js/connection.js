@@ -69,7 +69,8 @@ export class Connection {
     this.state = 'refused';
     this.showAway('refused');
     this.element.dataset.state = 'refused';
-    const text = status === 401 ? 'Logged out' : status === 404 ? 'Workspace not found' : `Refused (${status})`;
+    const known = { 401: 'Log in again', 404: 'Workspace not found' };
+    const text = known[status] ?? `Connection refused (${status})`;
     this.element.replaceChildren(h('span', { class: 'lamp', 'aria-hidden': 'true' }), h('a', { href: '/' }, text));
     say(text);
   }
@@ -78,7 +79,7 @@ export class Connection {
 function bannerText() {
   return [
     h('strong', {}, 'Not connected to the server.'),
-    ' Retrying… Prompts that you send now wait in this browser. If the server has stopped, run ',
+    ' Reconnecting… Prompts that you send now wait in this browser. If the server has stopped, run ',
     h('code', {}, 'longboat web'),
     ' on its machine to start it again.',
   ];

@@ -11,7 +11,7 @@ export async function copied(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    toast('The browser blocked copying.', 'error');
+    toast('The browser blocked copying. Select the text and copy it yourself.', 'error');
     return false;
   }
 }

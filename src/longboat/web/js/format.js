@@ -1,7 +1,6 @@
 // Formats numbers, times and names for people.
 
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
-const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const hours = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const date = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
@@ -48,7 +47,7 @@ export const between = (from, to) => (Date.parse(to) - Date.parse(from)) / 1000;
 
 export function when(instant) {
   const then = new Date(instant);
-  return then.toDateString() === new Date().toDateString() ? clock.format(then) : date.format(then);
+  return then.toDateString() === new Date().toDateString() ? hours.format(then) : date.format(then);
 }
 
 /** The time of day, in five characters. */

@@ -25,7 +25,7 @@ function offered(suggested) {
 
 export async function askName(must = false, suggested = null) {
   const name = await asked('Choose a name', {
-    text: 'Other people in a session see this name next to what you do. It is stored in this browser.',
+    text: 'Other people see this name next to what you do. It is stored in this browser.',
     label: 'Your name',
     value: stored() || offered(suggested),
     action: 'Continue',

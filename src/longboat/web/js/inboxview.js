@@ -17,7 +17,7 @@ export class InboxView {
     this.list = h('ol', { class: 'inbox-list' });
     this.status = h('p', { class: 'quiet' });
     this.seeAll = h('button', { type: 'button', onclick: () => this.markAll() }, 'Mark all as seen');
-    this.more = h('button', { type: 'button', class: 'inbox-more', onclick: () => this.loadMore() }, 'Show older');
+    this.more = h('button', { type: 'button', class: 'inbox-more', onclick: () => this.loadMore() }, 'Show more');
     this.element = h(
       'section',
       { class: 'inbox', 'aria-labelledby': 'inbox-title' },
@@ -126,7 +126,7 @@ export class InboxView {
 }
 
 function heading(item, see) {
-  const title = plain(item.session_title) || oneLine(plain(item.text)) || 'Untitled session';
+  const title = plain(item.session_title) || oneLine(plain(item.text)) || 'New session';
   return h(
     'p',
     { class: 'inbox-head' },

@@ -71,7 +71,7 @@ export class Jobs {
         { class: 'item-buttons' },
         iconButton('file', 'Show output', read),
         running &&
-          iconButton('stop', 'Stop', () =>
+          iconButton('stop', 'Kill', () =>
             this.workspace.killJob(job.id).catch((error) => toast(error.message, 'error')),
           ),
       ),

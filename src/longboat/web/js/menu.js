@@ -41,8 +41,11 @@ export function openable(button, actions) {
     const items = wanted.map((action) => item(action, close));
     list.replaceChildren(...items);
     list.hidden = false;
+    turnToRoom(list, whole);
     button.setAttribute('aria-expanded', 'true');
-    items.find((each) => !each.disabled)?.focus();
+    const first = items.find((each) => !each.disabled);
+    first?.setAttribute('tabindex', '0'); // the menu may scroll: something in it must be reachable
+    first?.focus();
   };
   button.addEventListener('click', () => (list.hidden && !isAwaited ? open() : close(true)));
   whole.addEventListener('keydown', (event) => {
@@ -56,6 +59,20 @@ export function openable(button, actions) {
   });
   roving(list, '[role^=menuitem]:not([disabled])');
   return whole;
+}
+
+/** Opens it upwards if there is more room: what scrolls around it would hide its end. */
+function turnToRoom(list, whole) {
+  list.classList.remove('up');
+  let [top, bottom] = [0, innerHeight];
+  for (let around = whole.parentElement; around; around = around.parentElement) {
+    if (getComputedStyle(around).overflowY === 'visible') continue;
+    const box = around.getBoundingClientRect();
+    [top, bottom] = [Math.max(top, box.top), Math.min(bottom, box.bottom)];
+  }
+  const at = whole.getBoundingClientRect();
+  const isCut = list.getBoundingClientRect().bottom > bottom;
+  list.classList.toggle('up', isCut && at.top - top > bottom - at.bottom);
 }
 
 function item(action, close) {

@@ -105,7 +105,7 @@ export class MessageView {
 
 /** Has no type, so that the next change tries to draw the part again. */
 const unshown = (part) => ({
-  element: h('p', { class: 'finish' }, `Cannot show this part (${part.type}).`),
+  element: h('p', { class: 'finish' }, `This page cannot show a part of type ${part.type}. Reload it to update.`),
   set() {},
 });
 
@@ -133,7 +133,7 @@ function reasoning() {
   return {
     element,
     set(part, _, finished) {
-      label.textContent = finished ? 'Thoughts' : 'Thinking…';
+      label.textContent = finished ? 'Reasoning' : 'Reasoning…';
       element.hidden = !part.text && finished;
       words.show(part.text, 0);
     },

@@ -52,7 +52,7 @@ function show(item) {
 export function notifyButton() {
   if (!canNotify()) return null;
   const button = h('button', { type: 'button', class: 'notify', onclick: toggle }, icon('bell'), h('span', {}));
-  watch(button, (on) => (button.lastElementChild.textContent = on ? 'Notifications on' : 'Notify me'));
+  watch(button, (on) => (button.lastElementChild.textContent = on ? 'Turn off notifications' : 'Turn on notifications'));
   return button;
 }
 
@@ -63,7 +63,7 @@ export function startBell() {
   button.replaceChildren(icon('bell'));
   button.addEventListener('click', toggle);
   watch(button, (on) => {
-    const label = on ? 'Notifications are on (click to turn off)' : 'Notify me when something waits for me';
+    const label = on ? 'Turn off notifications' : 'Turn on notifications';
     button.setAttribute('aria-label', label);
     button.title = label;
   });
@@ -82,7 +82,7 @@ async function toggle() {
   try {
     if (isOn()) await turnOff();
     else if ((await Notification.requestPermission()) === 'granted') await turnOn();
-    else toast('The browser does not allow notifications for this page. Change that in its settings.', 'error');
+    else toast('Notifications are blocked for this page. Allow them in the browser’s settings.', 'error');
   } catch (error) {
     toast(error.message, 'error');
   }

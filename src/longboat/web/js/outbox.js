@@ -52,10 +52,12 @@ export class Outbox {
   /** Old prompts, and those that lost their files, are not sent automatically. */
   holdIfStale(entry) {
     if (entry.taken) return;
-    if (entry.dropped)
-      this.save({ ...entry, problem: `Its files were too large to keep in the browser: ${entry.dropped.join(', ')}.` });
-    else if (Date.now() - entry.number > STALE_MS && !entry.problem)
-      this.save({ ...entry, problem: `Waiting since ${new Date(entry.number).toLocaleString()}.` });
+    if (entry.dropped) {
+      const files = entry.dropped.join(', ');
+      const problem = `These attachments were too large to keep in the browser: ${files}. Choose Edit to attach them again.`;
+      this.save({ ...entry, problem });
+    } else if (Date.now() - entry.number > STALE_MS && !entry.problem)
+      this.save({ ...entry, problem: `You wrote this on ${new Date(entry.number).toLocaleString()}. Send it now?` });
   }
 
   // Entries

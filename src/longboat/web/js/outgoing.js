@@ -56,11 +56,11 @@ export class Outgoing {
       { class: 'refused', data: { run: entry.run_id } },
       h('div', { class: 'said' }, entry.text),
       files,
-      h('p', { class: 'why' }, h('strong', {}, 'Not sent'), ` ${plain(entry.problem)}`),
+      h('p', { class: 'why' }, h('strong', {}, 'Not sent.'), ` ${plain(entry.problem)}`),
       h(
         'div',
         { class: 'buttons' },
-        !entry.dropped && button('Send again', this.on.again),
+        !entry.dropped && button('Resend', this.on.again),
         button('Edit', this.on.takeBack),
         button('Discard', this.on.discard),
       ),

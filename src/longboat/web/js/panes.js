@@ -25,7 +25,7 @@ class Pane {
       'aria-label': `Width of ${label.toLowerCase()}`,
       'aria-valuemin': least,
       'aria-valuemax': most,
-      title: 'Drag or use the arrow keys; Enter folds',
+      title: 'Drag, or use the arrow keys; Enter hides the panel',
       onkeydown: (event) => this.pressed(event),
       onpointerdown: (event) => this.grabbed(event),
       ondblclick: () => this.resize(this.usual),

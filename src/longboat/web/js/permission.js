@@ -69,7 +69,7 @@ function grant(ask, rules, wide) {
         { class: 'rules' },
         wide,
         ' ',
-        h('label', { for: wide.id }, 'Allow more: ', h('code', {}, plain(ask.wide.join('  ')))),
+        h('label', { for: wide.id }, 'Use the wider rules: ', h('code', {}, plain(ask.wide.join('  ')))),
       ),
   ];
 }
@@ -163,7 +163,8 @@ function partsOf(ask) {
 }
 
 function part({ text, why, rule, danger }) {
-  const told = [danger, why || (rule ? `allowed by ${rule}` : 'needs no approval')].filter(Boolean).join(' ');
+  const note = why || (rule ? `allowed by ${rule}` : 'needs no approval');
+  const told = danger ? (why?.endsWith('.') ? `${danger} ${why}` : danger) : note;
   return h(
     'li',
     { class: why ? 'asked' : 'quiet' },

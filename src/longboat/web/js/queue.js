@@ -18,7 +18,7 @@ export class Queue {
     this.clear = h(
       'button',
       { type: 'button', class: 'small', title: 'Delete the waiting prompts', onclick: () => this.clearAll() },
-      'Clear',
+      'Clear queue',
     );
     this.element = h(
       'section',
@@ -74,7 +74,7 @@ export class Queue {
       'li',
       { data: { run: run.run_id } },
       h('span', { class: 'queued-text', title: run.prompt }, oneLine(run.prompt, 300)),
-      h('span', { class: 'quiet' }, [this.nameOf(run), steers ? 'steering: goes first' : ''].filter(Boolean).join(' · ')),
+      h('span', { class: 'quiet' }, [this.nameOf(run), steers ? 'steers, goes first' : ''].filter(Boolean).join(' · ')),
       h(
         'span',
         { class: 'item-buttons' },

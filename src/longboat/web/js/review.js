@@ -114,7 +114,7 @@ export class Review {
     const key = JSON.stringify(page);
     if (key === this.drawn && !this.wanted) return;
     this.drawn = key;
-    this.count.textContent = page.items.length ? total(page) : 'No changes to show.';
+    this.count.textContent = page.items.length ? total(page) : 'No changes.';
     const before = [...this.files.keys()].indexOf(this.at?.file.path);
     const known = new Map(this.files);
     this.files.clear();
@@ -303,16 +303,16 @@ export class Review {
   }
 
   async undo(file, hunks) {
-    if (!file.digest) return toast('This change cannot be undone.', 'error');
+    if (!file.digest) return toast('This change cannot be undone: it was made elsewhere, or the file was moved or replaced.', 'error');
     const name = plain(file.path);
     const what = hunks ? `Undo hunk ${hunks[0] + 1} of ${file.hunks} in ${name}?` : `Undo all changes to ${name}?`;
     const detail =
-      'The file changes now. The conversation stays as it is, and the agent is told with your next prompt.';
+      'This changes the file now. The conversation stays, and the agent is told with your next prompt.';
     if (!(await confirmed(what, detail, 'Undo', { danger: true }))) return;
     try {
       const done = await this.workspace.revert(this.session_id, { path: file.path, digest: file.digest, hunks });
       if (done.file) this.loaded.set(file.path, done.file);
-      say(`Undone in ${name}.`);
+      say(`Undone: ${name}.`);
     } catch (error) {
       toast(error.message, 'error');
     }

@@ -62,8 +62,8 @@ export class SearchResults {
     this.note.textContent = isComplete
       ? this.hits.length
         ? ''
-        : 'No message matches.'
-      : 'The search index is still being built: older messages may be missing.';
+        : 'No matching messages.'
+      : 'The search index is still being built. Older messages may be missing; try again in a moment.';
   }
 
   item(hit) {

@@ -42,8 +42,8 @@ export class SessionActions {
       { label: 'Search this session', run: () => finder.open() },
       { label: 'Expand all', run: () => this.expandAll(true) },
       { label: 'Collapse all', run: () => this.expandAll(false) },
-      ...sessions.actions(this.session),
       connect,
+      ...sessions.actions(this.session), // the last one deletes it
     ];
   }
 
@@ -111,15 +111,10 @@ export class SessionActions {
     return { text, attachments };
   }
 
-  /** Puts a prompt back into the prompt field: in place of the last turn, or in a fork that ends before it. */
+  /** Puts a prompt back into the prompt field, in a fork that ends before it: nothing of the session changes. */
   async resend(message) {
     const { view } = this;
     const { text, attachments } = this.promptOf(message);
-    const isLast = this.messages.findLast((item) => item.role === 'user')?.id === message.id;
-    if (isLast) {
-      if (await this.undo({ isEdited: true })) view.composer.restore(text, attachments);
-      return;
-    }
     const before = await this.before(message);
     const made = before && (await this.attempt(view.workspace.fork(this.session_id, before.id)));
     if (before && !made) return;
@@ -127,7 +122,7 @@ export class SessionActions {
     view.go(made?.id ?? null);
     view.show(made?.id ?? null);
     view.composer.restore(text, attachments);
-    toast(made ? 'Forked before this prompt. The original session is unchanged.' : 'The original session is unchanged.');
+    toast(`${made ? 'Forked before this prompt' : 'New session'}. The original session is unchanged.`);
   }
 
   /** The message before another one; its calls bring their results. */
@@ -157,13 +152,13 @@ export class SessionActions {
   // The session
 
   /** True if there was a turn to undo. An edited prompt is put back by the caller. */
-  async undo({ isEdited = false } = {}) {
+  async undo() {
     if (!this.session_id) return false;
     const last = this.messages.findLast((message) => message.role === 'user');
     const done = await this.attempt(this.view.workspace.undo(this.session_id));
     if (!done) return false;
     toast(`1 turn undone.${restored(done)}`, 'info', { label: 'Redo', run: () => this.redo() });
-    if (last && !isEdited) this.view.composer.put(textOf(last));
+    if (last) this.view.composer.put(textOf(last));
     this.view.mirror.tell('files', {});
     return true;
   }

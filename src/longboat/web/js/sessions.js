@@ -144,10 +144,10 @@ export class Sessions {
     this.more.hidden = !this.next;
     this.empty.hidden = sessions.length > 0;
     this.empty.textContent = this.query
-      ? 'No session title matches.'
+      ? 'No matching sessions.'
       : this.archived
         ? 'No archived sessions.'
-        : 'No sessions yet. Write a prompt to start one.';
+        : 'No sessions yet. Send a prompt to start one.';
     this.archive.textContent = this.archived ? 'Back to all sessions' : 'Archived sessions';
   }
 
@@ -210,7 +210,7 @@ export class Sessions {
 
   async mark(session, marks) {
     const done = await this.attempt(this.workspace.mark(session.id, marks));
-    if (done && marks.archived) toast('Archived. Search still finds it, and a new prompt brings it back.');
+    if (done && marks.archived) toast('Archived. Search still finds it, and a new prompt restores it.');
   }
 
   async copyLink(session) {
@@ -220,7 +220,8 @@ export class Sessions {
       toast('Link copied. It works for everyone who can log in here.');
     } catch {
       // Without https a browser copies nothing for a page.
-      await asked('Copy link', { text: 'The browser blocked copying.', label: 'Link', value: link, action: 'Close' });
+      const text = 'The browser blocked copying. Copy the link yourself.';
+      await asked('Copy link', { text, label: 'Link', value: link, action: 'Close' });
     }
   }
 

@@ -8,8 +8,8 @@ import { plain, tokens } from './format.js';
 const SOURCES = {
   environment: 'key from the environment',
   stored: 'stored key',
-  configuration: 'from longboat.json',
-  running: 'running',
+  configuration: 'set in longboat.json',
+  running: 'running on this machine',
   local: 'installed',
 };
 const MOST = 50; // models on the screen; the filter finds the others
@@ -78,10 +78,12 @@ class Setup {
 
   key(provider) {
     const wrong = alert();
-    const url = provider.url !== 'none' && field('setup-url', 'Base URL', { type: 'url', value: provider.base_url ?? '' });
+    const url =
+      provider.url === 'none' ? null : field('setup-url', 'Base URL', { type: 'url', value: provider.base_url ?? '' });
     const key =
-      provider.key !== 'none' &&
-      field('setup-key', keyLabel(provider), { type: 'password', value: '', autocomplete: 'off' });
+      provider.key === 'none'
+        ? null
+        : field('setup-key', keyLabel(provider), { type: 'password', value: '', autocomplete: 'off' });
     const test = h('button', { type: 'submit', class: 'primary' }, 'Test');
     const form = h(
       'form',
@@ -96,11 +98,11 @@ class Setup {
         h(
           'p',
           {},
-          h('a', { href: provider.key_page, target: '_blank', rel: 'noopener noreferrer' }, 'Create a key'),
+          h('a', { href: provider.key_page, target: '_blank', rel: 'noopener noreferrer' }, 'Create an API key'),
           h('span', { class: 'quiet' }, ` at ${new URL(provider.key_page).host}`),
         ),
-      url && url.element,
-      key && key.element,
+      url?.element,
+      key?.element,
       wrong,
       this.buttons({ back: () => this.providers(), action: test }),
     );
@@ -117,7 +119,7 @@ class Setup {
       const found = await server.checkProvider(provider.id, entered);
       if (!test.isConnected) return; // the person went back
       if (found.ok) return this.models(provider, { ...entered, base_url: entered.base_url && found.base_url }, found);
-      wrong.textContent = plain(found.problem ?? 'It does not work.');
+      wrong.textContent = plain(found.problem ?? 'The test failed. Check the key and the base URL.');
     } catch (error) {
       wrong.textContent = plain(error.message);
     }
@@ -131,7 +133,7 @@ class Setup {
   models(provider, entered, found) {
     const wrong = alert();
     const named = !found.models.length;
-    const filter = field('setup-model', named ? 'Name of the model' : 'Filter', { value: '', autocomplete: 'off' });
+    const filter = field('setup-model', named ? 'Model name' : 'Filter', { value: '', autocomplete: 'off' });
     const list = h('fieldset', { class: 'setup-choices models' });
     const use = h('button', { type: 'submit', class: 'primary' }, 'Use this model');
     const draw = () => {
@@ -155,7 +157,13 @@ class Setup {
           if (model && !model.name.endsWith('/')) this.connect(provider, entered, model, { wrong, use });
         },
       },
-      h('p', { role: 'status' }, named ? 'It works, but lists no models.' : 'It works. Which model should answer by default?'),
+      h(
+        'p',
+        { role: 'status' },
+        named
+          ? 'The test passed, but the provider lists no models. Enter a model name.'
+          : 'The test passed. Choose the model for new prompts.',
+      ),
       (named || found.models.length > 8) && filter.element,
       !named && list,
       wrong,
@@ -163,7 +171,7 @@ class Setup {
     );
     this.step('Choose the default model', form);
     (list.querySelector('input') ?? filter.input).focus();
-    say('It works.');
+    say('The test passed.');
   }
 
   async connect(provider, entered, model, { wrong, use }) {
@@ -173,7 +181,7 @@ class Setup {
       await server.connectProvider(provider.id, { ...entered, model: name, context_window: model.context_window });
       this.made = model.name;
       this.element.close();
-      toast(`Connected ${plain(provider.name)}. Default model: ${plain(model.name)}`);
+      toast(`Connected ${plain(provider.name)}. Default model: ${plain(model.name)}.`);
     } catch (error) {
       wrong.textContent = plain(error.message);
       use.disabled = false;
@@ -206,8 +214,8 @@ function modelChoice(model, index) {
 }
 
 function keyLabel(provider) {
-  if (provider.connected) return `Key (leave empty to use the ${SOURCES[provider.source] ?? 'current one'})`;
-  return provider.key === 'optional' ? 'Key (leave empty if it needs none)' : 'Key';
+  if (provider.connected) return 'API key (leave empty to keep the current setting)';
+  return provider.key === 'optional' ? 'API key (leave empty if none is needed)' : 'API key';
 }
 
 function field(id, label, props) {

@@ -78,7 +78,7 @@ function drawNothing() {
         'p',
         { class: 'quiet' },
         'No runs in this period. ',
-        h('a', { href: '/' }, 'Write a prompt'),
+        h('a', { href: '/' }, 'Send a prompt'),
         ', or choose a longer period or another workspace above.',
       ),
     ),
@@ -252,7 +252,7 @@ function toolsUsed(stats) {
     ],
     told: `${count(tool.calls)}${tool.errors ? `, ${tool.errors} failed` : ''}`,
   }));
-  if (!data.length) return figure('Tools', 'No tool calls yet', null);
+  if (!data.length) return figure('Tools', 'No tool calls in this period', null);
   return figure(
     'Tools',
     'Number of calls',
@@ -271,7 +271,7 @@ function toolsUsed(stats) {
 
 function toolTimes(stats) {
   const timed = stats.tools.filter((tool) => tool.ran.most !== null);
-  if (!timed.length) return figure('Tool time', 'No tool calls yet', null);
+  if (!timed.length) return figure('Tool time', 'No tool calls in this period', null);
   const data = timed.slice(0, 20).map(({ tool, ran }) => ({
     label: plain(tool),
     values: [
@@ -316,7 +316,7 @@ function models(stats) {
     ],
     told: `${tokens(model.usage.input_tokens + model.usage.output_tokens)} · ${model.usage.cost === null ? 'cost unknown' : costOf(model.usage)}`,
   }));
-  if (!data.length) return figure('Models', 'No model used yet', null);
+  if (!data.length) return figure('Models', 'No models used in this period', null);
   return figure(
     'Models',
     'Tokens by model, most expensive first',

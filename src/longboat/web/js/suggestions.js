@@ -2,16 +2,16 @@
 
 // Commands that the page handles itself.
 const OWN_COMMANDS = [
-  ['cancel', 'Stop all runs in this session'],
+  ['cancel', 'Cancel all runs in this session'],
   ['collapse', 'Collapse all tool calls'],
   ['connect', 'Connect a provider and choose the default model'],
   ['copy', 'Copy the last answer'],
-  ['diff', 'Review the changes of this session'],
+  ['diff', 'Review the changes in this session'],
   ['effort', 'Set the reasoning effort', 'low|medium|high'],
   ['expand', 'Expand all tool calls'],
-  ['export', 'Save this session as a file', 'markdown|json'],
+  ['export', 'Save this session to a file', 'markdown|json'],
   ['find', 'Search this session', 'words'],
-  ['fork', 'Copy this session into a new one'],
+  ['fork', 'Continue in a copy of this session'],
   ['model', 'Choose the model', 'name'],
   ['new', 'Start a new session'],
   ['redo', 'Redo the last undone turn'],

@@ -198,11 +198,11 @@ function table(rows) {
   return h(
     'details',
     { class: 'numbers' },
-    h('summary', {}, 'Numbers'),
+    h('summary', {}, 'Show as table'),
     h(
       'table',
       { class: 'stacked' },
-      h('caption', { class: 'hidden' }, 'Runs of this session'),
+      h('caption', { class: 'hidden' }, 'Runs in this session'),
       h(
         'thead',
         {},

@@ -7,7 +7,11 @@ import { rendered } from './rendering.js';
 
 /** Shows the text of a file. `insert(text)` puts `@path` into the prompt. */
 export async function preview(workspace, path, insert) {
-  const body = h('div', { class: 'preview-body', tabindex: '0', role: 'group', 'aria-label': 'Text' }, 'Loading…');
+  const body = h(
+    'div',
+    { class: 'preview-body', tabindex: '0', role: 'group', 'aria-label': 'File contents' },
+    'Loading…',
+  );
   const facts = h('p', { class: 'quiet' });
   const close = h('button', { type: 'button', class: 'primary', onclick: () => done() }, 'Close');
   const dialog = h(
@@ -33,7 +37,7 @@ export async function preview(workspace, path, insert) {
   close.focus();
   try {
     const file = await workspace.file(path);
-    facts.textContent = `${bytes(file.size)}${file.complete ? '' : ', only the beginning is shown'}`;
+    facts.textContent = `${bytes(file.size)}${file.complete ? '' : ', only the start is shown'}`;
     const made = await rendered('code', file.text, { path: path.slice(-1000) });
     replace(body, h('pre', { class: 'numbered' }, lines(made)));
   } catch (error) {
@@ -82,8 +86,8 @@ export class Tree {
       replace(
         list,
         items.map((item) => this.item(item)),
-        !page.complete && h('li', { class: 'quiet' }, 'There are more.'),
-        !items.length && h('li', { class: 'quiet' }, 'Empty.'),
+        !page.complete && h('li', { class: 'quiet' }, 'Some files are not listed.'),
+        !items.length && h('li', { class: 'quiet' }, 'This directory is empty.'),
       );
     } catch (error) {
       replace(list, h('li', { class: 'quiet' }, error.message));

@@ -22,7 +22,7 @@ export class Working {
     this.stopOne.setAttribute('aria-label', 'Stop');
     this.stopAll = h(
       'button',
-      { type: 'button', class: 'small', title: 'Stop this run and delete the waiting prompts', onclick: on.cancelAll },
+      { type: 'button', class: 'small', title: 'Stop this run and cancel the waiting prompts', onclick: on.cancelAll },
       'Stop all',
     );
     this.element = h(
@@ -79,7 +79,7 @@ export class Working {
     const other = (id) => (id && person(id) !== me ? plain(person(id)) : '');
     if (active.cancel_requested) {
       const by = other(active.canceled_by);
-      this.text.textContent = by ? `${by} is stopping it…` : 'Stopping…';
+      this.text.textContent = by ? `${by} is stopping this run…` : 'Stopping…';
       return;
     }
     const who = other(active.client_id);
