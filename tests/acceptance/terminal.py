@@ -11,6 +11,16 @@ from typing import Any
 from cli_home import PATIENCE_S, Home, Process
 
 
+def read_until(terminal: int, wanted: bytes) -> bytes:
+    """All that was shown, once it holds the text. What never comes fails this test alone, not all that run with it."""
+    seen, end = b"", time.monotonic() + PATIENCE_S
+    while wanted not in seen:
+        ready, _, _ = select.select([terminal], [], [], max(0, end - time.monotonic()))
+        assert ready, f"{wanted!r} was never shown, but:\n{seen!r}"
+        seen += os.read(terminal, 4096)
+    return seen
+
+
 class Terminal:
     def __init__(
         self,

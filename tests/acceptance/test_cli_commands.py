@@ -64,7 +64,7 @@ def test_runs_shows_what_is_active_and_queued_and_cancel_ends_a_sessions_runs(ho
     home.endpoint.wait_for_gate("busy")
     queued = home.longboat("run", "--detach", "-c", "later", cwd=cwd).out.strip()
     head, first, second = home.longboat("runs", cwd=cwd).lines
-    assert head.split() == ["RUN", "STATE", "ACCEPTED", "PROMPT"]
+    assert head.split() == ["RUN", "STATE", "ACCEPTED", "TOOK", "COST", "BY", "PROMPT"]
     assert first.split()[:3] == [queued, "queued", "#1"]
     assert second.split()[:2] == [active, "active"]
     only = home.longboat("runs", "--state", "queued", "--format", "json", cwd=cwd).lines

@@ -109,15 +109,16 @@ def test_a2_a_line_that_is_no_answer_is_told_why_and_a_question_mark_explains(ho
     terminal = Terminal(home, "run", "[[ask]]", cwd=cwd)
     terminal.until("> ")
     terminal.forget()
-    terminal.type("yes")
-    terminal.until("'yes' is ambiguous: type o to allow it once, d to deny it.")
+    terminal.type("maybe")
+    terminal.until("'maybe' is not an answer: type one of the letters, then Enter. ? explains them.")
     terminal.until("> ")
     terminal.forget()
     terminal.type("?")
     shown = terminal.until("> ")
-    assert "o, once: allow this call only" in shown
+    assert "y, once: allow this call only" in shown
     assert terminal.lines.count("    +x") == 100
-    terminal.type("o")
+    assert not (cwd / "long.txt").exists()
+    terminal.type("yes")
     assert terminal.finish() == 0
     assert (cwd / "long.txt").exists()
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import shlex
 import shutil
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cli_home import LONGBOAT, Home, Process, finished, wait_for_line
+from terminal import read_until
 
 from longboat.testing import Gate, Pause, Refuse, Say
 
@@ -33,13 +35,6 @@ def on_terminal(home: Home, *arguments: str, cwd: Path, columns: int = 80) -> tu
     process = home.start(*arguments, cwd=cwd, stdout=inner, stderr=inner, environ=environ)
     os.close(inner)
     return process, outer
-
-
-def read_until(terminal: int, wanted: bytes) -> bytes:
-    seen = b""
-    while wanted not in seen:
-        seen += os.read(terminal, 4096)
-    return seen
 
 
 def read_all(terminal: int) -> str:
@@ -97,18 +92,28 @@ def test_a_directory_that_is_gone_is_told_in_one_line(home: Home, cwd: Path, com
 # Terminals
 
 
+def cells(table: list[str]) -> dict[str, str]:
+    """The first row of a table by its headings."""
+    heads = list(re.finditer(r"\S+", table[0]))
+    ends = [head.start() for head in heads[1:]] + [None]
+    return {head[0]: table[1][head.start() : end].strip() for head, end in zip(heads, ends, strict=True)}
+
+
 def test_a_table_fits_the_terminal_and_is_whole_in_a_pipe(home: Home, cwd: Path) -> None:
     prompt = "word " * 60 + "end"
     home.longboat("run", prompt, cwd=cwd)
-    for command in (("runs",), ("session", "list")):
+    for command, heads in (
+        (("runs",), ["RUN", "STATE", "ACCEPTED", "PROMPT"]),
+        (("session", "list"), ["SESSION", "STATE", "USED", "TITLE"]),
+    ):
         process, terminal = on_terminal(home, *command, cwd=cwd, columns=40)
         shown = read_all(terminal).splitlines()
         assert process.wait(30) == 0
         assert max(map(len, shown)) == 40
         assert all(line.endswith("…") for line in shown[1:])
-        beginning = shown[1].split("…")[0]
-        whole = home.longboat(*command, cwd=cwd).lines[1]
-        assert whole.startswith(beginning)
+        found, whole = cells(shown), cells(home.longboat(*command, cwd=cwd).lines)
+        assert list(found) == heads
+        assert all(whole[head].startswith(cell.removesuffix("…")) for head, cell in found.items())
     assert home.longboat("runs", cwd=cwd).lines[1].endswith(" word end")
 
 

@@ -1,6 +1,7 @@
 """Search, pin and archive from the command line against a real server."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ def test_sessions_are_pinned_and_archived(home: Home, cwd: Path) -> None:
 def test_runs_tell_how_long_they_took_and_who_sent_them(home: Home, cwd: Path) -> None:
     home.longboat("run", "hello", cwd=cwd)
     head, row = home.longboat("runs", cwd=cwd).out.splitlines()
-    assert head.split() == ["RUN", "STATE", "ACCEPTED", "TOOK", "BY", "PROMPT"]
+    assert head.split() == ["RUN", "STATE", "ACCEPTED", "TOOK", "COST", "BY", "PROMPT"]
     assert row.split()[1] == "done"
     assert row.split()[-1] == "hello"
-    assert " s " in row
+    assert re.search(r"  [0-9.]+ (ms|s) ", row)

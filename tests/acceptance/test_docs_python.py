@@ -28,7 +28,10 @@ PROGRAMS = [
     for program in blocks(page, "python")
     if program.count("\n") > 1  # not the line that only shows the import
 ]
-ENDLESS = [program for program in PROGRAMS if "client.events(" in program]
+EVENTS, INBOX = (
+    [program for program in PROGRAMS if call in program] for call in ("client.events(", "client.inbox_events(")
+)
+ENDLESS = [*EVENTS, *INBOX]
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +73,21 @@ def test_a_run_id_of_ones_own_asks_the_model_once(home: Home) -> None:
 
 
 def test_the_endless_one_shows_the_snapshot_without_a_cursor_and_events_with_one(home: Home) -> None:
-    (program,) = ENDLESS
+    (program,) = EVENTS
     cwd = home.workspace("endless")
     process = start(home, cwd, program)
     wait_for_line(process, "None snapshot")
     home.longboat("run", "hi", cwd=cwd)
     wait_for_line(process, "run_complete")
+
+
+def test_the_one_about_the_inbox_shows_what_is_new_in_any_directory(home: Home) -> None:
+    (program,) = INBOX
+    process = start(home, home.workspace("elsewhere"), program)
+    wait_for_line(process, "0 waiting")
+    cwd = home.workspace("inbox")
+    home.longboat("run", "hi", cwd=cwd)
+    wait_for_line(process, f"finished {cwd}")
 
 
 def test_the_scripted_endpoint_answers_as_the_page_says(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", f"{W}/file", {"params": {"path": "a.txt"}}),
     ("GET", f"{W}/welcome", {}),
     ("GET", f"{W}/search", {"params": {"q": "LB_TEST"}}),
-    *(("GET", f"{S}{path}", {}) for path in ("", "/messages", "/todos", "/usage", "/export")),
+    *(("GET", f"{S}{path}", {}) for path in ("", "/messages", "/todos", "/usage", "/timeline", "/export")),
     *(("GET", f"{A}{path}", {}) for path in ("", "/prompts/queued")),
     ("GET", f"{W}/runs/{{run_id}}", {}),
     ("GET", f"{W}/jobs/{{job_id}}", {}),
@@ -95,7 +95,16 @@ FINE = {
         f"{W}/welcome",
         S,
     ),
-    *(f"{S}/messages", f"{S}/todos", f"{S}/export", A, f"{A}/prompts/queued", f"{W}/runs/{{run_id}}"),
+    *(
+        f"{S}/messages",
+        f"{S}/todos",
+        f"{S}/usage",
+        f"{S}/timeline",
+        f"{S}/export",
+        A,
+        f"{A}/prompts/queued",
+        f"{W}/runs/{{run_id}}",
+    ),
     *(f"{W}/jobs/{{job_id}}", f"{W}/events", "/v1/search"),
 }
 """A GET of these has something to show: a refusal would prove nothing."""

@@ -205,6 +205,30 @@ def test_on_a_narrow_terminal_ids_are_cut_to_a_beginning_that_commands_take() ->
     assert max(len(line) for line in table_lines([("A", "B"), ("x" * 50, "y" * 50)], 40)) == 40
 
 
+WIDER = [
+    ("RUN", "STATE", "TOOK", "COST", "PROMPT"),
+    ("0198c2f4-91ab", "done", "33 ms", "unknown", "Tell me a very long story about the sea."),
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (54, "0198c2f4-91ab  done   33 ms  unknown  Tell me a very …"),
+        (53, "0198c2f4-91ab  done   33 ms  Tell me a very long sto…"),
+        (43, "0198c2f4-91ab  done   Tell me a very long …"),
+        (25, "0198c2f4-91ab  done   Te…"),
+        (12, "0198c2f4-91…"),
+    ],
+)
+def test_on_a_narrow_terminal_columns_that_can_be_spared_are_left_out(width: int, line: str) -> None:
+    assert list(table_lines(WIDER, width, ("COST", "TOOK")))[1] == line
+
+
+def test_a_table_with_too_many_columns_is_cut_at_the_terminals_edge() -> None:
+    assert max(map(len, table_lines([("HEADING",) * 9, ("content",) * 9], 40))) == 40
+
+
 def test_a_long_text_is_cut_to_one_line() -> None:
     assert one_line("a\n b\tc", 10) == "a b c"
     assert one_line("abcdef", 4) == "abc…"

@@ -26,7 +26,8 @@ async def paths(served: Served) -> dict[str, Any]:
 async def test_options_and_405_name_all_methods_of_a_path(served: Served, paths: dict[str, Any]) -> None:
     for path, operations in paths.items():
         expected = {method.upper() for method in operations} | {"OPTIONS"}
-        for method, status in (("OPTIONS", 204), ("PUT", 405), ("HEAD", 405)):
+        for method in ("OPTIONS", *sorted({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} - expected)):
+            status = 204 if method == "OPTIONS" else 405
             answer = await served.unix.request(method, path)
             assert (answer.status_code, set(answer.headers["allow"].split(", "))) == (status, expected), (method, path)
 

@@ -37,6 +37,7 @@ ROUTES = {
     *(f"{method} {_W}/sessions/{{session_id}}" for method in ("GET", "PATCH", "DELETE")),
     f"GET {_W}/sessions/{{session_id}}/messages",
     f"GET {_W}/sessions/{{session_id}}/usage",
+    f"GET {_W}/sessions/{{session_id}}/timeline",
     f"POST {_W}/sessions/{{session_id}}/undo",
     f"POST {_W}/sessions/{{session_id}}/redo",
     f"POST {_W}/sessions/{{session_id}}/revert",

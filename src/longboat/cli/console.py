@@ -12,6 +12,10 @@ import msgspec
 
 from longboat.wire.plain import spelled
 
+LEAST_FIRST = 14
+LEAST_LAST = 16
+"""How wide the first column of a table, an id, and the last one, a text, should stay on a narrow terminal."""
+
 
 def safe(text: str) -> str:
     """Untrusted text without terminal control characters. Tabs stay: they align from where the text is printed."""
@@ -56,28 +60,48 @@ def _narrowed(line: str, width: int) -> str:
     return line
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table. Columns fit their content; only on a terminal are lines cut to its width."""
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, spare: Sequence[str] = ()) -> None:
+    """Print a table. Columns fit their content; only on a terminal are lines cut to its width. `spare`: the headings of
+    columns that a narrow terminal leaves out, the first one first."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for number, line in enumerate(table_lines([head, *rows], width)):
+    for number, line in enumerate(table_lines([head, *rows], width, spare)):
         click.secho(line, bold=number == 0)
 
 
-def table_lines(rows: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:
-    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+def table_lines(rows: Sequence[Sequence[str]], width: int | None, spare: Sequence[str] = ()) -> Iterator[str]:
+    by_column = list(zip(*rows, strict=True))
+    if width is not None:
+        by_column = _without_spare(by_column, width, spare)
+    widths = list(map(_width_of, by_column))
     if width is not None:
         widths = _fitted(widths, width)
-    for row in rows:
+    for row in zip(*by_column, strict=True):
         cells = [_cut(cell, wide) for cell, wide in zip(row, widths, strict=True)]
         padded = (cell + " " * (wide - columns(cell)) for cell, wide in zip(cells, widths, strict=True))
-        yield "  ".join(padded).rstrip()
+        line = "  ".join(padded).rstrip()
+        yield line if width is None else _cut(line, width)
+
+
+def _width_of(column: Sequence[str]) -> int:
+    return max(map(columns, column))
+
+
+def _without_spare(by_column: Sequence[tuple[str, ...]], total: int, spare: Sequence[str]) -> list[tuple[str, ...]]:
+    """The columns that stay: as many as leave the first and the last one enough to be of use."""
+    kept = list(by_column)
+    for name in spare:
+        first, *middle, last = map(_width_of, kept)
+        if min(first, LEAST_FIRST) + sum(middle) + min(last, LEAST_LAST) + 2 * (len(kept) - 1) <= total:
+            break
+        kept = [column for column in kept if column[0] != name]
+    return kept
 
 
 def _fitted(widths: Sequence[int], total: int) -> list[int]:
     """The widths that fit into `total`: shorten the last column first, then the first, an id that stays usable."""
     fitted = list(widths)
     excess = sum(widths) + 2 * (len(widths) - 1) - total
-    for column, least in ((-1, 16), (0, 14), (-1, 1)):
+    for column, least in ((-1, LEAST_LAST), (0, LEAST_FIRST), (-1, 1)):
         cut = max(0, min(excess, fitted[column] - least))
         fitted[column] -= cut
         excess -= cut

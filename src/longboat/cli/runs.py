@@ -83,7 +83,7 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
         costs = _costs(connection, workspace_id, listed)
         shown_ids = short_ids([run.run_id for run in listed], seen)
         rows = [(name, *_row(run, costs)) for name, run in zip(shown_ids, listed, strict=True)]
-        table(("RUN", "STATE", "ACCEPTED", "TOOK", "COST", "BY", "PROMPT"), rows)
+        table(("RUN", "STATE", "ACCEPTED", "TOOK", "COST", "BY", "PROMPT"), rows, spare=("COST", "BY", "TOOK"))
         if len(found) > limit:
             options = f"{' --all' if everything else ''}{elsewhere(cwd)} --limit {min(limit * 5, MOST)}"
             notice(f"More runs: longboat runs{options}")

@@ -105,6 +105,7 @@ def _print_sessions(shown: Sequence[Session], known: Sequence[Session]) -> None:
             )
             for name, each in zip(ids, shown, strict=True)
         ],
+        spare=("COST",),
     )
 
 

@@ -56,7 +56,7 @@ async def subscribe_push(request: HttpRequest) -> None:
     await app_of(request).push.subscribe(await read_body(request, Subscribe))
 
 
-@delete("/v1/push/subscriptions")
+@delete("/v1/push/subscriptions", opt=needs("endpoint"))
 async def unsubscribe_push(request: HttpRequest, endpoint: Endpoint) -> None:
     """Send no more notifications to a browser."""
     await app_of(request).push.unsubscribe(endpoint)
