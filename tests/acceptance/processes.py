@@ -52,6 +52,7 @@ class Site:
     processes: list[Process] = field(default_factory=list)
     port: int = 0
     _server: Process | None = None
+    _projects: int = 0
 
     @property
     def data(self) -> Path:
@@ -75,9 +76,13 @@ class Site:
         return msgspec.json.decode((self.path / "run" / DISCOVERY_NAME).read_bytes(), type=Discovery)
 
     def project(self, name: str = "project", **changes: Any) -> Path:
-        """A directory whose longboat.json names the scripted endpoint, and is trusted."""
-        directory = self.path / name
-        directory.mkdir()
+        """A directory whose longboat.json names the scripted endpoint, and is trusted.
+
+        Each has a parent of its own: tests that share a site may use the same name.
+        """
+        self._projects += 1
+        directory = self.path / "projects" / str(self._projects) / name
+        directory.mkdir(parents=True)
         config = json.dumps(project_config(self.model, **changes)).encode()
         (directory / "longboat.json").write_bytes(config)
         record(self.path / "config" / "longboat" / "trusted.json", directory, hashlib.sha256(config).hexdigest())

@@ -79,6 +79,35 @@ async def test_f6_who_reads_further_up_stays_there_when_everything_is_read_again
         await tab.sees("meanwhile 2")
 
 
+async def test_f6_a_scroll_up_is_not_undone_by_what_changes_before_it_is_reported(
+    chromium: Browser, site: Site
+) -> None:
+    """Browsers report a scroll with the next frame. The script scrolls, and changes what is below before that."""
+    turns = [turn(number, text(f"Prompt {number}"), text("Some words.")) for number in range(1, 61)]
+    session = await imported(await site.session(site.project("scroll")), "Scroll", turns)
+    async with open_tab(chromium, site, session) as tab:
+        await tab.sees("Prompt 60")
+        await tab.page.wait_for_function(
+            "() => { const { scrollTop, scrollHeight, clientHeight } = document.querySelector('.scroller');"
+            " return scrollTop > 1000 && scrollHeight - scrollTop - clientHeight < 2 }"
+        )
+        await tab.prompt.fill("line\n" * 8)
+        await tab.prompt.press_sequentially("more")
+        await expect(tab.button("Jump to latest"), "a long prompt does not leave the end").to_be_hidden()
+        left = await tab.page.evaluate(
+            """async () => {
+              const scroller = document.querySelector('.scroller');
+              const reported = new Promise((done) => scroller.addEventListener('scroll', done, { once: true }));
+              scroller.scrollTop -= 700;
+              document.querySelector('.dock').title = 'changed';
+              await reported;
+              return scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
+            }"""
+        )
+        assert left > 600
+        await expect(tab.button("Jump to latest")).to_be_visible()
+
+
 async def test_f3_blocks_that_stand_are_left_alone_while_words_come_and_are_asked_for_together(
     chromium: Browser, site: Site
 ) -> None:

@@ -55,7 +55,8 @@ export class Asks {
       this.cards.set(ask.id, card);
       this.element.append(card);
       if (event.asked?.id === ask.id) {
-        alertTo(isPermission(ask) ? `Approval needed: ${plain(`${ask.title} ${ask.danger}`)}` : `Question: ${plain(ask.text)}`);
+        const needed = [ask.title, ask.danger].filter(Boolean).join(' ');
+        alertTo(isPermission(ask) ? `Approval needed: ${plain(needed)}` : `Question: ${plain(ask.text)}`);
       }
     }
   }

@@ -231,8 +231,11 @@ export class Composer {
   }
 
   grow() {
+    const around = this.text.parentElement;
+    around.style.minHeight = `${around.offsetHeight}px`; // else measuring would move the transcript
     this.text.style.height = 'auto';
     this.text.style.height = `${Math.min(this.text.scrollHeight + 2, innerHeight * 0.4)}px`;
+    around.style.minHeight = '';
     this.element.classList.toggle('shell', this.text.value.startsWith('!'));
   }
 

@@ -41,12 +41,16 @@ export class SearchResults {
   async load(fresh) {
     const { words } = this;
     try {
-      const page = await server.search(words, { limit: LIMIT, before: fresh ? null : this.next });
-      if (words !== this.words) return; // a newer search is on its way
-      // Titles of this workspace are in the list above.
-      const found = page.items.filter((hit) => hit.message_id || hit.workspace_id !== this.workspace.id);
+      let [before, found, page] = [fresh ? null : this.next, [], null];
+      do {
+        page = await server.search(words, { limit: LIMIT, before });
+        if (words !== this.words) return; // a newer search is on its way
+        // Titles of this workspace are in the list above.
+        found = page.items.filter((hit) => hit.message_id || hit.workspace_id !== this.workspace.id);
+        before = page.next;
+      } while (!found.length && before); // a page may have nothing but such titles
       this.hits = fresh ? found : [...this.hits, ...found];
-      this.next = page.next;
+      this.next = before;
       this.draw(page.complete);
     } catch (error) {
       if (words === this.words) this.note.textContent = error.message;

@@ -10,6 +10,7 @@ const MOST_ROWS = 90;
 const STEP = 30;
 const NEAR_PX = 900;
 const NEAR_END_PX = 40;
+const AT_END_PX = 8;
 const AGAIN_MS = 500;
 
 export class Transcript {
@@ -79,7 +80,7 @@ export class Transcript {
 
   /** After the history was reloaded: a reader further up stays there. */
   readAgain() {
-    const seq = this.pinned || !this.scroller ? null : this.history.reading;
+    const seq = this.follows() ? null : this.history.reading;
     if (seq === null || !this.mark) return this.reset();
     const top = this.markTop;
     this.list = this.shown;
@@ -180,6 +181,7 @@ export class Transcript {
   }
 
   draw() {
+    const follows = this.follows();
     let regroup = false;
     for (const view of this.dirty) {
       const message = this.history.byId.get(view.message.id);
@@ -193,7 +195,7 @@ export class Transcript {
     }
     this.dirty.clear();
     if (regroup) this.group();
-    if (this.pinned) this.stick();
+    if (follows) this.stick();
   }
 
   /** Draws all rows again: after runs ended, or when names became known. */
@@ -287,8 +289,19 @@ export class Transcript {
   }
 
   resized() {
-    if (this.pinned) this.stick();
+    if (this.follows()) this.stick();
     else this.keepPlace();
+  }
+
+  /** Whether the end stays in view. Browsers report a scroll with the next frame: who has just left the end stays away. */
+  follows() {
+    if (!this.scroller || !this.pinned) return this.pinned;
+    const { scrollTop, scrollHeight, clientHeight } = this.scroller;
+    if (scrollTop < this.lastTop - 1 && scrollHeight - scrollTop - clientHeight >= AT_END_PX) {
+      this.pinned = false;
+      this.remember();
+    }
+    return this.pinned;
   }
 
   /** Corrects for rows that moved the reading position, but not for the reader's own scrolling. */
@@ -314,7 +327,7 @@ export class Transcript {
     const wentUp = scrollTop < this.lastTop - 1;
     this.lastTop = scrollTop;
     // Growing rows also leave the end behind: only a reader who scrolled up wants to stay there.
-    if (wentUp || left < NEAR_END_PX) this.pinned = left < (wentUp ? 8 : NEAR_END_PX) && this.to === this.list?.length;
+    if (wentUp || left < NEAR_END_PX) this.pinned = left < (wentUp ? AT_END_PX : NEAR_END_PX) && this.to === this.list?.length;
     this.tellNewest();
     if (!this.list) return;
     if (scrollTop < NEAR_PX) {
@@ -361,7 +374,7 @@ export class Transcript {
   /** After the page itself scrolled: is the reader at the end? */
   moved() {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
-    this.pinned = scrollHeight - scrollTop - clientHeight < 8 && this.to === this.list.length;
+    this.pinned = scrollHeight - scrollTop - clientHeight < AT_END_PX && this.to === this.list.length;
     this.lastTop = scrollTop;
     this.tellNewest();
     this.remember();
@@ -402,6 +415,7 @@ export class Transcript {
     const key = JSON.stringify(notices);
     if (key === this.noticed) return;
     this.noticed = key;
+    const follows = this.follows();
     this.notices.replaceChildren(
       ...notices.map((notice) =>
         h(
@@ -413,7 +427,7 @@ export class Transcript {
         ),
       ),
     );
-    if (this.pinned) this.stick();
+    if (follows) this.stick();
   }
 }
 
