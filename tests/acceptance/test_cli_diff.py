@@ -77,7 +77,7 @@ def test_f1_the_numbers_are_a_table_and_people_see_colors(home: Home, cwd: Path,
 def test_f1_what_is_not_there_is_said(home: Home, cwd: Path) -> None:
     done = home.longboat("diff", cwd=cwd)
     assert (done.code, done.out) == (1, "")
-    assert "no session in this directory" in done.err
+    assert "No sessions in this directory yet" in done.err
     both = home.longboat("diff", "some", "--run", "other", cwd=cwd)
     assert both.code == 2
     assert os.listdir(cwd) == []

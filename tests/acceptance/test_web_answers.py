@@ -213,6 +213,7 @@ async def test_a_dangerous_call_looks_different_and_enter_never_allows_it(
         await anna.page.clock.install()
         await anna.say(f"[[{name}]]")
         card = await asked(anna, "rm -rf")
+        await expect(card.locator("button kbd")).to_have_text(["d"])
         await expect(card).to_have_class("ask permission dangerous next")
         await expect(card.locator(".why-danger")).to_contain_text(
             "It overwrites or deletes work in a remote repository."

@@ -264,7 +264,7 @@ async def test_the_risky_part_is_marked_by_more_than_a_color() -> None:
         assert pieces["rm -rf ü"].bold
         assert pieces["make"].underline
         assert not pieces["make"].bold
-        assert "Always allow (adds the rules to ~/p/longboat.json)" in picture(app)
+        assert "Always allow (in ~/p/longboat.json)" in picture(app)
 
 
 @pytest.mark.parametrize(

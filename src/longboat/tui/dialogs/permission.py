@@ -62,6 +62,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         DiffView { height: auto; max-height: 30vh; }  /* until it is known what the others leave */
         &.-short DiffView { scrollbar-size-horizontal: 0; }
         #answers { height: auto; border: none; padding: 0; background: $surface; &:focus { border: none; } }
+        #answers { text-wrap: nowrap; text-overflow: ellipsis; }
         #reason { display: none; }
         &.-denying #reason { display: block; }
         &.-denying.-short #answers { display: none; }

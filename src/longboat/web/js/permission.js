@@ -79,11 +79,12 @@ function answers(ask, on) {
   const button = (label, key, kind, run) =>
     h(
       'button',
-      { type: 'button', class: kind, 'aria-keyshortcuts': key, onclick: run },
+      { type: 'button', class: kind, ...(key && { 'aria-keyshortcuts': key }), onclick: run },
       label,
-      h('kbd', { 'aria-hidden': 'true' }, key),
+      key ? h('kbd', { 'aria-hidden': 'true' }, key) : null,
     );
   const grants = hasGrant(ask);
+  const allows = (key) => (ask.danger ? '' : key); // no single key allows a dangerous call
   const risky = ask.danger ? 'danger' : '';
   const deny = button('Deny', 'd', ask.danger ? 'deny' : 'danger deny', on.deny);
   deny.setAttribute('aria-expanded', 'false');
@@ -91,9 +92,9 @@ function answers(ask, on) {
     'div',
     { class: 'buttons' },
     ask.danger && deny,
-    button('Allow once', 'y', ask.danger ? 'danger' : 'primary', on.once),
-    grants && button('Allow for this session', 's', risky, on.session),
-    grants && button('Always allow', 'a', risky, on.always),
+    button('Allow once', allows('y'), ask.danger ? 'danger' : 'primary', on.once),
+    grants && button('Allow for this session', allows('s'), risky, on.session),
+    grants && button('Always allow', allows('a'), risky, on.always),
     !ask.danger && deny,
   );
 }
