@@ -51,7 +51,7 @@ async def test_sessions_are_listed_newest_first_with_what_they_cost_and_which_is
         assert lines == [
             "12 h            Session number 0",
             "12 h     $0.25  Session number 1 (current)",
-            "●    12 h     $0.50  Session number 2 busy",
+            "●    12 h     $0.50  Session number 2 working",
             "12 h     $0.75  Session number 3",
         ]
         assert app.screen.query_one(OptionList).highlighted == 1
