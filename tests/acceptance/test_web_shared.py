@@ -102,7 +102,7 @@ async def test_f3_queued_prompts_are_edited_deleted_and_cleared_by_whoever_looks
         await anna.picture("page-queue")
         third = anna.queue.get_by_role("listitem").filter(has_text="third thought")
         await anna.button("Steer now", within=third).click()
-        await expect(ben.queue).to_contain_text("steering")
+        await expect(ben.queue).to_contain_text("steers, goes first")
         await ben.button("Clear queue", within=ben.queue).click()
         await ben.button("Delete all", within=ben.page.get_by_role("dialog")).click()
         for tab in (anna, ben):

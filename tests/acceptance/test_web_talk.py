@@ -175,7 +175,7 @@ async def test_f3_prompts_that_steer_are_listed_first_and_buttons_have_words(chr
         await anna.delivery("Steer")
         await anna.say("now")
         items = anna.queue.get_by_role("listitem")
-        await expect(items).to_have_text([re.compile("now.*steering: goes first"), re.compile("later.*Steer now")])
+        await expect(items).to_have_text([re.compile("now.*steers, goes first"), re.compile("later.*Steer now")])
         await anna.button("Stop all").click()
         await anna.idle()
 

@@ -49,9 +49,8 @@ export class Queue {
       ? this.mirror
           .unfinished(this.session_id)
           .filter((run) => ['accepted', 'queued'].includes(run.state) && !run.cancel_requested)
-          .sort((one, other) => (other.delivery === 'steer') - (one.delivery === 'steer')) // these go first (L10)
       : [];
-    // Those that steer go first: they join the running turn.
+    // Those that steer go first: they join the running turn, or run before the queued ones (L10).
     const behind = waiting
       .filter((run) => run.state === 'queued' || run.position > 0)
       .sort((one, other) => (other.delivery === 'steer') - (one.delivery === 'steer'));
