@@ -246,7 +246,7 @@ async def test_f3_the_page_of_numbers_has_plots_and_the_same_in_words(chromium: 
             await expect(plot).to_be_visible()
             assert len(await plot.locator("desc").text_content() or "") > 5
             assert await plot.locator("rect").count() > 0
-            table = anna.page.get_by_role("region", name=f"{name}, numbers", include_hidden=True).locator("table")
+            table = anna.page.get_by_role("region", name=f"{name}, table", include_hidden=True).locator("table")
             assert await table.locator("tbody tr").count() > 0
         await anna.page.locator("figure").filter(has_text="Tool calls").get_by_text("Show as table").click()
         await expect(anna.page.get_by_role("rowheader", name="ls", exact=True)).to_be_visible()
