@@ -42,7 +42,7 @@ class Screen:
     """A terminal, as the kernel hands it what a program writes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, columns: int, lines: int) -> None:
-        monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((columns, lines)))
+        monkeypatch.setattr("shutil.get_terminal_size", lambda fallback=(80, 24): os.terminal_size((columns, lines)))
         monkeypatch.setenv("NO_COLOR", "1")
         self._screen = pyte.HistoryScreen(columns, lines, history=2_000, ratio=1)
         self._screen.set_mode(LNM)
