@@ -191,7 +191,7 @@ async def test_f6_a_session_deleted_while_away_is_told_to_be_gone_and_its_prompt
         await wire.mend()
         await expect(anna.page.get_by_role("heading", name="Session not found")).to_be_visible()
         await expect(anna.page.locator(".dock")).to_be_hidden()
-        await expect(anna.title).to_have_text("Session not found")
+        await expect(anna.title).to_have_text("Not found")
         await expect(outgoing(anna)).to_contain_text("anybody?")
         await anna.button("Edit", within=outgoing(anna)).click()
         await expect(anna.title).to_have_text("New session")

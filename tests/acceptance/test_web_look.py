@@ -91,7 +91,7 @@ async def test_f3_links_that_lead_nowhere_say_so_and_what_to_do(chromium: Browse
             await expect(main.get_by_role("link", name="known")).to_be_visible()
         await tab.page.goto(address(tab, session, "nonesuch"))
         await expect(main.get_by_role("heading", name="Session not found")).to_be_visible()
-        await expect(tab.title).to_have_text("Session not found")
+        await expect(tab.title).to_have_text("Not found")
         await expect(tab.prompt).to_be_hidden()
         await main.get_by_role("link", name="Start a new session").click()
         await expect(main.get_by_role("heading", name="What should Longboat do?")).to_be_visible()

@@ -87,6 +87,7 @@ async def test_servers_are_read_at_the_start_and_an_event_wins(tmp_path: Path) -
         harbour(tmp_path, ScriptedModel([[Pause(gate)]])).serving() as port,
         aboard(port, size=(120, 40)) as deck,
     ):
+        await deck.until(lambda: "me (you)" in deck.screen)  # the snapshot is there, which would replace the mirror
         language = LspEvent(server="pyright", root=".", state="ready")
         deck.app.connection.mirror.lsp["pyright", "."] = language
         deck.app.heard(Event("lsp_event", Change.UPDATED, language))

@@ -287,7 +287,7 @@ export class Conversation {
 
   drawBar() {
     const session = this.mirror.sessions.get(this.session_id);
-    const unknown = this.lost ? 'No such session' : this.session_id ? '…' : 'New session';
+    const unknown = this.lost ? 'Not found' : this.session_id ? '…' : 'New session';
     this.title.textContent = session ? plain(session.title) || 'New session' : unknown;
     setTitle(`${session?.busy ? '● ' : ''}${this.title.textContent} · Longboat`);
     const usage = session?.usage;
